@@ -1,0 +1,57 @@
+PYTHON ?= python3
+BIN := .venv/bin
+# Where commands run that need settings but no service: fixed secrets, a database of their own.
+TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check format bench lock schema clean
+
+help:  ## Show what there is to make.
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+
+run: .venv/installed  ## Install, migrate and run the service with its worker.
+	@exec $(BIN)/python -m relayer_service.run
+
+test: .venv/installed-dev  ## Run every test, on SQLite and on PostgreSQL.
+	@$(BIN)/python -m tests.run
+
+check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy .
+	$(BIN)/lint-imports
+	$(TEST_ENV) $(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m tests.check_deploy
+	$(BIN)/python -m tests.check_schema
+
+format: .venv/installed-dev  ## Put the code into its standard form.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: .venv/installed-dev  ## Write openapi.yaml anew.
+	$(BIN)/python -m tests.check_schema --write
+
+bench: .venv/installed-dev  ## Measure the service against its controls.
+	$(BIN)/python -m benchmarks.run
+
+lock: .venv/installed-dev  ## Pin the dependencies anew.
+	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --group test --group check --universal --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
+
+clean:  ## Remove what was installed and built; the data stays.
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "Cannot start: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V 2>&1)." >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed: requirements.lock | .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/installed-dev: requirements-dev.lock | .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@ .venv/installed

@@ -1,0 +1,56 @@
+"""The shared cache, for counters and short-lived copies: losing it must never stop an answer."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.core.cache.backends.redis import RedisCache
+from redis.exceptions import RedisError
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+
+
+class FailOpenRedisCache(RedisCache):
+    """Answer as an empty cache while Redis cannot be reached.
+
+    After a failure Redis is left alone for a few seconds, so that a Redis that hangs delays one request and not
+    all of them. Failures are logged once for each such pause.
+    """
+
+    # For the whole process: Django makes one cache object a thread.
+    down_until = 0.0
+
+    def _attempt(self, call: Callable[..., Any], fallback: Any, *args: Any, **kwargs: Any) -> Any:
+        if time.monotonic() < FailOpenRedisCache.down_until:
+            return fallback
+        try:
+            return call(*args, **kwargs)
+        except (RedisError, OSError) as error:
+            FailOpenRedisCache.down_until = time.monotonic() + RETRY_SECONDS
+            logger.error("Redis cannot be reached (%s): rate limits are not enforced", type(error).__name__)
+            return fallback
+
+    def add(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().add, False, *args, **kwargs)
+
+    def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
+        return self._attempt(super().get, default, key, default, version)
+
+    def set(self, *args: Any, **kwargs: Any) -> None:
+        self._attempt(super().set, None, *args, **kwargs)
+
+    def incr(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().incr, None, *args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().delete, False, *args, **kwargs)
+
+    def ping(self) -> bool:
+        """Tell whether Redis answers now, whatever it did a moment ago."""
+        try:
+            return bool(self._cache.get_client().ping())
+        except (RedisError, OSError):
+            return False

@@ -1,0 +1,95 @@
+"""Typed reading of environment variables: a bad value stops the start and names its variable."""
+
+import base64
+import binascii
+import ipaddress
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default)
+
+
+def boolean(name: str, default: bool) -> bool:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if value.lower() in {"true", "1", "yes", "on"}:
+        return True
+    if value.lower() in {"false", "0", "no", "off"}:
+        return False
+    raise ImproperlyConfigured(f"{name} must be true or false")
+
+
+def integer(name: str, default: int, minimum: int = 0) -> int:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdigit()) or int(value) < minimum:
+        raise ImproperlyConfigured(f"{name} must be a whole number of at least {minimum}")
+    return int(value)
+
+
+def choice(name: str, default: str, allowed: set[str]) -> str:
+    value = os.environ.get(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} must be one of: {', '.join(sorted(allowed))}")
+    return value
+
+
+def listing(name: str, default: str = "") -> list[str]:
+    return [item for item in (part.strip() for part in os.environ.get(name, default).split(",")) if item]
+
+
+def networks(name: str, default: str = "") -> list[Network]:
+    """Read a comma-separated list of addresses and CIDR networks."""
+    try:
+        return [ipaddress.ip_network(item) for item in listing(name, default)]
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a list of addresses or CIDR networks") from None
+
+
+def rate(name: str, default: str) -> str:
+    """Read a rate in django-ratelimit's notation (`100/s`, `5/10m`); empty switches the limit off."""
+    from django_ratelimit.core import rate_re
+
+    value = os.environ.get(name, default)
+    if value and not (rate_re.fullmatch(value) and "/" in value and not value.endswith("/")):
+        raise ImproperlyConfigured(f"{name} must be a rate such as 100/s or 5/10m, or empty")
+    return value
+
+
+def secret(name: str, data_dir: Path) -> str:
+    """Read a secret from the environment, else from the file of that name that `make run` keeps in DATA_DIR."""
+    if name in os.environ:
+        return os.environ[name]
+    try:
+        return (data_dir / name.lower()).read_text().strip()
+    except FileNotFoundError:
+        raise ImproperlyConfigured(
+            f"{name} is missing: set it, or start once with `make run`, which makes one in DATA_DIR"
+        ) from None
+    except OSError as error:
+        raise ImproperlyConfigured(f"{name}: its file in DATA_DIR cannot be read ({error.strerror})") from None
+
+
+def keyring(name: str, value: str) -> dict[str, bytes]:
+    """Parse `id:base64,id:base64`: the first key is used for new data, all of them for data that exists."""
+    keys: dict[str, bytes] = {}
+    for item in (part.strip() for part in value.split(",") if part.strip()):
+        key_id, separator, encoded = item.partition(":")
+        try:
+            key = base64.b64decode(encoded, validate=True)
+        except (binascii.Error, ValueError):
+            key = b""
+        if not separator or not key_id.isalnum() or len(key_id) > 16 or key_id in keys or len(key) != 32:
+            raise ImproperlyConfigured(
+                f"{name} must be a list of id:key pairs, each id unique and alphanumeric, each key 32 bytes in base64"
+            )
+        keys[key_id] = key
+    return keys

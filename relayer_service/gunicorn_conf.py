@@ -1,0 +1,81 @@
+"""How the web server runs; `python -m relayer_service.run` and a deployment use the same file."""
+
+import logging.config
+import os
+from typing import Any
+
+from django.conf import settings
+from gunicorn import util
+from gunicorn.glogging import Logger
+from gunicorn.http import errors
+from gunicorn.workers.gthread import ThreadWorker
+
+from relayer_service import envelope
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
+
+
+class EnvelopeWorker(ThreadWorker):
+    """Answer a request that cannot be parsed with the error envelope instead of an HTML page."""
+
+    def handle(self, conn: Any) -> Any:
+        # The lingering close would otherwise run in the thread that accepts connections and hold them all.
+        keep = super().handle(conn)
+        if keep is False:
+            util.close_graceful(conn.sock, timeout=0.5)
+            conn.close = lambda graceful=False: None
+        return keep
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        malformed = isinstance(exc, errors.ParseException) and not isinstance(
+            exc, (errors.ConfigurationProblem, errors.InvalidResponseHeader, errors.InvalidResponseHeaderName)
+        )
+        status, reason = (400, "Bad Request") if malformed else (500, "Internal Server Error")
+        peer = (addr or ("-",))[0]
+        if malformed:
+            self.log.warning("Refused a request from %s that is not HTTP: %s", peer, type(exc).__name__)
+        else:
+            self.log.error("Could not answer a request from %s", peer, exc_info=exc)
+        body = envelope.failure_bytes(status)
+        head = (
+            f"HTTP/1.1 {status} {reason}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        try:
+            util.write_nonblock(client, head.encode() + body)
+        except OSError:
+            self.log.debug("The client left before its answer")
+
+
+class DjangoLogger(Logger):
+    """Send the server's own lines the way of all others; requests are logged by Django's middleware."""
+
+    def setup(self, cfg: Any) -> None:
+        self.cfg = cfg
+        self._access_log_enabled = False
+        self.error_log.propagate = True
+        logging.config.dictConfig(settings.LOGGING)
+
+
+def child_exit(server: Any, worker: Any) -> None:
+    """Let the metrics of a web process go with it."""
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]  # no types there
+
+
+wsgi_app = "relayer_service.wsgi:application"
+bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
+worker_class = EnvelopeWorker
+workers = settings.WEB_PROCESSES
+threads = settings.WEB_THREADS
+# The parser whose answers to malformed requests are tested.
+http_parser = "python"
+control_socket_disable = True
+keepalive = 75
+graceful_timeout = 25
+timeout = 60
+limit_request_line = 8190
+logger_class = DjangoLogger
+proc_name = "relayer-service-web"

@@ -1,0 +1,69 @@
+"""What Prometheus reads: requests, the database pool and the task queue."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import REGISTRY, Collector
+
+from relayer_service.tasks import queue_depth
+
+METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
+
+REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "route", "status"])
+LATENCY = Histogram(
+    "http_request_duration_seconds",
+    "Time from a request's arrival to its answer.",
+    ["method", "route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+POOL = Gauge(
+    "database_pool_connections",
+    "Database connections of this service's pools, by state.",
+    ["state"],
+    multiprocess_mode="livesum",
+)
+
+
+def observe_request(method: str, route: str, status: int, seconds: float) -> None:
+    method = method if method in METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    LATENCY.labels(method, route).observe(seconds)
+    _observe_pool()
+
+
+def _observe_pool() -> None:
+    pool = getattr(connection, "pool", None)
+    if pool is None:
+        return
+    stats = pool.get_stats()
+    POOL.labels("open").set(stats["pool_size"])
+    POOL.labels("idle").set(stats["pool_available"])
+    POOL.labels("waiting").set(stats.get("requests_waiting", 0))
+
+
+class QueueCollector(Collector):
+    """Read the task queue when it is asked for, as every process sees the same one."""
+
+    def collect(self) -> Iterable[Metric]:
+        depth = queue_depth()
+        if depth is None:
+            return
+        family = GaugeMetricFamily("task_queue_depth", "Tasks that wait, by kind.", labels=["kind"])
+        for kind, count in depth.items():
+            family.add_metric([kind], count)
+        yield family
+
+
+def exposition() -> bytes:
+    registry: Any = REGISTRY
+    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the client has no types there
+    queue = CollectorRegistry()
+    queue.register(QueueCollector())
+    return generate_latest(registry) + generate_latest(queue)

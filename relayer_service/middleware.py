@@ -1,0 +1,105 @@
+"""What happens around every request, whatever answers it."""
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.crypto import get_random_string
+
+from relayer_service import client_address, envelope, metrics
+from relayer_service.logs import request_id
+
+logger = logging.getLogger("relayer_service.requests")
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
+
+
+class RequestMiddleware:
+    """Give the request its id and its client's true address; log and count it when it is answered."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        started = time.perf_counter()
+        sent = request.META.get("HTTP_X_REQUEST_ID", "")
+        identifier = sent if SANE_ID.fullmatch(sent) else get_random_string(20)
+        context = request_id.set(identifier)
+        try:
+            self._resolve_client(request)
+            response = self.get_response(request)
+            response["X-Request-ID"] = identifier
+            self._record(request, response, time.perf_counter() - started)
+            return response
+        finally:
+            request_id.reset(context)
+
+    @staticmethod
+    def _resolve_client(request: HttpRequest) -> None:
+        """Put the client's address into REMOTE_ADDR and drop what an untrusted peer says of itself."""
+        peer = request.META.get("REMOTE_ADDR", "")
+        if client_address.within(peer, settings.TRUSTED_PROXIES):
+            forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+            request.META["REMOTE_ADDR"] = client_address.resolve(peer, forwarded, settings.TRUSTED_PROXIES)
+        else:
+            for header in PROXY_HEADERS:
+                request.META.pop(header, None)
+
+    @staticmethod
+    def _record(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+        match = request.resolver_match
+        route = (match.view_name or match.route) if match else "unmatched"
+        metrics.observe_request(request.method or "", route, response.status_code, seconds)
+        fields = {
+            "method": request.method,
+            "path": request.path,
+            "status": response.status_code,
+            "milliseconds": round(seconds * 1000, 1),
+            "client": request.META.get("REMOTE_ADDR", ""),
+        }
+        token = getattr(request, "access_token_key", None)
+        if token:
+            fields["token"] = token
+        logger.info(
+            "%s %s %s %.1f ms",
+            request.method,
+            request.path,
+            response.status_code,
+            seconds * 1000,
+            extra={"fields": fields},
+        )
+
+
+class ApiErrorMiddleware:
+    """Turn every error page under `/api/` into the error envelope, whoever made it.
+
+    Errors of views are enveloped by their exception handler; this is for what never reaches one: a bad Host header,
+    a middleware or a renderer that crashed, a path that no URL pattern takes.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if response.status_code < HTTPStatus.BAD_REQUEST or not is_api_path(request.path_info):
+            return response
+        if response.get("Content-Type", "").startswith("application/json"):
+            return response
+        body = envelope.failure_bytes(response.status_code)
+        # The other headers are as true of this body as of the page it replaces.
+        headers = {name: value for name, value in response.items() if not name.lower().startswith("content-")}
+        headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        return HttpResponse(body, status=response.status_code, headers=headers)
+
+
+def is_api_path(path: str) -> bool:
+    return path == "/api" or path.startswith("/api/")

@@ -1,0 +1,302 @@
+"""All settings, each from the environment with a default fit for production; `.env.example` documents them."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+from dotenv import load_dotenv
+
+from relayer_service import databases, env, logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+load_dotenv(BASE_DIR / ".env")
+
+# Everything the service writes on this machine: the SQLite files, generated secrets, collected static files.
+DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).absolute()
+
+# `local` is what `make run` uses: plain HTTP on this machine, one web process, SQLite.
+PROFILE = env.choice("PROFILE", "production", {"production", "local"})
+LOCAL = PROFILE == "local"
+DEBUG = False
+
+# Secrets. There is no default: one that is missing stops the start, a weak one is an error of the checks.
+
+SECRET_KEY = env.secret("SECRET_KEY", DATA_DIR)
+ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", env.secret("ENCRYPTION_KEYS", DATA_DIR))
+TOKEN_PEPPERS = env.keyring("TOKEN_PEPPERS", env.secret("TOKEN_PEPPERS", DATA_DIR))
+
+# Who may reach the service, and how.
+
+ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
+CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
+# Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+METRICS_ALLOW = env.networks("METRICS_ALLOW")
+READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,worker")
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_AGE = 12 * 60 * 60
+SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
+# Health probes come over plain HTTP from inside.
+SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
+SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# What a page may load: this origin alone. The admin theme's Alpine.js evaluates expressions in its markup,
+# and both it and the docs pages set styles inline.
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'", "'unsafe-eval'", "'unsafe-inline'"],
+        "style-src": ["'self'", "'unsafe-inline'"],
+        "img-src": ["'self'", "data:"],
+        "worker-src": ["'self'", "blob:"],
+        "object-src": ["'none'"],
+        "base-uri": ["'self'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+# Processes. `make run` and the deployment start this many; the checks look at it too.
+
+WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
+WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
+WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
+
+# Storage.
+
+DATABASE_URL = env.text("DATABASE_URL")
+DATABASES = {
+    "default": databases.configuration(
+        DATABASE_URL,
+        DATA_DIR / "db.sqlite3",
+        pool_size=env.integer("DATABASE_POOL_SIZE", 20, minimum=1),
+        statement_timeout_ms=env.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
+        lock_timeout_ms=env.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
+    )
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REDIS_URL = env.text("REDIS_URL")
+CACHES: dict[str, dict[str, Any]] = {
+    "default": (
+        {
+            "BACKEND": "relayer_service.caches.FailOpenRedisCache",
+            "LOCATION": REDIS_URL,
+            "OPTIONS": {"socket_connect_timeout": 0.5, "socket_timeout": 0.5, "health_check_interval": 30},
+        }
+        if REDIS_URL
+        else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
+    )
+}
+
+# Background work: Redis where there is one, else PostgreSQL, else a SQLite file of its own.
+TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sqlite:{DATA_DIR}/tasks.sqlite3"
+WORKER_STOP_SECONDS = env.integer("WORKER_STOP_SECONDS", 25)
+
+# Limits.
+
+PAGINATION_MAX_PER_PAGE = env.integer("PAGINATION_MAX_PER_PAGE", 1000, minimum=1)
+MAX_REQUEST_BYTES = env.integer("MAX_REQUEST_BYTES", 1_048_576, minimum=1)
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
+ERROR_DETAILS = env.boolean("ERROR_DETAILS", True)
+
+RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
+RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
+RATE_LIMIT_BAD_CREDENTIALS = env.rate("RATE_LIMIT_BAD_CREDENTIALS", "30/m")
+RATELIMIT_FAIL_OPEN = True
+
+# A verified token costs no query for this long; a revoked one is refused by every process after it.
+TOKEN_CACHE_SECONDS = env.integer("TOKEN_CACHE_SECONDS", 5)
+
+# Django.
+
+INSTALLED_APPS = [
+    "relayer_service",
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "tokens",
+]
+
+MIDDLEWARE = [
+    "relayer_service.middleware.RequestMiddleware",
+    "relayer_service.middleware.ApiErrorMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "relayer_service.urls"
+WSGI_APPLICATION = "relayer_service.wsgi.application"
+APPEND_SLASH = False
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+USE_I18N = False
+
+STATIC_URL = "/static/"
+STATIC_ROOT = DATA_DIR / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+# Lets pages work before `collectstatic` has run, as in tests.
+WHITENOISE_MANIFEST_STRICT = False
+
+# The API.
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["tokens.authentication.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["relayer_service.renderers.EnvelopeRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["relayer_service.parsers.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.renderers.AlwaysFirstRenderer",
+    "DEFAULT_PAGINATION_CLASS": "relayer_service.pagination.PagePagination",
+    "DEFAULT_SCHEMA_CLASS": "relayer_service.schema.ApiSchema",
+    "EXCEPTION_HANDLER": "relayer_service.exceptions.handle",
+    "UNAUTHENTICATED_USER": None,
+}
+
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Relayer Management Service",
+    "VERSION": "1.0.0",
+    "OAS_VERSION": "3.1.0",
+    "DESCRIPTION": (
+        "Manage signers, notifications and relayers, and make JSON-RPC calls through a relayer.\n\n"
+        "All paths carry the prefix `/api/v1`. The interface described here is that of the main development "
+        "branch, which includes unreleased features; a stable release line v1.1.x exists for production use.\n\n"
+        "Every request carries `Authorization: Bearer <ACCESS_TOKEN>`. Every answer but that of the JSON-RPC "
+        "call is one JSON envelope."
+    ),
+    "LICENSE": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+    "SERVERS": [{"url": "/", "description": "This service"}],
+    "SERVE_PUBLIC": True,
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "COMPONENT_SPLIT_PATCH": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "PREPROCESSING_HOOKS": ["relayer_service.schema.keep_api_paths"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "relayer_service.schema.finish",
+    ],
+}
+
+# The admin.
+
+UNFOLD = {
+    "SITE_TITLE": "Relayer Management",
+    "SITE_HEADER": "Relayer Management",
+    "SITE_SUBHEADER": "Signers, webhooks, relayers",
+    "SITE_SYMBOL": "hub",
+    "SITE_URL": "/api/docs",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    "STYLES": [lambda request: static("relayer_service/admin.css")],
+    "SIDEBAR": {
+        "show_search": True,
+        "navigation": [
+            {
+                "title": "Access",
+                "items": [
+                    {
+                        "title": "Access tokens",
+                        "icon": "key",
+                        "link": reverse_lazy("admin:tokens_accesstoken_changelist"),
+                        "permission": "tokens.admin.may_view",
+                    },
+                    {
+                        "title": "Users",
+                        "icon": "person",
+                        "link": reverse_lazy("admin:auth_user_changelist"),
+                        "permission": lambda request: request.user.has_perm("auth.view_user"),
+                    },
+                    {
+                        "title": "Groups",
+                        "icon": "group",
+                        "link": reverse_lazy("admin:auth_group_changelist"),
+                        "permission": lambda request: request.user.has_perm("auth.view_group"),
+                    },
+                ],
+            },
+            {
+                "title": "Operations",
+                "items": [
+                    {
+                        "title": "Periodic work",
+                        "icon": "schedule",
+                        "link": reverse_lazy("admin:relayer_service_periodicrun_changelist"),
+                        "permission": lambda request: request.user.has_perm("relayer_service.view_periodicrun"),
+                    },
+                    {"title": "Readiness", "icon": "monitor_heart", "link": reverse_lazy("ready")},
+                    {"title": "API docs", "icon": "menu_book", "link": reverse_lazy("docs")},
+                    {"title": "API reference", "icon": "article", "link": reverse_lazy("redoc")},
+                ],
+            },
+        ],
+    },
+}
+
+# Logs: one JSON object a line in production, readable lines in a terminal.
+
+LOGGING = logs.configuration(
+    level=env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
+    style=env.choice("LOG_FORMAT", "text" if LOCAL else "json", {"json", "text"}),
+)
+
+# Several web processes share their metrics through files here.
+if WEB_PROCESSES > 1:
+    os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(DATA_DIR / "metrics"))

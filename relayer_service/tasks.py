@@ -1,0 +1,139 @@
+"""Background work: a queue of pushes, and periodic work that runs once across all workers.
+
+A task is only a push. What must not be lost is a row in the database with the time at which it is due
+(`leases.py`): a task that is lost, doubled or cut off loses and doubles nothing, as a periodic sweep finds what
+is due. So a queue that forgets a task when its worker is killed is good enough, and every queue can be used.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db import close_old_connections, transaction
+from huey import Huey, PostgresHuey, RedisHuey, SqliteHuey
+from huey.consumer import Consumer, Scheduler
+from huey.serializer import SignedSerializer
+
+from relayer_service.databases import POSTGRESQL_SCHEMES
+from relayer_service.logs import request_id
+from relayer_service.models import PeriodicRun
+
+logger = logging.getLogger(__name__)
+
+QUEUE_NAME = "relayer-service"
+HEARTBEAT = "heartbeat"
+HEARTBEAT_SECONDS = 10
+
+
+def create_queue(url: str) -> Huey:
+    """Make the queue that a URL names. Results are not kept, so nothing has to be pruned.
+
+    Messages are signed, as whoever can write to the queue could otherwise have a worker run anything.
+    """
+    options = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
+    if url.startswith(("redis://", "rediss://", "unix://")):
+        pool = redis.ConnectionPool.from_url(url, socket_connect_timeout=1, socket_timeout=5)
+        return RedisHuey(QUEUE_NAME, connection_pool=pool, **options)
+    if url.startswith(POSTGRESQL_SCHEMES):
+        # Listening would hold one connection for each thread of each worker.
+        return PostgresHuey(QUEUE_NAME, dsn=url, blocking=False, create_tables=False, **options)
+    if url.startswith("sqlite:"):
+        filename = url.removeprefix("sqlite:")
+        return SqliteHuey(QUEUE_NAME, filename=filename, timeout=20, create_tables=False, **options)
+    raise ImproperlyConfigured("TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:")
+
+
+queue = create_queue(settings.TASK_QUEUE_URL)
+task = queue.task
+
+
+def prepare_queue() -> None:
+    """Make the queue's tables, where it has any."""
+    if hasattr(queue.storage, "initialize_schema"):
+        queue.storage.initialize_schema()
+
+
+def push(function: Any, *args: Any) -> None:
+    """Queue a task when the current transaction is committed.
+
+    A queue that cannot be reached is logged and no more: the row that the task is for is found by its sweep.
+    """
+    transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
+
+
+def queue_depth() -> dict[str, int] | None:
+    try:
+        return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
+    except Exception:
+        logger.exception("The task queue cannot be read")
+        return None
+
+
+def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
+    """Run a function every so many seconds, once in each such slot of time however many workers there are.
+
+    Every worker queues it; the first to claim the slot in the database runs it. One that waited in the queue
+    for longer than its slot is dropped, as the next one follows.
+    """
+
+    def decorator(function: Callable[[], None]) -> Any:
+        name = function.__name__
+        last_slot = 0
+
+        def is_due(now: datetime) -> bool:
+            nonlocal last_slot
+            slot = int(time.time()) // seconds
+            due, last_slot = slot != last_slot, slot
+            return due
+
+        @queue.periodic_task(is_due, name=name, expires=seconds)
+        @wraps(function)
+        def run() -> None:
+            claim = PeriodicRun.objects.claim(name, int(time.time()) // seconds)
+            if claim is not None:
+                with claim.recorded():
+                    function()
+
+        return run
+
+    return decorator
+
+
+@queue.pre_execute()
+def begin(task: Any) -> None:
+    request_id.set(f"task-{task.id}")
+    close_old_connections()
+
+
+@queue.post_execute()
+def end(task: Any, value: Any, exception: BaseException | None) -> None:
+    close_old_connections()
+    request_id.set("-")
+
+
+class SecondsScheduler(Scheduler):
+    """Look for periodic work every second instead of every minute."""
+
+    periodic_task_seconds = 1
+
+
+class Worker(Consumer):
+    scheduler_class = SecondsScheduler
+
+
+@periodic(seconds=HEARTBEAT_SECONDS)
+def heartbeat() -> None:
+    """Show that tasks are queued, taken and run: that it ran is all there is to do."""
+
+
+@periodic(seconds=60 * 60)
+def clear_sessions() -> None:
+    """Prune the sessions of staff that have expired."""
+    call_command("clearsessions")

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.cache import cache
+
+from tests import processes
+from tests.api import Api
+from tokens.models import AccessToken
+from tokens.verified import verified_tokens
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI everything must run: a skip there is a failure."""
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("CI") == "true" and reporter and reporter.stats.get("skipped"):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered() -> None:
+    """Leave nothing of one test in the process for the next."""
+    verified_tokens.clear()
+    cache.clear()
+
+
+@pytest.fixture
+def user(db: None) -> User:
+    return User.objects.create_user("alice", password="a-password-for-tests")
+
+
+@pytest.fixture
+def token(user: User) -> str:
+    return AccessToken.objects.issue(name="tests", user=user)[1]
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    url = os.environ.get("TEST_REDIS_URL", "")
+    if not url:
+        pytest.skip("there is no Redis: TEST_REDIS_URL is not set and no redis-server was found")
+    return url
+
+
+@pytest.fixture(scope="session")
+def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("server") / "log"
+
+
+@pytest.fixture(scope="session")
+def server_port(django_db_setup: None, django_db_blocker: Any, server_log: Path) -> Iterator[int]:
+    """The real web server, on the test database."""
+    with django_db_blocker.unblock(), processes.web(server_log, RATE_LIMIT_BAD_CREDENTIALS="") as port:
+        yield port
+
+
+@pytest.fixture
+def api(server_port: int, transactional_db: None, token: str) -> Api:
+    """A client of the real web server, with a good token."""
+    return Api(server_port, token)

@@ -1,0 +1,66 @@
+"""The service's own processes, as a deployment runs them, on the test database."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+from urllib.parse import urlsplit, urlunsplit
+
+from django.conf import settings
+from django.db import connection
+
+from tests.servers import PROJECT, free_port, wait_for_port
+
+
+def database_url() -> str:
+    """Name the test database that pytest-django made, for another process to use."""
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        return f"sqlite:{name}"
+    return urlunsplit(urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}"))
+
+
+def environment(**extra: str) -> dict[str, str]:
+    return os.environ | {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DATABASE_URL": database_url(),
+        "DATA_DIR": str(settings.DATA_DIR),
+        **extra,
+    }
+
+
+def start(command: list[str], env: Mapping[str, str], log: IO[bytes] | int | None = None) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command, env=env, cwd=PROJECT, stdout=log, stderr=log)
+
+
+@contextmanager
+def web(log: Path, **extra: str) -> Iterator[int]:
+    """Run the web server and give its port."""
+    port = free_port()
+    env = environment(PORT=str(port), HOST="127.0.0.1", **extra)
+    command = [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
+    with log.open("wb") as file:
+        process = start(command, env, file)
+        try:
+            wait_for_port(port)
+            yield port
+        finally:
+            stop(process)
+
+
+def worker(log: IO[bytes] | int | None = None, **extra: str) -> subprocess.Popen[bytes]:
+    return start([sys.executable, "manage.py", "worker"], environment(**extra), log)
+
+
+def stop(process: subprocess.Popen[bytes]) -> int:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        return process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise

@@ -1,0 +1,13 @@
+from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
+
+from relayer_service.serializers import StrictSerializer, StringField
+from tests.sample.models import Item
+
+
+@extend_schema_serializer(examples=[OpenApiExample("Item", {"id": "item-1", "name": "First"})])
+class ItemSerializer(StrictSerializer):
+    id = StringField(max_length=255)
+    name = StringField()
+
+    def create(self, validated_data: dict[str, str]) -> Item:
+        return Item.objects.create(**validated_data)

@@ -1,0 +1,25 @@
+"""Work on jobs as the service's own tasks do: rows are the truth, a sweep finds what is due."""
+
+import time
+from datetime import timedelta
+
+from django.db.models import F
+
+from relayer_service.tasks import periodic, push, task
+from tests.sample.models import Job
+
+LEASE = timedelta(seconds=4)
+
+
+@task()
+def do_job(job_id: int) -> None:
+    job = Job(pk=job_id).claim_now(LEASE)
+    if job:
+        time.sleep(job.seconds)
+        job.release(None, done=F("done") + 1)
+
+
+@periodic(seconds=1)
+def sweep_jobs() -> None:
+    for job in Job.objects.claimable()[:1000]:
+        push(do_job, job.pk)

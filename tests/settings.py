@@ -1,0 +1,28 @@
+"""The service's settings with fixed secrets and a small resource of the tests' own."""
+
+import os
+import tempfile
+
+SECRETS = {
+    "SECRET_KEY": "a-key-for-tests-only-0123456789-abcdefghijklmnopqrstuvwxyz",
+    "ENCRYPTION_KEYS": "1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+    "TOKEN_PEPPERS": "1:Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=",
+}
+for name, value in SECRETS.items():
+    os.environ.setdefault(name, value)
+os.environ.setdefault("DATA_DIR", tempfile.mkdtemp(prefix="relayer-tests-"))
+os.environ.setdefault("PROFILE", "local")
+os.environ.setdefault("LOG_FORMAT", "json")
+
+from relayer_service.settings import *  # noqa: E402, F403
+from relayer_service.settings import DATA_DIR, DATABASES, INSTALLED_APPS, MIDDLEWARE  # noqa: E402
+
+INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample"]
+MIDDLEWARE = [*MIDDLEWARE, "tests.sample.middleware.CrashOnRequestMiddleware"]
+ROOT_URLCONF = "tests.sample.urls"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+RATE_LIMIT_SAMPLE = "1000/s"
+
+# A file, so that each thread and each process of a test has a connection of its own.
+if "sqlite" in DATABASES["default"]["ENGINE"]:
+    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}

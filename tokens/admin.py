@@ -1,0 +1,93 @@
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from tokens import credentials
+from tokens.models import AccessToken
+
+
+class NetworkListField(forms.CharField):
+    """A list of networks, edited as one a line."""
+
+    widget = UnfoldAdminTextareaWidget
+
+    def prepare_value(self, value: Any) -> Any:
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def to_python(self, value: Any) -> Any:
+        return (value or "").split()
+
+
+class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
+    allowed_networks = NetworkListField(
+        required=False, help_text=AccessToken._meta.get_field("allowed_networks").help_text + " One a line."
+    )
+
+    class Meta:
+        model = AccessToken
+        fields = ["name", "user", "enabled", "expires_at", "allowed_networks"]
+
+
+def may_view(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm("tokens.view_accesstoken"))
+
+
+@admin.register(AccessToken)
+class AccessTokenAdmin(ModelAdmin):
+    form = AccessTokenForm
+    list_display = ["name", "shown_key", "user", "state", "expires_at", "last_used_at", "created_at"]
+    list_filter = ["enabled", "user"]
+    list_select_related = ["user"]
+    search_fields = ["name", "key", "user__username"]
+    autocomplete_fields = ["user"]
+    readonly_fields = ["shown_key", "last_used_at", "created_at"]
+    actions = ["disable"]
+
+    def get_fieldsets(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
+        editable = {"fields": ["name", "user", "enabled", "expires_at", "allowed_networks"]}
+        seen = {"fields": ["shown_key", "last_used_at", "created_at"]}
+        return [(None, editable)] + ([("Seen", seen)] if obj else [])
+
+    @display(description="token")
+    def shown_key(self, token: AccessToken) -> str:
+        return f"rms_{token.key}_…"
+
+    @display(description="state", label={"active": "success", "expired": "warning", "disabled": "danger"})
+    def state(self, token: AccessToken) -> str:
+        if not token.enabled:
+            return "disabled"
+        return "expired" if token.has_expired else "active"
+
+    @admin.action(description="Disable selected tokens", permissions=["change"])
+    def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
+        count = AccessToken.objects.filter(pk__in=queryset.values("pk")).disable()
+        self.message_user(request, f"Disabled: {count}. Other processes refuse them within seconds.")
+
+    def save_model(self, request: HttpRequest, obj: AccessToken, form: Any, change: bool) -> None:
+        if not change:
+            credential = credentials.generate()
+            obj.set_credential(credential)
+            obj.issued = credential.reveal()  # type: ignore[attr-defined]  # for this one answer
+        super().save_model(request, obj, form, change)
+
+    def response_add(
+        self, request: HttpRequest, obj: AccessToken, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the token once, in this answer and nowhere else: not in a message, which would be stored."""
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Token issued",
+            "opts": self.opts,
+            "token": obj,
+            "text": obj.issued,  # type: ignore[attr-defined]
+        }
+        response = TemplateResponse(request, "admin/tokens/accesstoken/issued.html", context)
+        response["Cache-Control"] = "no-store"
+        return response

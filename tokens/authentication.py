@@ -1,0 +1,64 @@
+"""Bearer authentication: from the Authorization header to a token and its user."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from relayer_service.throttling import count_bad_credentials, too_many_bad_credentials
+from tokens import credentials, last_use
+from tokens.models import AccessToken
+from tokens.verified import verified_tokens
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
+
+logger = logging.getLogger(__name__)
+
+
+class BearerAuthentication(BaseAuthentication):
+    """Every reason for a refusal gives the same answer; the log tells which it was."""
+
+    def authenticate(self, request: Request) -> tuple[User, AccessToken] | None:
+        header = request.META.get("HTTP_AUTHORIZATION")
+        if header is None:
+            return None
+        scheme, _, text = header.strip(" ").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        token = self._token(request, text.lstrip(" "))
+        # For the request's log line.
+        request._request.access_token_key = token.key  # type: ignore[attr-defined]
+        last_use.note(token)
+        return token.user, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+    def _token(self, request: Request, text: str) -> AccessToken:
+        credential = credentials.parse(text)
+        if credential is None:
+            raise self._refusal(request, "not a token of this service")
+        token = verified_tokens.get(text)
+        if token is None:
+            if too_many_bad_credentials(request._request):
+                raise self._refusal(request, "too many refused credentials from this address", credential)
+            token = AccessToken.objects.verify(credential)
+            if token is None:
+                raise self._refusal(request, "unknown key, wrong secret or inactive user", credential)
+            verified_tokens.add(text, token)
+        if not token.is_usable(request.META.get("REMOTE_ADDR", "")):
+            raise self._refusal(request, "expired, disabled or from another network", credential)
+        return token
+
+    @staticmethod
+    def _refusal(
+        request: Request, reason: str, credential: credentials.Credential | None = None
+    ) -> AuthenticationFailed:
+        count_bad_credentials(request._request)
+        logger.warning("Refused a credential (%s): %s", credential or "unreadable", reason)
+        return AuthenticationFailed()

@@ -1,0 +1,46 @@
+"""Issue an access token and print it, alone, on standard output."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from tokens.models import AccessToken
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", help="what will use the token")
+        parser.add_argument("--user", help="whom it acts for; may be left out where there is one superuser")
+        parser.add_argument("--days", type=int, help="after how many days it expires")
+        parser.add_argument("--cidr", action="append", default=[], help="a network it is accepted from")
+
+    def handle(self, *args: Any, **options: Any) -> str:
+        days = options["days"]
+        if days is not None and not 0 < days <= 36_500:
+            raise CommandError("--days must be between 1 and 36500")
+        try:
+            _, text = AccessToken.objects.issue(
+                name=options["name"],
+                user=self._user(options["user"]),
+                expires_at=timezone.now() + timedelta(days=days) if days else None,
+                allowed_networks=options["cidr"],
+            )
+        except ValidationError as error:
+            raise CommandError("; ".join(error.messages)) from None
+        return text
+
+    @staticmethod
+    def _user(name: str | None) -> Any:
+        users = get_user_model().objects.filter(is_active=True)
+        users = users.filter(username=name) if name else users.filter(is_superuser=True)
+        found = list(users[:2])
+        if len(found) != 1:
+            reason = f"there is no active user {name!r}" if name else "name the token's user with --user"
+            raise CommandError(reason)
+        return found[0]

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+
+from relayer_service import client_address
+from tokens import credentials
+from tokens.verified import verified_tokens
+
+
+def digest(secret: str, pepper: bytes) -> str:
+    return hmac.new(pepper, secret.encode(), hashlib.sha256).hexdigest()
+
+
+def validate_networks(networks: Any) -> None:
+    if not isinstance(networks, list) or not all(isinstance(item, str) for item in networks):
+        raise ValidationError("A list of addresses or CIDR networks is required.")
+    for item in networks:
+        try:
+            ipaddress.ip_network(item)
+        except ValueError:
+            raise ValidationError(f"{item!r} is not an address or a CIDR network.") from None
+
+
+class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
+    """Bulk changes forget the changed tokens, so that this process refuses them at once."""
+
+    def disable(self) -> int:
+        keys = set(self.values_list("key", flat=True))
+        count = self.update(enabled=False)
+        verified_tokens.forget(keys)
+        return count
+
+    def delete(self) -> tuple[int, dict[str, int]]:
+        keys = set(self.values_list("key", flat=True))
+        deleted = super().delete()
+        verified_tokens.forget(keys)
+        return deleted
+
+
+class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
+    def issue(self, **fields: Any) -> tuple[AccessToken, str]:
+        """Create a token and give it with its text, which is not kept and cannot be had again."""
+        credential = credentials.generate()
+        token = AccessToken(**fields)
+        token.set_credential(credential)
+        token.full_clean()
+        token.save(force_insert=True)
+        return token, credential.reveal()
+
+    def verify(self, credential: credentials.Credential) -> AccessToken | None:
+        """Give the token of a credential if it is genuine and its owner active, with one query.
+
+        An unknown key and a wrong secret take the same time: both compute and compare one digest.
+        """
+        token: AccessToken | None = self.select_related("user").filter(key=credential.key).first()
+        pepper = settings.TOKEN_PEPPERS.get(token.pepper_id) if token else None
+        expected = digest(credential.secret, pepper or b"no such pepper")
+        genuine = hmac.compare_digest(expected, token.digest if token else "-" * len(expected))
+        return token if token and pepper and genuine and token.user.is_active else None
+
+
+class AccessToken(models.Model):
+    """A program's key to the API; its secret part is stored as an HMAC alone."""
+
+    name = models.CharField(max_length=100, help_text="What uses this token, in your words.")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.CASCADE,
+        related_name="access_tokens",
+        help_text="Whom the token acts for: it is refused while this user is inactive.",
+    )
+    key = models.CharField(max_length=credentials.KEY_LENGTH, unique=True, editable=False)
+    digest = models.CharField(max_length=64, editable=False)
+    pepper_id = models.CharField(max_length=16, editable=False)
+    enabled = models.BooleanField(default=True, help_text="A token that is not enabled is refused.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
+    allowed_networks = models.JSONField(
+        default=list,
+        blank=True,
+        validators=[validate_networks],
+        help_text="Addresses or CIDR networks from which it is accepted; empty: from everywhere.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    last_used_at = models.DateTimeField(null=True, editable=False, help_text="Written at most once a minute.")
+
+    objects = AccessTokenManager()
+
+    class Meta:
+        ordering = ["-created_at", "-id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} (rms_{self.key}_…)"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        super().save(*args, **kwargs)
+        verified_tokens.forget({self.key})
+
+    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
+        deleted = super().delete(*args, **kwargs)
+        verified_tokens.forget({self.key})
+        return deleted
+
+    def set_credential(self, credential: credentials.Credential) -> None:
+        self.key = credential.key
+        self.pepper_id, pepper = next(iter(settings.TOKEN_PEPPERS.items()))
+        self.digest = digest(credential.secret, pepper)
+
+    @property
+    def has_expired(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    def is_usable(self, address: str) -> bool:
+        """Tell whether it is accepted now from this address; its genuineness was seen to before."""
+        if not self.enabled or self.has_expired:
+            return False
+        networks = [ipaddress.ip_network(item) for item in self.allowed_networks]
+        return not networks or client_address.within(address, networks)
