@@ -37,7 +37,7 @@ bench: .venv/installed-dev  ## Measure the service against its controls.
 lock: .venv/installed-dev  ## Pin the dependencies anew.
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header --quiet --output-file requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --group test --group check --universal --generate-hashes \
+	$(BIN)/uv pip compile pyproject.toml --extra providers --group test --group check --universal --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
 
 clean:  ## Remove what was installed and built; the data stays.
@@ -46,7 +46,7 @@ clean:  ## Remove what was installed and built; the data stays.
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Cannot start: Python 3.11 or newer is needed, $(PYTHON) is $$($(PYTHON) -V 2>&1)." >&2; exit 1; }
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/installed: requirements.lock | .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock

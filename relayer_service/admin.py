@@ -9,6 +9,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from relayer_service.dashboard import ago
 from relayer_service.models import PeriodicRun
 
 admin.site.unregister(User)
@@ -42,8 +43,20 @@ class ReadOnlyAdmin(ModelAdmin):
 
 @admin.register(PeriodicRun)
 class PeriodicRunAdmin(ReadOnlyAdmin):
-    list_display = ["name", "state", "started_at", "finished_at", "seconds"]
+    list_display = ["name", "state", "started", "finished", "took"]
 
     @display(description="state", label={"ok": "success", "failed": "danger"})
     def state(self, run: PeriodicRun) -> str:
         return "failed" if run.failed else "ok"
+
+    @display(description="last start", ordering="started_at")
+    def started(self, run: PeriodicRun) -> str:
+        return ago(run.started_at)
+
+    @display(description="last good end", ordering="finished_at")
+    def finished(self, run: PeriodicRun) -> str:
+        return ago(run.finished_at)
+
+    @display(description="took", ordering="seconds")
+    def took(self, run: PeriodicRun) -> str:
+        return "-" if run.seconds is None else f"{run.seconds:.2f} s"

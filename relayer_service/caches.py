@@ -6,7 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.cache.backends.redis import RedisCache
-from redis.exceptions import RedisError
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError, RedisError
+from redis.retry import Retry
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +24,11 @@ class FailOpenRedisCache(RedisCache):
 
     # For the whole process: Django makes one cache object a thread.
     down_until = 0.0
+
+    def __init__(self, server: str, params: dict[str, Any]) -> None:
+        # A connection that Redis closed is tried once more; a Redis that hangs is not asked again and again.
+        retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
+        super().__init__(server, params | {"OPTIONS": {"retry": retry, **params.get("OPTIONS", {})}})
 
     def _attempt(self, call: Callable[..., Any], fallback: Any, *args: Any, **kwargs: Any) -> Any:
         if time.monotonic() < FailOpenRedisCache.down_until:
@@ -44,6 +51,21 @@ class FailOpenRedisCache(RedisCache):
 
     def incr(self, *args: Any, **kwargs: Any) -> Any:
         return self._attempt(super().incr, None, *args, **kwargs)
+
+    def touch(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().touch, False, *args, **kwargs)
+
+    def has_key(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().has_key, False, *args, **kwargs)
+
+    def get_many(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().get_many, {}, *args, **kwargs)
+
+    def set_many(self, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(super().set_many, [], *args, **kwargs)
+
+    def delete_many(self, *args: Any, **kwargs: Any) -> None:
+        self._attempt(super().delete_many, None, *args, **kwargs)
 
     def delete(self, *args: Any, **kwargs: Any) -> Any:
         return self._attempt(super().delete, False, *args, **kwargs)

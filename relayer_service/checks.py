@@ -1,18 +1,21 @@
 """System checks: what is wrong with the configuration, found at start and not by the first request."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError
 
 GENERATE = (
     "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
     '.decode())"'
 )
 SHORTEST_SECRET_KEY = 50
-READY_PARTS = {"database", "cache", "migrations", "worker"}
+# Characters of a key, or bytes: a random one has far more.
+FEWEST_DIFFERENT = 8
+READY_PARTS = {"database", "cache", "migrations", "encryption", "worker"}
 
 Check = Callable[..., list[CheckMessage]]
 
@@ -21,17 +24,17 @@ Check = Callable[..., list[CheckMessage]]
 def check_secrets(**kwargs: Any) -> list[CheckMessage]:
     """A weak secret is an error for every command; a missing one does not let the settings load."""
     messages: list[CheckMessage] = []
-    if len(settings.SECRET_KEY) < SHORTEST_SECRET_KEY:
+    if len(settings.SECRET_KEY) < SHORTEST_SECRET_KEY or len(set(settings.SECRET_KEY)) < FEWEST_DIFFERENT:
         messages.append(
             Error(
-                f"SECRET_KEY is shorter than {SHORTEST_SECRET_KEY} characters.",
+                f"SECRET_KEY is shorter than {SHORTEST_SECRET_KEY} characters, or not random.",
                 hint="`make run` makes one in DATA_DIR; elsewhere set a long random string.",
                 id="relayer_service.E001",
             )
         )
     for name, number in (("ENCRYPTION_KEYS", "E002"), ("TOKEN_PEPPERS", "E003")):
         keys = getattr(settings, name)
-        if not keys or any(len(set(key)) < 8 for key in keys.values()):
+        if not keys or any(len(set(key)) < FEWEST_DIFFERENT for key in keys.values()):
             messages.append(
                 Error(f"{name} has no key, or one that is not random.", hint=GENERATE, id=f"relayer_service.{number}")
             )
@@ -106,3 +109,19 @@ def check_secret_files(**kwargs: Any) -> list[CheckMessage]:
                 )
             )
     return messages
+
+
+@register(Tags.database)
+def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Find a lost or changed key before the first request does; needs the database, so `check --database default`."""
+    if not databases:
+        return []
+    from relayer_service.models import EncryptionKey
+
+    try:
+        problems = EncryptionKey.objects.problems()
+    except DatabaseError:
+        # The table is not there before the first migration.
+        return []
+    hint = "Put the key back into ENCRYPTION_KEYS; after `manage.py rotate_keys` it is no longer needed."
+    return [Error(problem, hint=hint, id="relayer_service.E005") for problem in problems]

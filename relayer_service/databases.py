@@ -44,7 +44,7 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
 
     try:
         options: dict[str, Any] = dict(conninfo_to_dict(url))
-    except psycopg.ProgrammingError:
+    except (psycopg.ProgrammingError, UnicodeDecodeError):
         raise ImproperlyConfigured("DATABASE_URL is not a valid PostgreSQL URL") from None
     timeouts = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
     options["options"] = " ".join(filter(None, (options.get("options"), timeouts)))

@@ -4,11 +4,19 @@ import base64
 import binascii
 import ipaddress
 import os
+import re
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# No setting needs more digits, and Python refuses to read thousands of them.
+LONGEST_INTEGER = 18
+KEY_ID = re.compile(r"[0-9A-Za-z]{1,16}")
+KEY_BYTES = 32
+# django-ratelimit's notation, without the forms that it fails on at the first request: no period, a period of zero.
+RATE = re.compile(r"[0-9]{1,9}/(?:[smhd]|[1-9][0-9]{0,5}[smhd]?)")
 
 
 def text(name: str, default: str = "") -> str:
@@ -30,7 +38,7 @@ def integer(name: str, default: int, minimum: int = 0) -> int:
     value = os.environ.get(name)
     if value is None:
         return default
-    if not (value.isascii() and value.isdigit()) or int(value) < minimum:
+    if not (value.isascii() and value.isdigit() and len(value) <= LONGEST_INTEGER) or int(value) < minimum:
         raise ImproperlyConfigured(f"{name} must be a whole number of at least {minimum}")
     return int(value)
 
@@ -56,10 +64,8 @@ def networks(name: str, default: str = "") -> list[Network]:
 
 def rate(name: str, default: str) -> str:
     """Read a rate in django-ratelimit's notation (`100/s`, `5/10m`); empty switches the limit off."""
-    from django_ratelimit.core import rate_re
-
     value = os.environ.get(name, default)
-    if value and not (rate_re.fullmatch(value) and "/" in value and not value.endswith("/")):
+    if value and not RATE.fullmatch(value):
         raise ImproperlyConfigured(f"{name} must be a rate such as 100/s or 5/10m, or empty")
     return value
 
@@ -76,6 +82,8 @@ def secret(name: str, data_dir: Path) -> str:
         ) from None
     except OSError as error:
         raise ImproperlyConfigured(f"{name}: its file in DATA_DIR cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ImproperlyConfigured(f"{name}: its file in DATA_DIR is not text") from None
 
 
 def keyring(name: str, value: str) -> dict[str, bytes]:
@@ -87,7 +95,7 @@ def keyring(name: str, value: str) -> dict[str, bytes]:
             key = base64.b64decode(encoded, validate=True)
         except (binascii.Error, ValueError):
             key = b""
-        if not separator or not key_id.isalnum() or len(key_id) > 16 or key_id in keys or len(key) != 32:
+        if not separator or not KEY_ID.fullmatch(key_id) or key_id in keys or len(key) != KEY_BYTES:
             raise ImproperlyConfigured(
                 f"{name} must be a list of id:key pairs, each id unique and alphanumeric, each key 32 bytes in base64"
             )

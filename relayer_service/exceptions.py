@@ -3,10 +3,10 @@
 from http import HTTPStatus
 from typing import Any
 
+import orjson
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from rest_framework import exceptions
-from rest_framework.response import Response
 
 from relayer_service import envelope
 
@@ -37,7 +37,7 @@ BAD_REQUESTS = (
 OWN_MESSAGE = (Conflict, NotFound)
 
 
-def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
+def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Answer what a view raised; what nobody expected goes on to Django, which logs it and answers 500."""
     if isinstance(exc, BAD_REQUESTS):
         return _response(HTTPStatus.BAD_REQUEST, faults=faults(exc))
@@ -62,8 +62,10 @@ def _response(
     *,
     faults: list[str] | None = None,
     headers: dict[str, str] | None = None,
-) -> Response:
-    return Response(envelope.failure(message or status.phrase, faults=faults), status=status, headers=headers)
+) -> HttpResponse:
+    """Finish the answer here, so that it is JSON whatever renderers the view has."""
+    body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults))
+    return HttpResponse(body, status=status, headers=headers, content_type="application/json")
 
 
 def faults(exc: Exception) -> list[str]:

@@ -66,7 +66,8 @@ def child_exit(server: Any, worker: Any) -> None:
 
 
 wsgi_app = "relayer_service.wsgi:application"
-bind = f"{os.environ.get('HOST', '127.0.0.1')}:{os.environ.get('PORT', '8000')}"
+host = os.environ.get("HOST", "127.0.0.1")
+bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT', '8000')}"
 worker_class = EnvelopeWorker
 workers = settings.WEB_PROCESSES
 threads = settings.WEB_THREADS
@@ -77,5 +78,7 @@ keepalive = 75
 graceful_timeout = 25
 timeout = 60
 limit_request_line = 8190
+# TRUSTED_PROXIES decides whose word is taken, so the server itself takes nobody's: not the scheme, not SCRIPT_NAME.
+forwarded_allow_ips = ""
 logger_class = DjangoLogger
 proc_name = "relayer-service-web"

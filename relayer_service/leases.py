@@ -6,7 +6,7 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from django.db import models, transaction
+from django.db import close_old_connections, models, transaction
 from django.utils import timezone
 
 
@@ -19,13 +19,18 @@ class LeasedQuerySet(models.QuerySet[Any]):
 
         Taking a row moves its `due_at` to the lease's end, so that the row of a worker that was killed is due
         again by itself. PostgreSQL skips rows that another caller is taking; SQLite lets one caller in at a time.
+
+        The work that follows may wait long for others, so the connection goes back to its pool meanwhile.
         """
-        now = timezone.now()
         with transaction.atomic():
             rows = list(self.claimable().select_for_update(skip_locked=True)[:limit])
+            # Read now: getting this far may have taken a wait.
+            until = timezone.now() + lease
             for row in rows:
-                row.due_at, row.lease = now + lease, uuid.uuid4()
+                row.due_at, row.lease = until, uuid.uuid4()
             self.model.objects.bulk_update(rows, ["due_at", "lease"])
+        if not transaction.get_connection(self.db).in_atomic_block:
+            close_old_connections()
         return rows
 
 

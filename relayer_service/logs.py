@@ -1,53 +1,127 @@
 """How log lines look, and what never gets into them."""
 
+import base64
+import json
 import logging
+import math
 import re
+from collections.abc import Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
-import orjson
+from django.conf import settings
 
 # The id of the request or task that this thread is working on.
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 REDACTED = "***"
+# Names of things that are secret. Every repetition in these patterns has a bound or cannot be tried twice: a caller
+# chooses much of what is logged, and must not be able to choose how long that takes.
+SECRET_NAME = re.compile(
+    r"(?i:pass(?:word|wd|phrase)|secret|mnemonic|pepper|credential|authorization|cookie"
+    r"|(?:signing|private|api|access|encryption)[_-]?key|(?:access|refresh|auth|session|csrf|middleware)[_-]?token)"
+)
+VALUE = (
+    r"(?:\\+\"[^\"\\]*\\+\""  # quoted inside a string
+    r"|b?\"(?:\\.|[^\"\\])*+\"?|b?'(?:\\.|[^'\\])*+'?"
+    r"|\{(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|[^{}\"'])*+\}"
+    r"|[^\s,;&}\])]+)"
+)
 SECRET_SHAPES = [
     # Access tokens: the public part stays readable, so that a line can be traced to its token.
-    (re.compile(r"\b(rms_[0-9A-Za-z]{12}_)[0-9A-Za-z]+"), r"\1" + REDACTED),
-    (re.compile(r"(?i)\b(bearer|basic|token)(\s+)[^\s'\",;]{8,}"), r"\1\2" + REDACTED),
-    (re.compile(r"\bwhsec_[0-9A-Za-z+/=_-]+"), REDACTED),
-    # Private keys look like hashes: both go.
-    (re.compile(r"\b(0x)?[0-9a-fA-F]{64}\b"), REDACTED),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|$)", re.S), REDACTED),
-    # A value named for what it is, in JSON, repr, query strings and settings alike.
+    (re.compile(r"(rms_[0-9A-Za-z]{12}_)[0-9A-Za-z]+"), r"\1" + REDACTED),
+    (re.compile(r"(?i)\b((?:cookie|authorization)\s{0,9}:\s{0,9})(?![\s\"'])[^\n\"']++"), r"\1" + REDACTED),
+    (re.compile(r"(?i)\b(bearer\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)[^\s'\",;]{8,}"), r"\1" + REDACTED),
     (
-        re.compile(
-            r"(?i)(\b[\w.-]*(?:password|passwd|secret|signing_key|private_key|api_key|pepper|credential"
-            r"|encryption_keys?|authorization|cookie)[\w.-]*[\"']?\s*[=:]\s*)(?:\"[^\"]*\"|'[^']*'|[^\s,;&}\])]+)"
-        ),
+        re.compile(r"\b((?i:basic|token)\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)(?=\S{0,200}[0-9A-Z=])[^\s'\",;]{8,}"),
         r"\1" + REDACTED,
     ),
-    # User info, and the path and query where RPC providers put their keys.
-    (re.compile(r"\b([a-z][a-z0-9+.-]*://)[^/\s@'\"]+@"), r"\1" + REDACTED + "@"),
+    (re.compile(r"\bwhsec_[0-9A-Za-z+/=_-]+"), REDACTED),
+    (re.compile(r"\beyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+"), REDACTED),
+    # Private keys look like hashes: both go.
+    (re.compile(r"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64,}+"), REDACTED),
+    (
+        re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|$)", re.S),
+        REDACTED,
+    ),
+    # A value named for what it is, in JSON, repr, query strings and settings alike.
+    (
+        re.compile(rf"({SECRET_NAME.pattern}[\w.-]{{0,40}}\\{{0,9}}[\"']?\s{{0,9}}[=:]\s{{0,9}}){VALUE}"),
+        r"\1" + REDACTED,
+    ),
+    (
+        re.compile(rf"(\(b?[\"'][\w.-]{{0,40}}{SECRET_NAME.pattern}[\w.-]{{0,40}}[\"'],\s?){VALUE}"),
+        r"\1" + REDACTED,
+    ),
+    # User info, and the path or query where RPC providers put their keys.
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)[^/?#\s'\"]+@"), r"\1" + REDACTED + "@"),
+    (re.compile(r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}"), r"\1" + REDACTED),
 ]
+# A short text without any of these has none of the shapes: most lines need no search.
+MARKS = (
+    *("rms_", "bearer", "basic", "token", "whsec_", "eyj", "-----begin", "://", "key"),
+    *("pass", "secret", "mnemonic", "pepper", "credential", "authorization", "cookie"),
+)
+SHORTEST_HEX_KEY = 64
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+SHORTEST_OWN_SECRET = 8
 
 
 def redact(text: str) -> str:
+    for secret in _own_secrets() if settings.configured else ():
+        text = text.replace(secret, REDACTED)
+    lowered = text.lower()
+    if len(text) < SHORTEST_HEX_KEY and not any(mark in lowered for mark in MARKS):
+        return text
     for shape, replacement in SECRET_SHAPES:
         text = shape.sub(replacement, text)
     return text
 
 
+@cache
+def _own_secrets() -> tuple[str, ...]:
+    """Give the secrets of this service's own settings in the forms in which they could be logged."""
+    keys = [*settings.ENCRYPTION_KEYS.values(), *settings.TOKEN_PEPPERS.values()]
+    forms = [settings.SECRET_KEY, str(settings.DATABASES["default"].get("PASSWORD", ""))]
+    for key in keys:
+        forms += [base64.b64encode(key).decode(), repr(key)[2:-1]]
+    return tuple(form for form in forms if len(form) >= SHORTEST_OWN_SECRET)
+
+
+def redact_value(value: Any) -> Any:
+    """Give a value as JSON can hold it, with its secrets redacted."""
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            redact(str(name)): REDACTED if SECRET_NAME.search(str(name)) else redact_value(item)
+            for name, item in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [redact_value(item) for item in value]
+    return redact(str(value))
+
+
 class SecretFilter(logging.Filter):
-    """Put the finished message and traceback through `redact` before any handler sees them."""
+    """Put the finished message, fields and traceback through `redact` before any handler sees them."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.msg, record.args = redact(record.getMessage()), None
+        try:
+            message = record.getMessage()
+        except Exception:
+            # Raised here it would end the request; the handlers' own formatting only says so on standard error.
+            message = f"{record.msg} (logged with arguments that do not fit: {record.args})"
+        record.msg, record.args = redact(message), None
         if record.exc_info and not record.exc_text:
             record.exc_text = logging.Formatter().formatException(record.exc_info)
         if record.exc_text:
             record.exc_text = redact(record.exc_text)
+        if record.stack_info:
+            record.stack_info = redact(record.stack_info)
+        if fields := getattr(record, "fields", None):
+            record.fields = redact_value(fields)
         record.request_id = request_id.get()
         return True
 
@@ -62,16 +136,25 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "request_id": getattr(record, "request_id", "-"),
             "message": record.getMessage(),
-            **getattr(record, "fields", {}),
         }
+        for name, value in getattr(record, "fields", {}).items():
+            line.setdefault(name, value)
         if record.exc_text:
             line["traceback"] = record.exc_text
-        return orjson.dumps(line, default=str).decode()
+        if record.stack_info:
+            line["stack"] = record.stack_info
+        # Unlike faster writers this one takes numbers of any length and text that is not valid Unicode.
+        return json.dumps(line, default=str)
 
 
 class TextFormatter(logging.Formatter):
+    """One readable line, whatever control characters a caller put into it; a traceback follows on its own lines."""
+
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(request_id)s %(name)s: %(message)s", "%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  # the name is logging's
+        return CONTROL_CHARACTERS.sub(lambda match: repr(match[0])[1:-1], super().formatMessage(record))
 
 
 def configuration(level: str, style: str) -> dict[str, Any]:

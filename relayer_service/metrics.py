@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from django.db import connection
@@ -11,6 +12,11 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import REGISTRY, Collector
 
 from relayer_service.tasks import queue_depth
+
+# Where several processes share their metrics; the client fails on a folder that is not there.
+SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+if SHARED_FOLDER:
+    Path(SHARED_FOLDER).mkdir(parents=True, exist_ok=True)
 
 METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
 
@@ -61,7 +67,7 @@ class QueueCollector(Collector):
 
 def exposition() -> bytes:
     registry: Any = REGISTRY
-    if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
+    if SHARED_FOLDER:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the client has no types there
     queue = CollectorRegistry()

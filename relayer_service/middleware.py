@@ -2,19 +2,27 @@
 
 import logging
 import re
+import secrets
 import time
 from collections.abc import Callable
 from http import HTTPStatus
+from typing import TypeGuard
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.crypto import get_random_string
 
 from relayer_service import client_address, envelope, metrics
 from relayer_service.logs import request_id
 
 logger = logging.getLogger("relayer_service.requests")
+
+# Answers to programs are data: nothing in them is to be run, framed or kept.
+DATA_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+}
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -31,7 +39,7 @@ class RequestMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
         sent = request.META.get("HTTP_X_REQUEST_ID", "")
-        identifier = sent if SANE_ID.fullmatch(sent) else get_random_string(20)
+        identifier = sent if SANE_ID.fullmatch(sent) else secrets.token_hex(10)
         context = request_id.set(identifier)
         try:
             self._resolve_client(request)
@@ -46,7 +54,7 @@ class RequestMiddleware:
     def _resolve_client(request: HttpRequest) -> None:
         """Put the client's address into REMOTE_ADDR and drop what an untrusted peer says of itself."""
         peer = request.META.get("REMOTE_ADDR", "")
-        if client_address.within(peer, settings.TRUSTED_PROXIES):
+        if settings.TRUSTED_PROXIES and client_address.within(peer, settings.TRUSTED_PROXIES):
             forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
             request.META["REMOTE_ADDR"] = client_address.resolve(peer, forwarded, settings.TRUSTED_PROXIES)
         else:
@@ -78,8 +86,8 @@ class RequestMiddleware:
         )
 
 
-class ApiErrorMiddleware:
-    """Turn every error page under `/api/` into the error envelope, whoever made it.
+class ApiMiddleware:
+    """See that whatever leaves under `/api/` is what the contract says, whoever made it.
 
     Errors of views are enveloped by their exception handler; this is for what never reaches one: a bad Host header,
     a middleware or a renderer that crashed, a path that no URL pattern takes.
@@ -90,15 +98,31 @@ class ApiErrorMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        if response.status_code < HTTPStatus.BAD_REQUEST or not is_api_path(request.path_info):
+        if not is_api_path(request.path_info):
             return response
-        if response.get("Content-Type", "").startswith("application/json"):
-            return response
-        body = envelope.failure_bytes(response.status_code)
-        # The other headers are as true of this body as of the page it replaces.
-        headers = {name: value for name, value in response.items() if not name.lower().startswith("content-")}
-        headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        return HttpResponse(body, status=response.status_code, headers=headers)
+        if self._is_error_page(response):
+            self._envelope(response)
+        if response.headers.get("Content-Type") == "application/json":
+            for name, value in DATA_HEADERS.items():
+                response.headers[name] = value
+        return response
+
+    @staticmethod
+    def _is_error_page(response: HttpResponseBase) -> TypeGuard[HttpResponse]:
+        return (
+            response.status_code >= HTTPStatus.BAD_REQUEST
+            and isinstance(response, HttpResponse)
+            and not response.headers.get("Content-Type", "").startswith("application/json")
+        )
+
+    @staticmethod
+    def _envelope(response: HttpResponse) -> None:
+        """Replace the body; the other headers are as true of the new one as of the page before."""
+        for name in [name for name in response.headers if name.lower().startswith("content-")]:
+            del response[name]
+        response.content = envelope.failure_bytes(response.status_code)
+        response["Content-Type"] = "application/json"
+        response["Content-Length"] = str(len(response.content))
 
 
 def is_api_path(path: str) -> bool:

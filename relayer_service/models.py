@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from django.db import models
 from django.utils import timezone
 
+from relayer_service.encryption import DecryptionError, EncryptedJSONField, primary_key_id
+
+CANARY = "canary"
+
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
     def claim(self, name: str, slot: int) -> PeriodicRun | None:
@@ -49,3 +53,47 @@ class PeriodicRun(models.Model):
             row.update(failed=True)
             raise
         row.update(failed=False, finished_at=timezone.now(), seconds=time.monotonic() - started)
+
+
+class RowDelta(models.Model):
+    """How the number of a listed table's rows changed, by bucket; written by triggers (`counting.py`)."""
+
+    list_name = models.CharField(max_length=63)
+    bucket = models.BigIntegerField()
+    rows = models.BigIntegerField()
+
+    class Meta:
+        indexes = [models.Index(fields=["list_name", "bucket", "rows"], name="rowdelta_by_bucket")]
+
+    def __str__(self) -> str:
+        return f"{self.list_name} {self.bucket}: {self.rows:+d}"
+
+
+class EncryptionKeyManager(models.Manager["EncryptionKey"]):
+    def ensure_canary(self) -> None:
+        """Keep a canary of the key that encrypts now, if there is none yet."""
+        identifier = primary_key_id()
+        if not self.filter(identifier=identifier).exists():
+            self.get_or_create(identifier=identifier, defaults={"canary": CANARY})
+
+    def problems(self) -> list[str]:
+        """Say which keys are missing from ENCRYPTION_KEYS or have another value than what they sealed."""
+        problems = []
+        for key in self.all():
+            try:
+                assert key.canary == CANARY
+            except DecryptionError as error:
+                problems.append(str(error))
+        return problems
+
+
+class EncryptionKey(models.Model):
+    """A key that seals secrets, with a canary that the same key alone opens."""
+
+    identifier = models.CharField(max_length=16, primary_key=True)
+    canary = EncryptedJSONField()
+
+    objects = EncryptionKeyManager()
+
+    def __str__(self) -> str:
+        return self.identifier

@@ -19,7 +19,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from relayer_service import client_address, metrics
-from relayer_service.models import PeriodicRun
+from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.tasks import HEARTBEAT, HEARTBEAT_SECONDS
 
 logger = logging.getLogger(__name__)
@@ -75,10 +75,19 @@ def worker_beats() -> bool:
     return PeriodicRun.objects.filter(name=HEARTBEAT, finished_at__gte=oldest).exists()
 
 
+def encryption_keys_fit() -> bool:
+    """Every key that seals something here is configured, with the value it had."""
+    problems = EncryptionKey.objects.problems()
+    for problem in problems:
+        logger.error("%s", problem)
+    return not problems
+
+
 PROBES: dict[str, Callable[[], bool]] = {
     "database": database_answers,
     "cache": cache_answers,
     "migrations": migrations_are_applied,
+    "encryption": encryption_keys_fit,
     "worker": worker_beats,
 }
 

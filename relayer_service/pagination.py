@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
+from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
-from rest_framework.request import Request
-from rest_framework.response import Response
 
 from relayer_service import envelope
 
@@ -19,48 +19,52 @@ if TYPE_CHECKING:
 
 DEFAULT_PER_PAGE = 10
 INTEGER = re.compile(r"[0-9]+", re.ASCII)
+# A number with more digits is past the end of any list, and more than a database takes.
+MOST_DIGITS = 18
+
+
+@dataclass
+class PageRequest:
+    """The page that a caller asks for. Pages start at 1, and page 0 is page 1."""
+
+    digits: str
+    per_page: int
+    logs: list[str] = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, query: QueryDict) -> Self:
+        digits = _digits(query, "page", 1)
+        asked = _number(_digits(query, "per_page", DEFAULT_PER_PAGE))
+        most: int = settings.PAGINATION_MAX_PER_PAGE
+        if asked <= most:
+            return cls(digits, asked)
+        return cls(digits, most, [f"per_page was lowered to {most}, the most this service gives"])
+
+    @property
+    def offset(self) -> int:
+        return max(0, _number(self.digits) - 1) * self.per_page
+
+    def pagination(self, total: int) -> dict[str, Any]:
+        page = envelope.exact_integer(self.digits if self.digits != "0" else "1")
+        return {"current_page": page, "per_page": self.per_page, "total_items": total}
+
+
+def _digits(query: QueryDict, name: str, default: int) -> str:
+    """Give a parameter's digits without leading zeros."""
+    values = query.getlist(name, [str(default)])
+    if len(values) > 1:
+        raise ValidationError({name: ["this parameter stands twice"]})
+    if not INTEGER.fullmatch(values[0]):
+        raise ValidationError({name: ["a whole number of at least 0 is required"]})
+    return values[0].lstrip("0") or "0"
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
 
 
 class PagePagination(BasePagination):
-    """Pages start at 1; page 0 is page 1, `per_page=0` gives no items and the true total."""
-
-    def paginate_queryset(self, queryset: Any, request: Request, view: APIView | None = None) -> list[Any]:
-        page = self._parameter(request, "page", "1")
-        per_page_digits = self._parameter(request, "per_page", str(DEFAULT_PER_PAGE))
-        per_page = self._per_page(per_page_digits)
-        self.logs = []
-        if per_page_digits != str(per_page):
-            self.logs.append(f"per_page was lowered to {per_page}, the most this service gives")
-        total = queryset.count()
-        self.pagination = {
-            "current_page": envelope.exact_integer(page),
-            "per_page": per_page,
-            "total_items": total,
-        }
-        # A page number too long for the database is past the end of any list.
-        start = (int(page) - 1) * per_page if len(page) < 19 else total
-        if per_page == 0 or start >= total:
-            return []
-        return list(queryset[start : start + per_page])
-
-    def get_paginated_response(self, data: Any) -> Response:
-        return Response(envelope.success(data, logs=self.logs, pagination=self.pagination))
-
-    @staticmethod
-    def _per_page(digits: str) -> int:
-        most: int = settings.PAGINATION_MAX_PER_PAGE
-        return min(int(digits), most) if len(digits) < 19 else most
-
-    @staticmethod
-    def _parameter(request: Request, name: str, default: str) -> str:
-        """Give a parameter's digits without leading zeros."""
-        values = request.query_params.getlist(name, [default])
-        if len(values) > 1:
-            raise ValidationError({name: ["this parameter stands twice"]})
-        if not INTEGER.fullmatch(values[0]):
-            raise ValidationError({name: ["a whole number of at least 0 is required"]})
-        digits = values[0].lstrip("0")
-        return digits or ("1" if name == "page" else "0")
+    """Tells the OpenAPI document of the two parameters; `listing.py` makes the pages."""
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:

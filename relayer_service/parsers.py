@@ -9,6 +9,7 @@ from django.conf import settings
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+ENDED_EARLY = "the body ended early"
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -25,9 +26,13 @@ class StrictJSONParser(BaseParser):
         if length > settings.MAX_REQUEST_BYTES:
             raise ParseError(f"the body is over {settings.MAX_REQUEST_BYTES} bytes")
         try:
-            return loads(stream.read())
+            body = stream.read()
         except OSError:
-            raise ParseError("the body ended early") from None
+            raise ParseError(ENDED_EARLY) from None
+        # What came of a longer body may look whole.
+        if len(body) < length:
+            raise ParseError(ENDED_EARLY)
+        return loads(body)
 
 
 def loads(body: bytes) -> Any:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import http.client
+import io
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.core.checks import ERROR, run_checks
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db import DatabaseError
+from dotenv import load_dotenv
+
+PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 30
 # A process that dies this often within a minute has a reason that restarting does not cure.
@@ -25,52 +33,51 @@ class CannotStart(Exception):
     """What is wrong, in one line that says what to do."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Address:
     host: str
     port: int
 
     @property
+    def reachable_host(self) -> str:
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  # a comparison
+
+    @property
     def url(self) -> str:
-        reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  # a comparison
-        return f"http://[{reachable}]:{self.port}" if ":" in reachable else f"http://{reachable}:{self.port}"
+        return f"http://{bracketed(self.reachable_host)}:{self.port}"
+
+    @property
+    def bind(self) -> str:
+        return f"{bracketed(self.host)}:{self.port}"
+
+
+def bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def main() -> int:
+    load_dotenv(PROJECT / ".env")
+    # Nothing that is written from here on is for other users of the machine.
+    os.umask(0o077)
     try:
-        # A word of advice instead of a traceback, also where the settings refuse a value.
-        from django.core.exceptions import ImproperlyConfigured
-
         address = read_address()
-        data_dir = prepare_data_dir(Path(os.environ.get("DATA_DIR", "var")).absolute())
         require_free_port(address)
-        create_secrets(data_dir)
-        try:
-            first_start = prepare_service(data_dir)
-        except ImproperlyConfigured as error:
-            raise CannotStart(str(error)) from None
+        data_dir = prepare_data_dir(Path(os.environ.get("DATA_DIR") or PROJECT / "var").absolute())
+        set_defaults(address, data_dir)
+        prepare_service()
     except CannotStart as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1
-    return Supervisor(address, first_start).run()
+    except KeyboardInterrupt:
+        return 130
+    return Supervisor(address).run()
 
 
 def read_address() -> Address:
     port = os.environ.get("PORT", "8000")
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536):
         raise CannotStart("PORT must be a number from 1 to 65535.")
     return Address(os.environ.get("HOST", "127.0.0.1"), int(port))
-
-
-def prepare_data_dir(data_dir: Path) -> Path:
-    try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = data_dir / f".probe-{os.getpid()}"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise CannotStart(f"DATA_DIR {data_dir} cannot be written to ({error.strerror}).") from None
-    return data_dir
 
 
 def require_free_port(address: Address) -> None:
@@ -87,126 +94,175 @@ def require_free_port(address: Address) -> None:
         ) from None
 
 
-def create_secrets(data_dir: Path) -> None:
-    """Make the secrets that are neither in the environment nor in DATA_DIR yet."""
-    for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "TOKEN_PEPPERS"):
-        path = data_dir / name.lower()
-        if name in os.environ or path.exists():
-            continue
-        value = secrets.token_urlsafe(64)
-        if name != "SECRET_KEY":
-            value = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
-        # Written aside and moved, so that a start cut off here leaves no half of a key.
-        partial = path.with_suffix(".partial")
-        partial.unlink(missing_ok=True)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(value + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        partial.rename(path)
+def prepare_data_dir(data_dir: Path) -> Path:
+    """Make the directory, and in it the secrets that are neither there nor in the environment."""
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "TOKEN_PEPPERS"):
+            if name not in os.environ and not (data_dir / name.lower()).exists():
+                create_secret(data_dir / name.lower())
+        probe = data_dir / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise CannotStart(f"DATA_DIR {data_dir} cannot be written to ({error.strerror}).") from None
+    return data_dir
 
 
-def prepare_service(data_dir: Path) -> list[str]:
-    """Migrate, collect static files and, on the first start, make the admin; give the lines to print of it."""
+def create_secret(path: Path) -> None:
+    value = secrets.token_urlsafe(64)
+    if path.name != "secret_key":
+        value = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
+    # Written aside and moved, so that a start cut off here leaves no half of a key.
+    partial = path.with_suffix(f".{os.getpid()}")
+    with partial.open("w") as file:
+        file.write(value + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    partial.rename(path)
+
+
+def set_defaults(address: Address, data_dir: Path) -> None:
+    """Set what the settings of all three processes read."""
+    os.environ["DATA_DIR"] = str(data_dir)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
     os.environ.setdefault("PROFILE", "local")
-    os.environ["DATA_DIR"] = str(data_dir)
+    os.environ.setdefault("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{bracketed(address.reachable_host)}")
+
+
+def prepare_service() -> None:
+    """Check the settings, migrate and collect static files."""
     import django
-    from django.core.management import call_command
 
-    django.setup()
-    from relayer_service.tasks import prepare_queue
+    try:
+        django.setup()
+        for message in run_checks():
+            if message.level >= ERROR:
+                raise CannotStart(" ".join(filter(None, (message.msg, message.hint))))
+        from relayer_service.tasks import prepare_queue
 
-    call_command("check")
-    call_command("migrate", verbosity=0)
-    call_command("collectstatic", interactive=False, verbosity=0)
-    prepare_queue()
-    metrics = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
-    if metrics:
-        shutil.rmtree(metrics, ignore_errors=True)
-        Path(metrics).mkdir()
-    return create_admin()
+        call_command("migrate", verbosity=0)
+        collect_static_files()
+        prepare_queue()
+    except ImproperlyConfigured as error:
+        raise CannotStart(str(error)) from None
+    except DatabaseError as error:
+        reason = str(error).partition("\n")[0]
+        raise CannotStart(f"the database cannot be used ({reason}); look at DATABASE_URL.") from None
+    if metrics := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        # The counts of processes that are no more.
+        Path(metrics).mkdir(exist_ok=True)
+        for file in Path(metrics).glob("*.db"):
+            file.unlink()
 
 
-def create_admin() -> list[str]:
+def collect_static_files() -> None:
+    """Collect static files, which takes seconds, unless they are the ones that were collected last."""
+    from django.conf import settings
+    from django.contrib.staticfiles.finders import get_finders
+
+    state = hashlib.sha256()
+    for finder in get_finders():
+        for name, storage in finder.list([]):
+            path = Path(storage.path(name))
+            state.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}\n".encode())
+    collected = Path(settings.STATIC_ROOT) / ".collected"
+    if collected.exists() and collected.read_text() == state.hexdigest():
+        return
+    call_command("collectstatic", interactive=False, clear=True, verbosity=0)
+    collected.write_text(state.hexdigest())
+
+
+def create_admin() -> tuple[str, str] | None:
+    """Make the first user and its token, and give password and token; nothing where there is a user."""
     from django.contrib.auth import get_user_model
-    from django.core.management import call_command
     from django.db import transaction
 
     users = get_user_model().objects
     if users.exists():
-        return []
+        return None
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
         users.create_superuser("admin", password=password)
-        token = str(call_command("issue_token", "first token", user="admin", stdout=open(os.devnull, "w")))  # noqa: PTH123,SIM115
-    return [f"Admin login  admin / {password}", f"Token        {token}"]
+        token = str(call_command("issue_token", "first token", user="admin", stdout=io.StringIO()))
+    return password, token
 
 
 class Supervisor:
     """Run the web server and the worker, start again what dies, stop both on the first signal."""
 
-    def __init__(self, address: Address, first_start: list[str]) -> None:
+    def __init__(self, address: Address) -> None:
         self.address = address
-        self.first_start = first_start
         self.stopping = False
-        self.commands = {
-            "web": [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"],
-            "worker": [sys.executable, "manage.py", "worker"],
-        }
+        web = ["-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf", "--bind", address.bind]
+        self.arguments = {"web": web, "worker": ["manage.py", "worker"]}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.restarts: list[float] = []
 
     def run(self) -> int:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
         try:
-            for name in self.commands:
+            for name in self.arguments:
                 self._start(name)
-            ready = self._wait_until_up()
-            self._greet(ready)
-            while ready and not self.stopping:
-                ready = self._restart_dead()
-                time.sleep(0.2)
+            if self._comes_up():
+                self._greet()
+                while not self.stopping and self._restart_dead():
+                    time.sleep(0.2)
         finally:
             self._end()
         return 0 if self.stopping else 1
 
     def _start(self, name: str) -> None:
         # In a session of its own: Ctrl-C reaches this process alone, which then ends the two in order.
-        self.processes[name] = subprocess.Popen(self.commands[name], start_new_session=True)
+        command = [sys.executable, *self.arguments[name]]
+        self.processes[name] = subprocess.Popen(command, cwd=PROJECT, start_new_session=True)
 
     def _stop(self, *_: object) -> None:
         self.stopping = True
 
-    def _wait_until_up(self) -> bool:
+    def _comes_up(self) -> bool:
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and not self.stopping:
-            if any(process.poll() is not None for process in self.processes.values()):
-                print("Cannot start: a process ended at once; its reason is above.", file=sys.stderr)
+        while not self.stopping:
+            dead = [name for name, process in self.processes.items() if process.poll() is not None]
+            if dead or time.monotonic() > deadline:
+                problem = f"the {dead[0]} process ended" if dead else "the web process does not answer"
+                print(f"Cannot start: {problem}; its reason is above.", file=sys.stderr)
                 return False
-            try:
-                with urllib.request.urlopen(self.address.url + "/health", timeout=1):  # noqa: S310  # our own URL
-                    return True
-            except OSError:
-                time.sleep(0.1)
+            if self._answers():
+                return True
+            time.sleep(0.05)
         return False
 
-    def _greet(self, ready: bool) -> None:
+    def _answers(self) -> bool:
+        """Tell whether there is any answer: which hosts it is for is a setting."""
+        connection = http.client.HTTPConnection(self.address.reachable_host, self.address.port, timeout=1)
+        try:
+            connection.request("GET", "/health")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+        return True
+
+    def _greet(self) -> None:
         url = self.address.url
-        lines = []
-        if ready:
-            lines += [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
-        lines += self.first_start
-        if self.first_start:
-            token = self.first_start[-1].split()[-1]
+        lines = [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
+        # Made last and printed at once, so that a start that fails shows them the next time.
+        created = create_admin()
+        if created:
+            password, token = created
             lines += [
+                f"Admin login  admin / {password}",
+                f"Token        {token}",
                 "             (shown this once; keep them)",
                 f"Try          curl -H 'Authorization: Bearer {token}' {url}/api/v1/signers",
             ]
         else:
-            lines.append("Token        issue one with: .venv/bin/python manage.py issue_token NAME")
+            data_dir = Path(os.environ["DATA_DIR"])
+            where = "" if data_dir == PROJECT / "var" else f"DATA_DIR={data_dir} "
+            lines.append(f"New token    {where}.venv/bin/python manage.py issue_token NAME")
         print("\n" + "\n".join(lines) + "\nCtrl-C stops it.\n", flush=True)
 
     def _restart_dead(self) -> bool:
@@ -220,6 +276,7 @@ class Supervisor:
                 print(f"The {name} process keeps dying: stopping.", file=sys.stderr)
                 return False
             print(f"The {name} process died ({process.returncode}): starting it again.", file=sys.stderr)
+            kill_session(process)
             self._start(name)
         return True
 
@@ -232,6 +289,16 @@ class Supervisor:
                 process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
+            kill_session(process)
+
+
+def kill_session(process: subprocess.Popen[bytes]) -> None:
+    """End the children that a process left behind."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ from django.urls import URLPattern
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
 
+from relayer_service.serializers import StrictSerializer
+
 LOG_ENTRY = {
     "type": "object",
     "properties": {
@@ -49,6 +51,10 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         },
         "required": ["data", "message", "success"],
     },
+}
+REQUEST_ID = {
+    "schema": {"type": "string"},
+    "description": "The id under which the log has this request.",
 }
 EVERY_VIEW = (
     HTTPStatus.BAD_REQUEST,
@@ -99,6 +105,13 @@ class ApiSchema(AutoSchema):
         tags: list[str] = getattr(self.view, "tags", None) or super().get_tags()
         return tags
 
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
+        inherited: Any = super()._map_basic_serializer
+        schema: dict[str, Any] = inherited(serializer, direction)
+        if direction == "request" and isinstance(serializer, StrictSerializer):
+            schema["additionalProperties"] = False
+        return schema
+
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         for status, message in self._errors().items():
@@ -115,10 +128,7 @@ class ApiSchema(AutoSchema):
     def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
         inherited: Any = super()._get_response_for_code
         body: dict[str, Any] = inherited(serializer, status_code, *args, **kwargs)
-        body.setdefault("headers", {})["X-Request-ID"] = {
-            "schema": {"type": "string"},
-            "description": "The id under which the log has this request.",
-        }
+        body.setdefault("headers", {})["X-Request-ID"] = REQUEST_ID
         if not getattr(self.view, "enveloped", True):
             return body
         for media in body.get("content", {}).values():
@@ -156,9 +166,10 @@ class ApiSchema(AutoSchema):
             HTTPStatus.METHOD_NOT_ALLOWED: ("Allow", {"type": "string", "examples": ["GET, HEAD"]}),
             HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", {"type": "string", "examples": ["1"]}),
         }
+        body["headers"] = {"X-Request-ID": REQUEST_ID}
         if status in headers:
             name, schema = headers[status]
-            body["headers"] = {name: {"schema": schema}}
+            body["headers"][name] = {"schema": schema}
         return body
 
 

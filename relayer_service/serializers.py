@@ -64,6 +64,10 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     default_error_messages = {**REQUIRED, "invalid": "an object is required"}
 
+    def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
+        # A body that is `null` is no object, like any other that is none.
+        return (False, data) if data is None and self.parent is None else super().validate_empty_values(data)
+
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.templatetags.static import static
-from django.urls import reverse_lazy
+from django.urls import reverse, reverse_lazy
 from dotenv import load_dotenv
 
 from relayer_service import databases, env, logs
@@ -34,7 +34,7 @@ CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
 # Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 METRICS_ALLOW = env.networks("METRICS_ALLOW")
-READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,worker")
+READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryption,worker")
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
 SESSION_COOKIE_HTTPONLY = True
@@ -48,17 +48,20 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-# What a page may load: this origin alone. The admin theme's Alpine.js evaluates expressions in its markup,
-# and both it and the docs pages set styles inline.
+# What a page may load: this origin alone, and no script that is written into a page.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
-        "script-src": ["'self'", "'unsafe-eval'", "'unsafe-inline'"],
+        # The admin theme's Alpine.js evaluates the expressions in its markup.
+        "script-src": ["'self'", "'unsafe-eval'"],
+        # The theme, Swagger UI and Redoc set styles on elements and write style elements.
         "style-src": ["'self'", "'unsafe-inline'"],
+        # Swagger UI's style sheet carries its icons.
         "img-src": ["'self'", "data:"],
+        # Redoc searches in a worker that it makes of its own text.
         "worker-src": ["'self'", "blob:"],
         "object-src": ["'none'"],
-        "base-uri": ["'self'"],
+        "base-uri": ["'none'"],
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
     }
@@ -116,6 +119,17 @@ RATELIMIT_FAIL_OPEN = True
 # A verified token costs no query for this long; a revoked one is refused by every process after it.
 TOKEN_CACHE_SECONDS = env.integer("TOKEN_CACHE_SECONDS", 5)
 
+# Which product stands behind each signer type; a path of your own replaces one.
+SIGNER_BACKENDS = {
+    "plain": "signers.backends.local.Local",
+    "provider_a_kms": "signers.backends.aws_kms.AwsKms",
+    "provider_b_kms": "signers.backends.google_kms.GoogleKms",
+    "provider_c": "signers.backends.vault.VaultKv",
+    "provider_c_transit": "signers.backends.vault_transit.VaultTransit",
+    "provider_d": "signers.backends.turnkey.Turnkey",
+    "provider_e": "signers.backends.coinbase_cdp.CoinbaseCdp",
+}
+
 # Django.
 
 INSTALLED_APPS = [
@@ -132,20 +146,21 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "tokens",
+    "signers",
 ]
 
 MIDDLEWARE = [
+    "relayer_service.middleware.ApiMiddleware",
     "relayer_service.middleware.RequestMiddleware",
-    "relayer_service.middleware.ApiErrorMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
-    "csp.middleware.CSPMiddleware",
+    "relayer_service.pages.WhiteNoiseMiddleware",
+    "relayer_service.pages.CSPMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "relayer_service.pages.SessionMiddleware",
+    "relayer_service.pages.CsrfViewMiddleware",
+    "relayer_service.pages.AuthenticationMiddleware",
+    "relayer_service.pages.MessageMiddleware",
+    "relayer_service.pages.XFrameOptionsMiddleware",
 ]
 
 ROOT_URLCONF = "relayer_service.urls"
@@ -187,8 +202,6 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-# Lets pages work before `collectstatic` has run, as in tests.
-WHITENOISE_MANIFEST_STRICT = False
 
 # The API.
 
@@ -202,6 +215,7 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "relayer_service.schema.ApiSchema",
     "EXCEPTION_HANDLER": "relayer_service.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
+    "ALLOWED_VERSIONS": ["v1"],
 }
 
 SPECTACULAR_SETTINGS = {
@@ -223,7 +237,12 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "REDOC_DIST": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "persistAuthorization": False},
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": True,
+        "defaultModelsExpandDepth": 0,
+        "displayRequestDuration": True,
+        "persistAuthorization": False,
+    },
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
     "COMPONENT_SPLIT_PATCH": False,
@@ -232,6 +251,7 @@ SPECTACULAR_SETTINGS = {
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "relayer_service.schema.finish",
+        "signers.schema.add_components",
     ],
 }
 
@@ -245,10 +265,47 @@ UNFOLD = {
     "SITE_URL": "/api/docs",
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
+    "SITE_FAVICONS": [
+        {
+            "rel": "icon",
+            "type": "image/svg+xml",
+            "href": lambda request: static("relayer_service/favicon.svg"),
+        }
+    ],
+    "DASHBOARD_CALLBACK": "relayer_service.dashboard.add_cards",
+    # Ours, not the theme's: the functions that make the cards.
+    "DASHBOARD_CARDS": [
+        "relayer_service.dashboard.readiness",
+        "relayer_service.dashboard.periodic_work",
+        "tokens.admin.recently_used",
+        "relayer_service.dashboard.own_changes",
+    ],
     "STYLES": [lambda request: static("relayer_service/admin.css")],
+    "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
     "SIDEBAR": {
         "show_search": True,
         "navigation": [
+            {
+                "items": [
+                    {
+                        "title": "Overview",
+                        "icon": "dashboard",
+                        "link": reverse_lazy("admin:index"),
+                        "active": lambda request: request.path == reverse("admin:index"),
+                    },
+                ],
+            },
+            {
+                "title": "Fleet",
+                "items": [
+                    {
+                        "title": "Signers",
+                        "icon": "encrypted",
+                        "link": reverse_lazy("admin:signers_signer_changelist"),
+                        "permission": "signers.admin.may_view",
+                    },
+                ],
+            },
             {
                 "title": "Access",
                 "items": [

@@ -6,6 +6,7 @@ is due. So a queue that forgets a task when its worker is killed is good enough,
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -19,17 +20,22 @@ from django.core.management import call_command
 from django.db import close_old_connections, transaction
 from huey import Huey, PostgresHuey, RedisHuey, SqliteHuey
 from huey.consumer import Consumer, Scheduler
+from huey.consumer import Worker as WorkerThread
 from huey.serializer import SignedSerializer
 
+from relayer_service import counting
 from relayer_service.databases import POSTGRESQL_SCHEMES
 from relayer_service.logs import request_id
-from relayer_service.models import PeriodicRun
+from relayer_service.models import EncryptionKey, PeriodicRun
 
 logger = logging.getLogger(__name__)
 
 QUEUE_NAME = "relayer-service"
 HEARTBEAT = "heartbeat"
 HEARTBEAT_SECONDS = 10
+# How often a queue that cannot wake its workers is looked at, and how long a broken one is left alone.
+POLL_SECONDS = 0.2
+BROKEN_SECONDS = 2
 
 
 def create_queue(url: str) -> Huey:
@@ -43,7 +49,7 @@ def create_queue(url: str) -> Huey:
         return RedisHuey(QUEUE_NAME, connection_pool=pool, **options)
     if url.startswith(POSTGRESQL_SCHEMES):
         # Listening would hold one connection for each thread of each worker.
-        return PostgresHuey(QUEUE_NAME, dsn=url, blocking=False, create_tables=False, **options)
+        return PostgresHuey(QUEUE_NAME, dsn=url, blocking=False, create_tables=False, connect_timeout=2, **options)
     if url.startswith("sqlite:"):
         filename = url.removeprefix("sqlite:")
         return SqliteHuey(QUEUE_NAME, filename=filename, timeout=20, create_tables=False, **options)
@@ -98,6 +104,7 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
         def run() -> None:
             claim = PeriodicRun.objects.claim(name, int(time.time()) // seconds)
             if claim is not None:
+                logger.debug("Periodic work begins", extra={"fields": {"name": name, "slot": claim.slot}})
                 with claim.recorded():
                     function()
 
@@ -124,13 +131,55 @@ class SecondsScheduler(Scheduler):
     periodic_task_seconds = 1
 
 
+class TurnTakingThread(WorkerThread):
+    """Let one idle thread at a time wait for a task, whatever the number of threads.
+
+    An idle worker then costs its queue one connection and one question every so often, and a queue that is down
+    costs one line in the log and not one for each thread.
+    """
+
+    turn = threading.Lock()
+
+    def loop(self, now: datetime | None = None) -> None:
+        with self.turn:
+            task = None if self.stop_flag.is_set() else self._next_task()
+        if task is not None:
+            self._run(task, now)
+
+    def _run(self, task: Any, now: datetime | None) -> None:
+        try:
+            self.huey.execute(task, now)
+        except Exception:
+            # What a task raises is logged by the queue; this is the queue failing around it.
+            logger.exception("Task %s could not be run", task.id)
+
+    def _next_task(self) -> Any:
+        try:
+            task = self.huey.dequeue()
+        except Exception:
+            logger.exception("The next task cannot be read from the queue")
+            self.stop_flag.wait(BROKEN_SECONDS)
+            return None
+        if task is None and not self.huey.storage.blocking:
+            self.stop_flag.wait(POLL_SECONDS)
+        return task
+
+
 class Worker(Consumer):
     scheduler_class = SecondsScheduler
+    worker_class = TurnTakingThread
 
 
 @periodic(seconds=HEARTBEAT_SECONDS)
 def heartbeat() -> None:
-    """Show that tasks are queued, taken and run: that it ran is all there is to do."""
+    """Show that tasks are queued, taken and run, and keep a canary of the encryption key in use."""
+    EncryptionKey.objects.ensure_canary()
+
+
+@periodic(seconds=60)
+def fold_counts() -> None:
+    """Keep the lists' totals quick to read."""
+    counting.fold()
 
 
 @periodic(seconds=60 * 60)

@@ -1,10 +1,16 @@
 """What the views of every resource share."""
 
+from http import HTTPStatus
 from typing import Any
 
+from django.db import IntegrityError, transaction
 from rest_framework.exceptions import ParseError
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+
+from relayer_service.exceptions import Conflict
 
 
 class ResourceView(GenericAPIView[Any]):
@@ -14,5 +20,23 @@ class ResourceView(GenericAPIView[Any]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        if request.method in {"POST", "PATCH"} and request.stream is None:
+        has_body = request.method in {"POST", "PATCH"} and request.method in self.allowed_methods
+        if has_body and request.stream is None:
             raise ParseError("the body is empty")
+
+
+class ResourceCreateMixin(ResourceView):
+    """Answer POST by creating a resource; of two that want the same id, the database lets one in."""
+
+    create_serializer_class: type[Serializer[Any]]
+    id_taken_message: str
+
+    def post(self, request: Request) -> Response:
+        serializer = self.create_serializer_class(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        try:
+            with transaction.atomic():
+                resource = serializer.save()
+        except IntegrityError:
+            raise Conflict(self.id_taken_message) from None
+        return Response(serializer.to_representation(resource), status=HTTPStatus.CREATED)

@@ -1,4 +1,4 @@
-"""The WSGI application, with the two things that Django leaves to what stands around it."""
+"""The WSGI application, with the things that Django leaves to what stands around it."""
 
 import io
 import logging
@@ -21,7 +21,11 @@ logger = logging.getLogger(__name__)
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     read_chunked_body(environ)
     try:
-        return django_application(environ, start_response)
+        response = django_application(environ, start_response)
+        if environ["REQUEST_METHOD"] == "HEAD":
+            response.close()
+            return []
+        return response
     except Exception:
         logger.exception("Django could not take the request")
         status = HTTPStatus.INTERNAL_SERVER_ERROR

@@ -5,14 +5,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from huey.storage import MemoryStorage
 
+from relayer_service.caches import FailOpenRedisCache
+from relayer_service.models import RowDelta
+from relayer_service.tasks import queue
 from tests import processes
 from tests.api import Api
+from tokens import last_use
 from tokens.models import AccessToken
 from tokens.verified import verified_tokens
+
+# The same examples in every run, however slow the machine is.
+hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(trylast=True)
@@ -24,9 +34,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_remembered() -> None:
-    """Leave nothing of one test in the process for the next."""
+def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give each test an empty task queue of its own, and leave nothing of it in the process for the next."""
+    monkeypatch.setattr(queue, "storage", MemoryStorage("tests"))
+    forget_everything()
+    yield
+    forget_everything()
+
+
+def forget_everything() -> None:
     verified_tokens.clear()
+    last_use._noted.clear()
+    FailOpenRedisCache.down_until = 0.0
     cache.clear()
 
 
@@ -63,4 +82,6 @@ def server_port(django_db_setup: None, django_db_blocker: Any, server_log: Path)
 @pytest.fixture
 def api(server_port: int, transactional_db: None, token: str) -> Api:
     """A client of the real web server, with a good token."""
+    # On SQLite, emptying the tables after the last test counted its rows down.
+    RowDelta.objects.all().delete()
     return Api(server_port, token)

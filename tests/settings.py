@@ -15,14 +15,25 @@ os.environ.setdefault("PROFILE", "local")
 os.environ.setdefault("LOG_FORMAT", "json")
 
 from relayer_service.settings import *  # noqa: E402, F403
-from relayer_service.settings import DATA_DIR, DATABASES, INSTALLED_APPS, MIDDLEWARE  # noqa: E402
+from relayer_service.settings import (  # noqa: E402
+    DATA_DIR,
+    DATABASES,
+    INSTALLED_APPS,
+    MIDDLEWARE,
+    STATIC_ROOT,
+    STORAGES,
+)
 
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample"]
 MIDDLEWARE = [*MIDDLEWARE, "tests.sample.middleware.CrashOnRequestMiddleware"]
 ROOT_URLCONF = "tests.sample.urls"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-RATE_LIMIT_SAMPLE = "1000/s"
+RATE_LIMIT_SAMPLE = os.environ.get("RATE_LIMIT_SAMPLE", "1000/s")
 
 # A file, so that each thread and each process of a test has a connection of its own.
 if "sqlite" in DATABASES["default"]["ENGINE"]:
     DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+
+# Pages name static files without a hash, so that they need not be collected first.
+STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}

@@ -5,10 +5,13 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from unfold.admin import ModelAdmin
+from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+from relayer_service.dashboard import Card, ago
 from tokens import credentials
 from tokens.models import AccessToken
 
@@ -16,7 +19,7 @@ from tokens.models import AccessToken
 class NetworkListField(forms.CharField):
     """A list of networks, edited as one a line."""
 
-    widget = UnfoldAdminTextareaWidget
+    widget = UnfoldAdminTextareaWidget(attrs={"rows": 3, "placeholder": "10.0.0.0/8"})
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
@@ -39,11 +42,22 @@ def may_view(request: HttpRequest) -> bool:
     return bool(request.user.has_perm("tokens.view_accesstoken"))
 
 
+def recently_used(request: HttpRequest) -> Card | None:
+    """Make the dashboard's card of the tokens that were used last."""
+    if not may_view(request):
+        return None
+    tokens = AccessToken.objects.filter(last_used_at__isnull=False).select_related("user").order_by("-last_used_at")
+    rows = [[token.name, token.user.get_username(), ago(token.last_used_at)] for token in tokens[:5]]
+    url = reverse("admin:tokens_accesstoken_changelist")
+    return Card("Tokens used last", rows, "No token has been used yet.", url)
+
+
 @admin.register(AccessToken)
 class AccessTokenAdmin(ModelAdmin):
     form = AccessTokenForm
-    list_display = ["name", "shown_key", "user", "state", "expires_at", "last_used_at", "created_at"]
-    list_filter = ["enabled", "user"]
+    list_display = ["name", "shown_key", "user", "state", "expires", "last_use", "created"]
+    list_filter = ["enabled", ("user", RelatedDropdownFilter)]
+    list_filter_submit = True
     list_select_related = ["user"]
     search_fields = ["name", "key", "user__username"]
     autocomplete_fields = ["user"]
@@ -53,7 +67,7 @@ class AccessTokenAdmin(ModelAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
         editable = {"fields": ["name", "user", "enabled", "expires_at", "allowed_networks"]}
         seen = {"fields": ["shown_key", "last_used_at", "created_at"]}
-        return [(None, editable)] + ([("Seen", seen)] if obj else [])
+        return [(None, editable)] + ([("Use", seen)] if obj else [])
 
     @display(description="token")
     def shown_key(self, token: AccessToken) -> str:
@@ -64,6 +78,18 @@ class AccessTokenAdmin(ModelAdmin):
         if not token.enabled:
             return "disabled"
         return "expired" if token.has_expired else "active"
+
+    @display(description="expires", ordering="expires_at")
+    def expires(self, token: AccessToken) -> str:
+        return f"{token.expires_at:%Y-%m-%d}" if token.expires_at else "never"
+
+    @display(description="last use", ordering="last_used_at")
+    def last_use(self, token: AccessToken) -> str:
+        return ago(token.last_used_at)
+
+    @display(description="created", ordering="created_at")
+    def created(self, token: AccessToken) -> str:
+        return f"{token.created_at:%Y-%m-%d}"
 
     @admin.action(description="Disable selected tokens", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
@@ -76,6 +102,15 @@ class AccessTokenAdmin(ModelAdmin):
             obj.set_credential(credential)
             obj.issued = credential.reveal()  # type: ignore[attr-defined]  # for this one answer
         super().save_model(request, obj, form, change)
+
+    def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
+        return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+
+    def render_change_form(self, request: HttpRequest, context: Any, add: bool = False, **kwargs: Any) -> Any:
+        if add:
+            # A new token is shown next, whichever button was pressed.
+            context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
+        return super().render_change_form(request, context, add=add, **kwargs)
 
     def response_add(
         self, request: HttpRequest, obj: AccessToken, post_url_continue: str | None = None

@@ -47,10 +47,11 @@ class BearerAuthentication(BaseAuthentication):
         if token is None:
             if too_many_bad_credentials(request._request):
                 raise self._refusal(request, "too many refused credentials from this address", credential)
+            generation = verified_tokens.generation
             token = AccessToken.objects.verify(credential)
             if token is None:
                 raise self._refusal(request, "unknown key, wrong secret or inactive user", credential)
-            verified_tokens.add(text, token)
+            verified_tokens.add(text, token, generation)
         if not token.is_usable(request.META.get("REMOTE_ADDR", "")):
             raise self._refusal(request, "expired, disabled or from another network", credential)
         return token

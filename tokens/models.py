@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 
 from relayer_service import client_address
@@ -29,20 +29,29 @@ def validate_networks(networks: Any) -> None:
             raise ValidationError(f"{item!r} is not an address or a CIDR network.") from None
 
 
+def forget(keys: set[str]) -> None:
+    """Have this process verify tokens anew: now, and once more when others can see what was changed."""
+    verified_tokens.forget(keys)
+    transaction.on_commit(lambda: verified_tokens.forget(keys))
+
+
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     """Bulk changes forget the changed tokens, so that this process refuses them at once."""
 
     def disable(self) -> int:
         keys = set(self.values_list("key", flat=True))
         count = self.update(enabled=False)
-        verified_tokens.forget(keys)
+        forget(keys)
         return count
 
     def delete(self) -> tuple[int, dict[str, int]]:
         keys = set(self.values_list("key", flat=True))
         deleted = super().delete()
-        verified_tokens.forget(keys)
+        forget(keys)
         return deleted
+
+    # As Django marks its own: `AccessToken.objects.delete()` would delete them all.
+    delete.queryset_only = True  # type: ignore[attr-defined]
 
 
 class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
@@ -101,11 +110,11 @@ class AccessToken(models.Model):
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         super().save(*args, **kwargs)
-        verified_tokens.forget({self.key})
+        forget({self.key})
 
     def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
         deleted = super().delete(*args, **kwargs)
-        verified_tokens.forget({self.key})
+        forget({self.key})
         return deleted
 
     def set_credential(self, credential: credentials.Credential) -> None:

@@ -22,6 +22,8 @@ class VerifiedTokens:
     def __init__(self) -> None:
         self._entries: OrderedDict[bytes, tuple[float, AccessToken]] = OrderedDict()
         self._lock = threading.Lock()
+        # Rises with every revocation, so that a row that was read before one is not remembered after it.
+        self.generation = 0
 
     def get(self, text: str) -> AccessToken | None:
         entry = self._entries.get(self._digest(text))
@@ -29,8 +31,11 @@ class VerifiedTokens:
             return None
         return entry[1]
 
-    def add(self, text: str, token: AccessToken) -> None:
+    def add(self, text: str, token: AccessToken, generation: int) -> None:
+        """Remember a token that was verified, unless one was revoked since `generation` was read."""
         with self._lock:
+            if generation != self.generation:
+                return
             digest = self._digest(text)
             self._entries[digest] = (time.monotonic() + settings.TOKEN_CACHE_SECONDS, token)
             self._entries.move_to_end(digest)
@@ -39,6 +44,7 @@ class VerifiedTokens:
 
     def forget(self, keys: set[str]) -> None:
         with self._lock:
+            self.generation += 1
             for digest, (_, token) in list(self._entries.items()):
                 if token.key in keys:
                     del self._entries[digest]

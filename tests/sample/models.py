@@ -1,22 +1,13 @@
 from django.db import models
-from django.utils import timezone
 
 from relayer_service.leases import Leased
+from relayer_service.resources import Resource
 
 
-class Item(models.Model):
+class Item(Resource):
     """The smallest resource that has what all resources have."""
 
-    id = models.CharField(max_length=255, primary_key=True)
     name = models.TextField()
-    created_at = models.DateTimeField(default=timezone.now)
-
-    class Meta:
-        ordering = ["created_at", "id"]
-        indexes = [models.Index(fields=["created_at", "id"])]
-
-    def __str__(self) -> str:
-        return self.id
 
 
 class Job(Leased):
@@ -24,3 +15,13 @@ class Job(Leased):
 
     done = models.IntegerField(default=0)
     seconds = models.FloatField(default=0)
+
+
+class SignerUser(models.Model):
+    """Something that uses a signer, as relayers do."""
+
+    name = models.TextField()
+    signer = models.ForeignKey("signers.Signer", on_delete=models.PROTECT)
+
+    def __str__(self) -> str:
+        return self.name

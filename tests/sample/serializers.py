@@ -6,7 +6,9 @@ from tests.sample.models import Item
 
 @extend_schema_serializer(examples=[OpenApiExample("Item", {"id": "item-1", "name": "First"})])
 class ItemSerializer(StrictSerializer):
-    id = StringField(max_length=255)
+    """An item."""
+
+    id = StringField(max_length=255, source="identifier")
     name = StringField()
 
     def create(self, validated_data: dict[str, str]) -> Item:

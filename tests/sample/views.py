@@ -1,35 +1,30 @@
 from typing import Any
 
-from django.db import IntegrityError, transaction
-from rest_framework.generics import ListCreateAPIView
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import BaseSerializer
 
-from relayer_service.exceptions import Conflict
+from relayer_service.listing import PageQuery, ResourceListMixin
 from relayer_service.throttling import TokenRateThrottle
-from relayer_service.views import ResourceView
+from relayer_service.views import ResourceCreateMixin, ResourceView
 from tests.sample.models import Item
 from tests.sample.serializers import ItemSerializer
 
 
-class ItemListView(ResourceView, ListCreateAPIView[Any]):
+class ItemListView(ResourceListMixin, ResourceCreateMixin):
     """List and create items."""
 
-    queryset = Item.objects.all()
-    serializer_class = ItemSerializer
+    page_query = PageQuery(Item.objects.all(), "identifier", "name")
+    serializer_class = create_serializer_class = ItemSerializer
+    id_taken_message = "Item with this ID already exists"
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_SAMPLE"
     tags = ["items"]
     error_messages = {"POST": {409: "Item with this ID already exists"}}
 
-    def perform_create(self, serializer: BaseSerializer[Any]) -> None:
-        try:
-            with transaction.atomic():
-                serializer.save()
-        except IntegrityError:
-            raise Conflict("Item with this ID already exists") from None
+    @staticmethod
+    def represent(identifier: str, name: str) -> dict[str, Any]:
+        return {"id": identifier, "name": name}
 
 
 class CrashView(ResourceView):

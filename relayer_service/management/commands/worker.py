@@ -18,7 +18,6 @@ class Command(BaseCommand):
         worker = Worker(
             queue,
             workers=settings.WORKER_THREADS,
-            max_delay=1.0,
             graceful_signal="TERM",
             shutdown_timeout=settings.WORKER_STOP_SECONDS,
         )

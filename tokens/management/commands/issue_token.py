@@ -10,6 +10,9 @@ from django.utils import timezone
 
 from tokens.models import AccessToken
 
+# What the command line calls a field of the token.
+OPTIONS = {"allowed_networks": "--cidr"}
+
 
 class Command(BaseCommand):
     help = __doc__
@@ -32,15 +35,20 @@ class Command(BaseCommand):
                 allowed_networks=options["cidr"],
             )
         except ValidationError as error:
-            raise CommandError("; ".join(error.messages)) from None
+            faults = [
+                f"{OPTIONS.get(field, field)}: {message}"
+                for field, messages in error.message_dict.items()
+                for message in messages
+            ]
+            raise CommandError(" ".join(faults)) from None
         return text
 
     @staticmethod
     def _user(name: str | None) -> Any:
         users = get_user_model().objects.filter(is_active=True)
-        users = users.filter(username=name) if name else users.filter(is_superuser=True)
+        users = users.filter(username=name) if name is not None else users.filter(is_superuser=True)
         found = list(users[:2])
         if len(found) != 1:
-            reason = f"there is no active user {name!r}" if name else "name the token's user with --user"
+            reason = f"there is no active user {name!r}" if name is not None else "name the token's user with --user"
             raise CommandError(reason)
         return found[0]

@@ -1,0 +1,145 @@
+"""Secrets at rest: model fields whose column holds AES-256-GCM ciphertext, bound to its row and column."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from django.conf import settings
+from django.db import models
+from django.db.models.query_utils import DeferredAttribute
+
+if TYPE_CHECKING:
+    JSONTextField = models.TextField[Any, Any]
+else:
+    JSONTextField = models.TextField
+
+NONCE_BYTES = 12
+
+
+class DecryptionError(Exception):
+    """A secret cannot be read with the keys that are configured; the text names the key, never a value."""
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A ciphertext as it stands in the database: `key id:base64(nonce + ciphertext)`."""
+
+    text: str
+
+    @property
+    def key_id(self) -> str:
+        return self.text.partition(":")[0]
+
+
+@dataclass(frozen=True, repr=False)
+class Unsealed:
+    """A plain value that waits to be saved; it has no representation to leak it by."""
+
+    value: Any
+
+
+def primary_key_id() -> str:
+    return next(iter(settings.ENCRYPTION_KEYS))
+
+
+def seal(value: bytes, context: str) -> Sealed:
+    key_id = primary_key_id()
+    nonce = os.urandom(NONCE_BYTES)
+    ciphertext = AESGCM(settings.ENCRYPTION_KEYS[key_id]).encrypt(nonce, value, context.encode())
+    return Sealed(f"{key_id}:{base64.b64encode(nonce + ciphertext).decode()}")
+
+
+def unseal(sealed: Sealed, context: str) -> bytes:
+    key = settings.ENCRYPTION_KEYS.get(sealed.key_id)
+    if key is None:
+        raise DecryptionError(f"The encryption key {sealed.key_id!r} is not among ENCRYPTION_KEYS.")
+    try:
+        blob = base64.b64decode(sealed.text.partition(":")[2], validate=True)
+        return AESGCM(key).decrypt(blob[:NONCE_BYTES], blob[NONCE_BYTES:], context.encode())
+    except (InvalidTag, ValueError):
+        raise DecryptionError(
+            f"A value sealed with the encryption key {sealed.key_id!r} does not open: "
+            "the key has another value, or the value belongs to another row."
+        ) from None
+
+
+class EncryptedAttribute(DeferredAttribute):
+    """Open the value each time it is read, so that no plain copy stays on the instance."""
+
+    field: EncryptedJSONField
+
+    def __get__(self, instance: Any, cls: Any = None) -> Any:
+        if instance is None:
+            return self
+        stored = super().__get__(instance, cls)
+        if isinstance(stored, Sealed):
+            return json.loads(unseal(stored, self.field.context(instance)))
+        return stored.value if isinstance(stored, Unsealed) else stored
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        keep = value is None or isinstance(value, (Sealed, Unsealed))
+        instance.__dict__[self.field.attname] = value if keep else Unsealed(value)
+
+
+class EncryptedJSONField(JSONTextField):
+    """A JSON value. A ciphertext that was moved to another row or column does not open.
+
+    It is bound to the row's `identifier`, which therefore never changes.
+    """
+
+    descriptor_class = EncryptedAttribute
+    # What the type checker shall let in and out: any JSON value.
+    _pyi_private_set_type: Any
+    _pyi_private_get_type: Any
+
+    def context(self, instance: models.Model) -> str:
+        return f"{self.model._meta.label_lower}.{self.column}:{instance.identifier}"  # type: ignore[attr-defined]
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> Sealed | None:
+        stored = model_instance.__dict__.get(self.attname)
+        if isinstance(stored, Unsealed):
+            stored = seal(json.dumps(stored.value).encode(), self.context(model_instance))
+            model_instance.__dict__[self.attname] = stored
+        return stored
+
+    def get_prep_value(self, value: Any) -> str | None:
+        if value is None:
+            return None
+        if not isinstance(value, Sealed):
+            raise TypeError("an encrypted field is saved with its instance, not by update() or a filter")
+        return value.text
+
+    def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Sealed | None:
+        return None if value is None else Sealed(value)
+
+
+def sealed(instance: models.Model, field: EncryptedJSONField) -> Sealed | None:
+    """Give an instance's ciphertext as it was read, for re-encryption."""
+    stored = instance.__dict__.get(field.attname)
+    assert stored is None or isinstance(stored, Sealed)
+    return stored
+
+
+def reseal(instance: models.Model, field: EncryptedJSONField, old: Sealed) -> bool:
+    """Encrypt a value under the first key, unless somebody saved another meanwhile; tell whether it was done."""
+    context = field.context(instance)
+    new = seal(unseal(old, context), context)
+    rows = type(instance)._base_manager.filter(pk=instance.pk, **{field.attname: old})
+    return bool(rows.update(**{field.attname: new}))
+
+
+def encrypted_fields() -> list[EncryptedJSONField]:
+    from django.apps import apps
+
+    return [
+        field
+        for model in apps.get_models()
+        for field in model._meta.concrete_fields
+        if isinstance(field, EncryptedJSONField)
+    ]

@@ -1,0 +1,67 @@
+"""Encrypt every secret under the first of ENCRYPTION_KEYS. It can be stopped at any moment and run again."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
+from django.db.models import Model
+
+from relayer_service import encryption
+from relayer_service.encryption import DecryptionError, EncryptedJSONField
+from relayer_service.models import EncryptionKey
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--batch", type=int, default=500, help="how many rows are read at once")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        EncryptionKey.objects.ensure_canary()
+        unreadable = [
+            line
+            for field in encryption.encrypted_fields()
+            if field.model is not EncryptionKey
+            for line in self._rotate(field, options["batch"])
+        ]
+        if unreadable:
+            raise CommandError("These could not be read, and stay as they are:\n  " + "\n  ".join(unreadable))
+        retired = EncryptionKey.objects.exclude(identifier=encryption.primary_key_id())
+        names = sorted(retired.values_list("identifier", flat=True))
+        retired.delete()
+        self.stderr.write("Done." + (f" No longer needed: {', '.join(names)}." if names else ""))
+
+    def _rotate(self, field: EncryptedJSONField, batch: int) -> list[str]:
+        """Go through a table by primary key, so that memory and time do not depend on what is left to do."""
+        model: type[Model] = field.model
+        rows = model._base_manager.exclude(**{f"{field.attname}__isnull": True}).order_by("pk")
+        total = rows.count()
+        seen, changed, last, unreadable = 0, 0, None, []
+        while True:
+            page = list((rows if last is None else rows.filter(pk__gt=last))[:batch])
+            if not page:
+                break
+            with transaction.atomic():
+                for row in page:
+                    try:
+                        changed += self._rotate_row(row, field)
+                    except DecryptionError as error:
+                        unreadable.append(f"{model._meta.label} {row}: {error}")
+            seen, last = seen + len(page), page[-1].pk
+            self._progress(f"{model._meta.label}.{field.name}", seen, total)
+        self.stderr.write(f"{model._meta.label}.{field.name}: {changed} of {seen} were encrypted anew.")
+        return unreadable
+
+    @staticmethod
+    def _rotate_row(row: Model, field: EncryptedJSONField) -> bool:
+        old = encryption.sealed(row, field)
+        if old is None or old.key_id == encryption.primary_key_id():
+            return False
+        return encryption.reseal(row, field, old)
+
+    def _progress(self, name: str, seen: int, total: int) -> None:
+        if not self.stderr.isatty():
+            return
+        part = min(1.0, seen / total) if total else 1.0
+        self.stderr.write(f"\r{name} [{'#' * int(part * 30):<30}] {seen}/{total} ", ending="")

@@ -1,0 +1,43 @@
+"""What the rows of every resource have: the id that callers know, and their place in the list."""
+
+from __future__ import annotations
+
+import unicodedata
+import uuid
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+
+LONGEST_IDENTIFIER = 255
+
+
+def validate_identifier(value: str) -> None:
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in value):
+        raise ValidationError("control characters are not allowed here")
+
+
+def new_identifier() -> str:
+    return str(uuid.uuid4())
+
+
+class Resource(models.Model):
+    """A row of the API. The sequence gives the order of creation, and never changes."""
+
+    sequence = models.BigAutoField(primary_key=True)
+    identifier = models.CharField(
+        "id",
+        max_length=LONGEST_IDENTIFIER,
+        unique=True,
+        default=new_identifier,
+        validators=[validate_identifier],
+        help_text="The id that callers use; it cannot be changed later.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        abstract = True
+        ordering = ["sequence"]
+
+    def __str__(self) -> str:
+        return self.identifier

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db import transaction
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from relayer_service.encryption import DecryptionError
+from signers import signing
+from signers.backends.base import SignerError
+from signers.configs import CONFIGS
+from signers.forms import SignerForm, config_fields, form_field_name
+from signers.models import Signer
+from signers.types import SignerType
+
+MOST_USERS_SHOWN = 20
+
+
+def may_view(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm("signers.view_signer"))
+
+
+@admin.register(Signer)
+class SignerAdmin(ModelAdmin):
+    form = SignerForm
+    list_display = ["identifier", "type", "verified_identity", "verified_at", "created_at"]
+    list_filter = ["type"]
+    search_fields = ["identifier", "type"]
+    ordering = ["-sequence"]
+    show_full_result_count = False
+    actions = ["verify_selected"]
+    actions_submit_line = ["save_and_verify"]
+    # On the add page, the fields of the chosen type alone.
+    conditional_fields = {
+        form_field_name(signer_type, name): f"type == '{signer_type.value}'"
+        for signer_type, name, _, _ in config_fields()
+    }
+
+    def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
+        types = [SignerType(obj.type)] if obj else list(CONFIGS)
+        config = [form_field_name(item, name) for item, name, _, _ in config_fields() if item in types]
+        fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
+        if obj:
+            seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
+            fieldsets.append(("Seen", {"fields": seen}))
+        return fieldsets
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Signer | None = None) -> list[str]:
+        seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
+        return ["identifier", "type", *seen] if obj else seen
+
+    def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
+        """Keep the fields of the fixed type alone, so that none of another type can be sent."""
+        form = super().get_form(request, obj, change=change, **kwargs)
+        if obj:
+            others = [form_field_name(item, name) for item, name, _, _ in config_fields() if item != obj.type]
+            form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
+        return form
+
+    @display(description="curve")
+    def curve(self, signer: Signer) -> str:
+        curve = signing.curve(signer)
+        networks = ", ".join(sorted(curve.network_types)) or "no network type: it signs messages alone"
+        return f"{curve} ({networks})"
+
+    @display(description="used by")
+    def used_by(self, signer: Signer) -> str:
+        users = list(referring(signer))
+        if not users:
+            return "nothing"
+        names = format_html_join(", ", "{}", ((str(user),) for user in users[:MOST_USERS_SHOWN]))
+        return format_html("{}{}", names, " …" if len(users) > MOST_USERS_SHOWN else "")
+
+    @admin.action(description="Verify selected signers", permissions=["change"])
+    def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> None:
+        for signer in queryset:
+            self._verify(request, signer)
+
+    @action(description="Save and verify", permissions=["change"])
+    def save_and_verify(self, request: HttpRequest, obj: Signer) -> None:
+        # After the commit: the signer may be slow to answer, and nothing shall be locked meanwhile.
+        transaction.on_commit(lambda: self._verify(request, obj))
+
+    def _verify(self, request: HttpRequest, signer: Signer) -> None:
+        try:
+            seen = signing.verify(signer)
+        except (SignerError, DecryptionError) as error:
+            advice = "" if getattr(error, "permanent", True) else " It may work later."
+            self.message_user(request, f"{signer}: {error}{advice}", messages.ERROR)
+            return
+        text = f"{signer}: signed as {seen.identity} in {seen.milliseconds} ms."
+        unfit = signing.why_not(signer, "evm")
+        self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
+
+
+def referring(signer: Signer) -> list[Model]:
+    """Find the rows that point at a signer, whichever app they are of."""
+    rows: list[Model] = []
+    for relation in Signer._meta.related_objects:
+        manager = relation.related_model._default_manager
+        rows += manager.filter(**{relation.field.name: signer})[: MOST_USERS_SHOWN + 1]
+    return rows

@@ -1,0 +1,147 @@
+"""A key that never leaves AWS KMS.
+
+Credentials come from boto3's own chain (environment, shared files, the role of the machine), and the address of the
+service from boto3's own settings: AWS_ENDPOINT_URL_KMS points it elsewhere.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
+from eth_keys import datatypes
+
+from signers.backends.base import Secp256k1Backend, SignerError
+
+if TYPE_CHECKING:
+    from botocore.exceptions import BotoCoreError, ClientError
+
+CONNECT_SECONDS = 3
+READ_SECONDS = 10
+ATTEMPTS = 3
+
+NOT_FOR_SIGNING = "The key in AWS KMS is not of the spec ECC_SECG_P256K1 for signing."
+
+# What AWS KMS means by its error codes; any other answer below 500 is a refusal too.
+REFUSALS = {
+    "AccessDeniedException": "AWS KMS does not let these credentials use the key.",
+    "DisabledException": "The key is disabled in AWS KMS.",
+    "ExpiredTokenException": "AWS KMS refused the credentials.",
+    "IncompleteSignatureException": "AWS KMS refused the credentials.",
+    "InvalidArnException": "AWS KMS has no key with this key_id in this region.",
+    "InvalidClientTokenId": "AWS KMS refused the credentials.",
+    "InvalidKeyUsageException": NOT_FOR_SIGNING,
+    "InvalidSignatureException": "AWS KMS refused the credentials.",
+    "KMSInvalidStateException": "The key cannot be used now: it is being made or deleted in AWS KMS.",
+    "MissingAuthenticationTokenException": "AWS KMS refused the credentials.",
+    "NotFoundException": "AWS KMS has no key with this key_id in this region.",
+    "UnrecognizedClientException": "AWS KMS refused the credentials.",
+    "UnsupportedOperationException": NOT_FOR_SIGNING,
+}
+THROTTLED = "ThrottlingException"
+
+
+class AwsKms(Secp256k1Backend):
+    """An asymmetric KMS key of the spec ECC_SECG_P256K1."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._lock = threading.Lock()
+        self._kms: Any = None
+
+    def _public_key(self) -> datatypes.PublicKey:
+        answer = self._call("get_public_key")
+        try:
+            key = load_der_public_key(answer["PublicKey"])
+        except (KeyError, ValueError, UnsupportedAlgorithm):
+            raise _not_understood() from None
+        is_secp256k1 = isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256K1)
+        if not is_secp256k1 or answer.get("KeyUsage") != "SIGN_VERIFY":
+            raise SignerError(NOT_FOR_SIGNING, permanent=True)
+        return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
+
+    def _sign(self, digest: bytes) -> tuple[int, int]:
+        answer = self._call("sign", Message=digest, MessageType="DIGEST", SigningAlgorithm="ECDSA_SHA_256")
+        try:
+            return utils.decode_dss_signature(answer["Signature"])
+        except (KeyError, ValueError):
+            raise _not_understood() from None
+
+    def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        client = self._client()
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+
+        try:
+            answer: dict[str, Any] = getattr(client, operation)(KeyId=self.config["key_id"], **parameters)
+        except ClientError as error:
+            raise _refused(error) from None
+        except BotoCoreError as error:
+            raise _not_sent(error) from None
+        except (ResponseParserError, AttributeError, TypeError, ValueError):
+            raise _not_understood() from None
+        return answer
+
+    def _client(self) -> Any:
+        """Make the client once: it is safe to share between threads, while making it is not."""
+        with self._lock:
+            if self._kms is None:
+                self._kms = self._connect()
+            return self._kms
+
+    def _connect(self) -> Any:
+        try:
+            import boto3
+            from botocore.config import Config
+            from botocore.exceptions import BotoCoreError
+        except ImportError:
+            raise SignerError(
+                "boto3 is not installed: pip install 'relayer-management-service[aws]'", permanent=True
+            ) from None
+        options = Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        )
+        try:
+            return boto3.session.Session().client("kms", region_name=self.config["region"], config=options)
+        except BotoCoreError as error:
+            raise _not_sent(error) from None
+        except ValueError:
+            raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", permanent=True) from None
+
+
+def _refused(error: ClientError) -> SignerError:
+    """Say what an error answer means."""
+    code = error.response.get("Error", {}).get("Code", "")
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
+    if code == THROTTLED or status == 429:
+        return SignerError("AWS KMS takes no more requests just now.", permanent=False)
+    if code in REFUSALS:
+        return SignerError(REFUSALS[code], permanent=True)
+    if status >= 500:
+        return SignerError("AWS KMS has a fault of its own just now.", permanent=False)
+    return SignerError("AWS KMS refused the request.", permanent=True)
+
+
+def _not_sent(error: BotoCoreError) -> SignerError:
+    """Say why there is no answer."""
+    from botocore import exceptions
+
+    if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
+        return SignerError("AWS KMS cannot be reached.", permanent=False)
+    if isinstance(error, exceptions.CredentialRetrievalError | exceptions.MetadataRetrievalError):
+        return SignerError("The AWS credentials cannot be fetched just now.", permanent=False)
+    if isinstance(error, exceptions.InvalidRegionError):
+        return SignerError("The region is not a name that AWS could have.", permanent=True)
+    if isinstance(error, exceptions.ParamValidationError):
+        return SignerError("The key_id is not one that AWS KMS could have.", permanent=True)
+    return SignerError("There are no AWS credentials, or boto3's settings are wrong.", permanent=True)
+
+
+def _not_understood() -> SignerError:
+    return SignerError("AWS KMS gave an answer that cannot be understood.", permanent=False)

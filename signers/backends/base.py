@@ -1,0 +1,145 @@
+"""What every way to hold a key has in common: its curve, and a signature that was checked before it is given.
+
+A backend is one file with one class. It implements the two underscored methods; the base class does what must
+never be forgotten: the signature is normalised and verified under the signer's own key.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from eth_keys import datatypes
+from eth_keys.constants import SECPK1_N
+from eth_keys.exceptions import BadSignature
+from eth_utils.exceptions import ValidationError
+
+DIGEST_BYTES = 32
+
+
+class SignerError(Exception):
+    """Why a signer cannot sign, in words fit for staff: no secret, no text of a foreign error.
+
+    A permanent error stays until somebody changes the configuration; others may pass by themselves.
+    """
+
+    def __init__(self, message: str, *, permanent: bool) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+
+
+class Curve(StrEnum):
+    SECP256K1 = "secp256k1"
+    ED25519 = "Ed25519"
+
+    @property
+    def network_types(self) -> frozenset[str]:
+        """The network types whose transactions a key of this curve can sign."""
+        return frozenset({"evm"}) if self is Curve.SECP256K1 else frozenset()
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A recoverable secp256k1 signature with the lower of the two possible s."""
+
+    r: int
+    s: int
+    recovery_id: int
+
+
+class Backend(ABC):
+    """A key that is held somewhere, made from the plain config of a signer and kept for its later calls."""
+
+    curve: ClassVar[Curve]
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self.config = config
+
+    def __repr__(self) -> str:
+        """Show no config, as it holds secrets."""
+        return f"<{type(self).__name__}>"
+
+    @abstractmethod
+    def identity(self) -> str:
+        """Give what the world knows the key by: an address, or a public key."""
+
+
+class Secp256k1Backend(Backend):
+    curve = Curve.SECP256K1
+    _known_public_key: datatypes.PublicKey | None = None
+
+    @abstractmethod
+    def _public_key(self) -> datatypes.PublicKey:
+        """Fetch the public key; it is asked for once."""
+
+    @abstractmethod
+    def _sign(self, digest: bytes) -> tuple[int, int]:
+        """Sign a digest, giving r and any valid s."""
+
+    @property
+    def public_key(self) -> datatypes.PublicKey:
+        # Not a cached_property: its frame would show the config to error reporters, and its lock is one for all.
+        if self._known_public_key is None:
+            self._known_public_key = self._public_key()
+        return self._known_public_key
+
+    def identity(self) -> str:
+        return self.address()
+
+    def address(self) -> str:
+        """Give the EVM address, in checksum form."""
+        address: str = self.public_key.to_checksum_address()
+        return address
+
+    def sign_digest(self, digest: bytes) -> Signature:
+        """Sign 32 bytes; the signature was seen to recover to this signer's key."""
+        if len(digest) != DIGEST_BYTES:
+            raise ValueError("a digest has 32 bytes")
+        r, s = self._sign(digest)
+        s = min(s, SECPK1_N - s)
+        for recovery_id in (0, 1):
+            try:
+                signature = datatypes.Signature(vrs=(recovery_id, r, s))
+                recovered = signature.recover_public_key_from_msg_hash(digest)
+            except (BadSignature, ValidationError):
+                continue
+            if recovered == self.public_key:
+                return Signature(r, s, recovery_id)
+        raise SignerError("The signature that came back is not by this signer's key.", permanent=True)
+
+
+class Ed25519Backend(Backend):
+    curve = Curve.ED25519
+    _known_public_key: Ed25519PublicKey | None = None
+
+    @abstractmethod
+    def _public_key(self) -> Ed25519PublicKey:
+        """Give the public key; it is asked for once."""
+
+    @abstractmethod
+    def _sign(self, message: bytes) -> bytes:
+        """Sign a message, giving the 64 bytes of the signature."""
+
+    @property
+    def public_key(self) -> Ed25519PublicKey:
+        # Not a cached_property: its frame would show the config to error reporters, and its lock is one for all.
+        if self._known_public_key is None:
+            self._known_public_key = self._public_key()
+        return self._known_public_key
+
+    def identity(self) -> str:
+        return self.public_key.public_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> bytes:
+        """Sign a message; the signature was seen to verify under this signer's public key."""
+        signature = self._sign(message)
+        try:
+            self.public_key.verify(signature, message)
+        except InvalidSignature:
+            raise SignerError("The signature that came back is not by this signer's key.", permanent=True) from None
+        return signature

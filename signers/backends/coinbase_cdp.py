@@ -1,0 +1,131 @@
+"""An account that Coinbase CDP holds, which signs on a request with two JWTs: of the API key and of the wallet.
+
+The service is at https://api.cdp.coinbase.com/platform unless the environment variable CDP_API_URL, read at each call,
+names another place.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import secrets
+import uuid
+from collections.abc import Mapping
+from time import time as now
+from typing import Any
+from urllib.parse import urlsplit
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import load_der_private_key, load_pem_private_key
+from eth_keys import datatypes
+from eth_keys.exceptions import BadSignature
+from eth_utils.exceptions import ValidationError
+
+from signers.backends.base import Secp256k1Backend, SignerError
+from signers.backends.http import JsonApi, not_understood
+
+API_URL = "https://api.cdp.coinbase.com/platform"
+TOKEN_SECONDS = 120
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+SIGNATURE = re.compile(r"(?:0x)?([0-9a-fA-F]{64})([0-9a-fA-F]{64})[0-9a-fA-F]{2}")
+
+# CDP shows no public key, but a signature does: of this digest, which is that of no transaction.
+INTRODUCTION = hashlib.sha256(b"relayer-management-service: the public key of this account").digest()
+
+
+class CoinbaseCdp(Secp256k1Backend):
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._api = JsonApi("Coinbase CDP")
+
+    def _public_key(self) -> datatypes.PublicKey:
+        r, s = self._sign(INTRODUCTION)
+        for recovery_id in (0, 1):
+            try:
+                signature = datatypes.Signature(vrs=(recovery_id, r, s))
+                public_key = signature.recover_public_key_from_msg_hash(INTRODUCTION)
+            except (BadSignature, ValidationError):
+                continue
+            if public_key.to_address() == self.config["account_address"].lower():
+                return public_key
+        raise SignerError("Coinbase CDP's signature is not by the account at account_address.", permanent=True)
+
+    def _sign(self, digest: bytes) -> tuple[int, int]:
+        address = self.config["account_address"]
+        if ADDRESS.fullmatch(address) is None:
+            raise SignerError("account_address is not an EVM address.", permanent=True)
+        url = f"{os.environ.get('CDP_API_URL', API_URL).rstrip('/')}/v2/evm/accounts/{address}/sign"
+        # Canonical JSON, as its hash is signed too: keys in order, no spaces.
+        body = json.dumps({"hash": f"0x{digest.hex()}"}, sort_keys=True, separators=(",", ":")).encode()
+        # The same for every try, so that they are one request to CDP; the JWTs are new, as each is good for one use.
+        once = str(uuid.uuid4())
+        signature = self._api.post(url, body, lambda: {"X-Idempotency-Key": once, **self._credentials(url, body)}).get(
+            "signature"
+        )
+        match = SIGNATURE.fullmatch(str(signature))
+        if match is None:
+            raise not_understood("Coinbase CDP")
+        return int(match[1], 16), int(match[2], 16)
+
+    def _credentials(self, url: str, body: bytes) -> dict[str, str]:
+        try:
+            import jwt
+        except ImportError:
+            raise SignerError(
+                "PyJWT is not installed: pip install 'relayer-management-service[coinbase]'", permanent=True
+            ) from None
+        api_key = _api_key(self.config["api_key_secret"])
+        if api_key is None:
+            raise SignerError(
+                "api_key_secret is neither an Ed25519 key in base64 nor a P-256 key in PEM.", permanent=True
+            )
+        wallet_key = _wallet_key(self.config["wallet_secret"])
+        if wallet_key is None:
+            raise SignerError("wallet_secret is not a P-256 key in DER and base64.", permanent=True)
+        issued = int(now())
+        parts = urlsplit(url)
+        common = {"uris": [f"POST {parts.netloc}{parts.path}"], "iat": issued, "nbf": issued}
+        key_id = self.config["api_key_id"]
+        bearer = jwt.encode(
+            {**common, "sub": key_id, "iss": "cdp", "exp": issued + TOKEN_SECONDS},
+            api_key,
+            algorithm="EdDSA" if isinstance(api_key, Ed25519PrivateKey) else "ES256",
+            headers={"kid": key_id, "nonce": secrets.token_hex(16)},
+        )
+        wallet = jwt.encode(
+            {**common, "jti": str(uuid.uuid4()), "reqHash": hashlib.sha256(body).hexdigest()},
+            wallet_key,
+            algorithm="ES256",
+        )
+        return {"Authorization": f"Bearer {bearer}", "X-Wallet-Auth": wallet}
+
+
+# These give nothing for a bad key, so that no frame with a secret among its variables raises.
+
+
+def _api_key(secret: str) -> EllipticCurvePrivateKey | Ed25519PrivateKey | None:
+    """Read an API key in either form that CDP gives: PEM, or the 64 bytes of an Ed25519 key pair in base64."""
+    try:
+        if secret.lstrip().startswith("-----BEGIN"):
+            # Written with \n for line ends when it comes from CDP's JSON file by way of a shell.
+            return _p256(load_pem_private_key(secret.replace("\\n", "\n").encode(), password=None))
+        pair = base64.b64decode(secret, validate=True)
+        return Ed25519PrivateKey.from_private_bytes(pair[:32]) if len(pair) == 64 else None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+
+
+def _wallet_key(secret: str) -> EllipticCurvePrivateKey | None:
+    try:
+        return _p256(load_der_private_key(base64.b64decode(secret, validate=True), password=None))
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        return None
+
+
+def _p256(key: object) -> EllipticCurvePrivateKey | None:
+    return key if isinstance(key, EllipticCurvePrivateKey) and isinstance(key.curve, SECP256R1) else None

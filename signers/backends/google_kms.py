@@ -1,0 +1,251 @@
+"""A key that never leaves Google Cloud KMS.
+
+The official client speaks REST here: one host, ordinary proxies, safe in forked processes. The service account signs
+its own access tokens (https://google.aip.dev/auth/4111), so no token service is asked and the `token_uri` in the
+config is never called. GOOGLE_KMS_ENDPOINT in the environment points the client elsewhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa, utils
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    PublicFormat,
+    load_pem_private_key,
+    load_pem_public_key,
+)
+from eth_keys import datatypes
+
+from signers.backends.base import Secp256k1Backend, SignerError
+
+if TYPE_CHECKING:
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.credentials import Credentials
+    from google.cloud.kms_v1 import KeyManagementServiceClient
+
+CONNECT_SECONDS = 3
+READ_SECONDS = 10
+PAUSES = (0.25, 0.75)
+LONGEST_PAUSE = 3.0
+
+AUDIENCE = "https://cloudkms.googleapis.com/"
+TOKEN_SECONDS = 3600
+UNIVERSE = "googleapis.com"
+# A part of a resource name: nothing in it can reach another resource.
+NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
+VERSION = re.compile(r"[1-9][0-9]{0,17}")
+
+REFUSALS = {
+    400: "Google Cloud KMS refused the request: the key version is disabled or destroyed, or does not sign.",
+    401: "Google Cloud KMS refused the service account.",
+    403: "Google Cloud KMS does not let this service account use the key.",
+    404: "Google Cloud KMS has no such key version.",
+}
+
+
+class GoogleKms(Secp256k1Backend):
+    """A key version of the algorithm EC_SIGN_SECP256K1_SHA256."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._lock = threading.Lock()
+        self._kms: KeyManagementServiceClient | None = None
+
+    def _public_key(self) -> datatypes.PublicKey:
+        client = self._client()
+        from google.cloud.kms_v1 import CryptoKeyVersion
+
+        name = self._name()
+        answer = self._call(client.get_public_key, {"name": name})
+        if answer.name != name or not _intact(answer.pem.encode(), answer.pem_crc32c):
+            raise _corrupted()
+        if answer.algorithm != CryptoKeyVersion.CryptoKeyVersionAlgorithm.EC_SIGN_SECP256K1_SHA256:
+            raise SignerError(
+                "The key in Google Cloud KMS is not of the algorithm EC_SIGN_SECP256K1_SHA256.", permanent=True
+            )
+        try:
+            key = load_pem_public_key(answer.pem.encode())
+        except (ValueError, UnsupportedAlgorithm):
+            raise _not_understood() from None
+        if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256K1):
+            raise _not_understood()
+        return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
+
+    def _sign(self, digest: bytes) -> tuple[int, int]:
+        client = self._client()
+        from google_crc32c import value as crc32c
+
+        name = self._name()
+        request = {"name": name, "digest": {"sha256": digest}, "digest_crc32c": crc32c(digest)}
+        answer = self._call(client.asymmetric_sign, request)
+        intact = answer.verified_digest_crc32c and _intact(answer.signature, answer.signature_crc32c)
+        if answer.name != name or not intact:
+            raise _corrupted()
+        try:
+            return utils.decode_dss_signature(answer.signature)
+        except ValueError:
+            raise _not_understood() from None
+
+    def _name(self) -> str:
+        """Name the key version in full."""
+        key = self._section("key")
+        parts = {
+            "projects": ("key" if "project_id" in key else "service_account", "project_id", ""),
+            "locations": ("key", "location", "global"),
+            "keyRings": ("key", "key_ring_id", ""),
+            "cryptoKeys": ("key", "key_id", ""),
+        }
+        path = ""
+        for kind, (section, field, default) in parts.items():
+            value = self._text(section, field, default)
+            if not NAME_PART.fullmatch(value):
+                raise SignerError(f"The field {section}.{field} has a character that no name has.", permanent=True)
+            path += f"{kind}/{value}/"
+        version = str(key.get("key_version", 1))
+        if not VERSION.fullmatch(version):
+            raise SignerError("The field key.key_version must be a whole number above 0.", permanent=True)
+        return f"{path}cryptoKeyVersions/{version}"
+
+    def _section(self, section: str) -> Mapping[str, Any]:
+        value = self.config.get(section)
+        if not isinstance(value, Mapping):
+            raise SignerError(f"The field {section} is missing.", permanent=True)
+        return value
+
+    def _text(self, section: str, field: str, default: str = "") -> str:
+        value = self._section(section).get(field, default)
+        if value == "":
+            raise SignerError(f"The field {section}.{field} is missing.", permanent=True)
+        if not isinstance(value, str):
+            raise SignerError(f"The field {section}.{field} must be a string.", permanent=True)
+        return value
+
+    def _call(self, method: Callable[..., Any], request: dict[str, Any]) -> Any:
+        """Call Google, again after a short pause if what went wrong may pass."""
+        from google.api_core.exceptions import GoogleAPICallError
+        from google.auth.exceptions import GoogleAuthError
+        from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # protobuf has no types
+        from requests.exceptions import RequestException
+
+        for pause in (*PAUSES, None):
+            asked = None
+            try:
+                return method(request=request, retry=None, timeout=_with_timeouts)
+            except GoogleAPICallError as error:
+                failure, asked = _refused(error), _retry_after(error)
+            except RequestException:
+                failure = SignerError("Google Cloud KMS cannot be reached.", permanent=False)
+            except GoogleAuthError:
+                failure = SignerError("Google's client cannot use the service account.", permanent=True)
+            except (ParseError, ValueError):
+                raise _not_understood() from None
+            if failure.permanent or pause is None:
+                break
+            time.sleep(min(max(pause, asked or 0), LONGEST_PAUSE))
+        raise failure
+
+    def _client(self) -> KeyManagementServiceClient:
+        """Make the client once: it keeps its connection and its access token, and threads may share it."""
+        with self._lock:
+            if self._kms is None:
+                self._kms = self._connect()
+            return self._kms
+
+    def _connect(self) -> KeyManagementServiceClient:
+        try:
+            import google_crc32c  # noqa: F401
+            from google.auth.exceptions import GoogleAuthError
+            from google.cloud.kms_v1 import KeyManagementServiceClient
+        except ImportError:
+            raise SignerError(
+                "google-cloud-kms is not installed: pip install 'relayer-management-service[google]'", permanent=True
+            ) from None
+        options = {"api_endpoint": os.environ.get("GOOGLE_KMS_ENDPOINT") or AUDIENCE.rstrip("/")}
+        credentials = self._credentials()
+        try:
+            return KeyManagementServiceClient(credentials=credentials, transport="rest", client_options=options)
+        except (GoogleAuthError, ValueError):
+            raise SignerError(
+                "The settings of Google's client in the environment are wrong.", permanent=True
+            ) from None
+
+    def _credentials(self) -> Credentials:
+        if self._text("service_account", "universe_domain", UNIVERSE) != UNIVERSE:
+            raise SignerError(f"The field service_account.universe_domain can only be {UNIVERSE}.", permanent=True)
+        email = self._text("service_account", "client_email")
+        key_id = self._text("service_account", "private_key_id")
+        try:
+            key = load_pem_private_key(self._text("service_account", "private_key").encode(), password=None)
+        except (TypeError, ValueError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, rsa.RSAPrivateKey):
+            raise SignerError(
+                "The field service_account.private_key is not an RSA private key in PEM.", permanent=True
+            )
+        return _self_signing(key, key_id, email)
+
+
+def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credentials:
+    """Make credentials whose tokens the service account signs itself.
+
+    The class that Google's library has for this also calls another host, from a thread of its own, with no setting
+    against it.
+    """
+    from google.auth import crypt, jwt
+    from google.auth.credentials import Credentials
+
+    signer = crypt.RSASigner(key, key_id)  # type: ignore[no-untyped-call]  # google-auth has no types
+
+    class SelfSigning(Credentials):
+        def refresh(self, request: object) -> None:
+            now = int(time.time())
+            expiry = now + TOKEN_SECONDS
+            claims = {"iss": email, "sub": email, "aud": AUDIENCE, "iat": now, "exp": expiry}
+            self.token = jwt.encode(signer, claims).decode()  # type: ignore[no-untyped-call]  # as above
+            self.expiry = datetime.fromtimestamp(expiry, UTC).replace(tzinfo=None)
+
+    return SelfSigning()  # type: ignore[no-untyped-call]  # as above
+
+
+def _with_timeouts(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Give connecting and reading a limit each, where Google's client would have one for both."""
+    return functools.partial(call, timeout=(CONNECT_SECONDS, READ_SECONDS))
+
+
+def _refused(error: GoogleAPICallError) -> SignerError:
+    """Say what an error answer means."""
+    if error.code == 429:
+        return SignerError("Google Cloud KMS takes no more requests just now.", permanent=False)
+    if error.code is None or error.code >= 500:
+        return SignerError("Google Cloud KMS has a fault of its own just now.", permanent=False)
+    return SignerError(REFUSALS.get(error.code, "Google Cloud KMS refused the request."), permanent=True)
+
+
+def _retry_after(error: GoogleAPICallError) -> float | None:
+    """Read for how many seconds Google asks to be left alone."""
+    value = error.response.headers.get("Retry-After", "") if error.response is not None else ""
+    return float(value) if value.isascii() and value.isdigit() else None
+
+
+def _intact(data: bytes, checksum: int | None) -> bool:
+    from google_crc32c import value as crc32c
+
+    return checksum is not None and crc32c(data) == checksum
+
+
+def _corrupted() -> SignerError:
+    return SignerError("The answer of Google Cloud KMS was changed on its way.", permanent=False)
+
+
+def _not_understood() -> SignerError:
+    return SignerError("Google Cloud KMS gave an answer that cannot be understood.", permanent=False)

@@ -1,0 +1,111 @@
+"""A key that never leaves Turnkey, which signs on a request that is stamped with an API key.
+
+The service is at https://api.turnkey.com unless the environment variable TURNKEY_API_URL, read at each call, names
+another place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from time import sleep, time_ns
+from typing import Any, ClassVar
+
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from eth_keys import datatypes
+
+from signers.backends.base import Secp256k1Backend, SignerError
+from signers.backends.http import JsonApi, not_understood
+
+API_URL = "https://api.turnkey.com"
+
+COMPLETED = "ACTIVITY_STATUS_COMPLETED"
+CONSENSUS_NEEDED = "ACTIVITY_STATUS_CONSENSUS_NEEDED"
+WAITING = {"ACTIVITY_STATUS_CREATED", "ACTIVITY_STATUS_PENDING", CONSENSUS_NEEDED}
+
+
+class Turnkey(Secp256k1Backend):
+    """A signature is an activity: mostly done when the request is answered, else asked after a few times."""
+
+    poll_pauses: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._api = JsonApi("Turnkey")
+
+    def _public_key(self) -> datatypes.PublicKey:
+        try:
+            point = bytes.fromhex(self.config["public_key"].removeprefix("0x"))
+            key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), point)
+        except ValueError:
+            raise SignerError("public_key is not a secp256k1 public key in hex.", permanent=True) from None
+        return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
+
+    def _sign(self, digest: bytes) -> tuple[int, int]:
+        activity = self._activity("submit/sign_raw_payload", self._intent(digest))
+        for pause in self.poll_pauses:
+            if activity["status"] not in WAITING:
+                break
+            sleep(pause)
+            activity = self._activity("query/get_activity", {"activityId": activity["id"]})
+        status = activity["status"]
+        if status == CONSENSUS_NEEDED:
+            # Asking anew would be a new activity, which needs the same approvals.
+            raise SignerError("Turnkey's policies ask for more approvals of this signature.", permanent=True)
+        if status in WAITING:
+            raise SignerError("Turnkey has not finished the signature in time.", permanent=False)
+        if status != COMPLETED:
+            raise SignerError("Turnkey has not made the signature: it failed or was rejected.", permanent=True)
+        return _signature(activity)
+
+    def _intent(self, digest: bytes) -> dict[str, Any]:
+        return {
+            "type": "ACTIVITY_TYPE_SIGN_RAW_PAYLOAD_V2",
+            "timestampMs": str(time_ns() // 1_000_000),
+            "parameters": {
+                "signWith": self.config["private_key_id"],
+                "payload": digest.hex(),
+                "encoding": "PAYLOAD_ENCODING_HEXADECIMAL",
+                "hashFunction": "HASH_FUNCTION_NO_OP",
+            },
+        }
+
+    def _activity(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+        """Make a request, and give the activity of the answer.
+
+        A request that is made again has the same body and timestamp: to Turnkey it is the same activity.
+        """
+        body = json.dumps({"organizationId": self.config["organization_id"], **request})
+        stamp = self._stamp(body)
+        url = os.environ.get("TURNKEY_API_URL", API_URL).rstrip("/")
+        activity = self._api.post(f"{url}/public/v1/{path}", body.encode(), lambda: {"X-Stamp": stamp}).get("activity")
+        if not isinstance(activity, dict) or not all(isinstance(activity.get(name), str) for name in ("id", "status")):
+            raise not_understood("Turnkey")
+        return activity
+
+    def _stamp(self, body: str) -> str:
+        try:
+            from turnkey_api_key_stamper import ApiKeyStamper, ApiKeyStamperConfig
+        except ImportError:
+            raise SignerError(
+                "turnkey-api-key-stamper is not installed: pip install 'relayer-management-service[turnkey]'",
+                permanent=True,
+            ) from None
+        stamper = ApiKeyStamper(ApiKeyStamperConfig(self.config["api_public_key"], self.config["api_private_key"]))
+        try:
+            stamp: str = stamper.stamp(body).stamp_header_value
+        except ValueError:
+            raise SignerError(
+                "api_private_key and api_public_key are not a pair of P-256 keys in hex.", permanent=True
+            ) from None
+        return stamp
+
+
+def _signature(activity: dict[str, Any]) -> tuple[int, int]:
+    try:
+        result = activity["result"]["signRawPayloadResult"]
+        return int(result["r"], 16), int(result["s"], 16)
+    except (KeyError, TypeError, ValueError):
+        raise not_understood("Turnkey") from None

@@ -1,0 +1,46 @@
+"""An Ed25519 key that never leaves HashiCorp Vault's Transit engine, which signs messages with it."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from signers.backends.base import Ed25519Backend, SignerError
+from signers.backends.http import not_understood
+from signers.backends.vault import Vault
+
+HEX_DIGITS = 64
+
+# The version of the key, then the 64 bytes of the signature in base64.
+SIGNATURE = re.compile(r"vault:v[0-9]+:([A-Za-z0-9+/]{86}==)")
+
+
+class VaultTransit(Ed25519Backend):
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._vault = Vault(config)
+
+    def _public_key(self) -> Ed25519PublicKey:
+        """Read `pubkey`: 32 bytes in base64, as Vault shows them, or in hex."""
+        text = self.config["pubkey"].removeprefix("0x")
+        try:
+            raw = bytes.fromhex(text) if len(text) == HEX_DIGITS else base64.b64decode(text, validate=True)
+            return Ed25519PublicKey.from_public_bytes(raw)
+        except ValueError:
+            raise SignerError("pubkey is not an Ed25519 public key in base64 or hex.", permanent=True) from None
+
+    def _sign(self, message: bytes) -> bytes:
+        name, mount_point = self.config["key_name"], self.config.get("mount_point", "transit")
+        answer = self._vault.ask(
+            lambda client: client.secrets.transit.sign_data(
+                name=name, hash_input=base64.b64encode(message).decode(), mount_point=mount_point
+            )
+        )
+        match = SIGNATURE.fullmatch(str(answer.get("signature")))
+        if match is None:
+            raise not_understood("Vault")
+        return base64.b64decode(match[1])

@@ -1,0 +1,117 @@
+"""What a config holds for each signer type: its fields, and which of them an answer may show."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from drf_spectacular.utils import extend_schema_field
+
+from relayer_service.serializers import ObjectField, StrictSerializer, StringField
+from signers.types import SignerType
+
+
+@extend_schema_field({"$ref": "#/components/schemas/KeyRequestConfig"})
+class KeyRequestConfig(ObjectField):
+    """Any JSON object: its fields are not shown in the contract, and checked when the signer is used."""
+
+
+@extend_schema_field({"$ref": "#/components/schemas/ServiceAccountRequestConfig"})
+class ServiceAccountRequestConfig(ObjectField):
+    """Any JSON object: its fields are not shown in the contract, and checked when the signer is used."""
+
+
+class ConfigSerializer(StrictSerializer):
+    """The config of one signer type. `shown` is the allow-list of what answers may give back."""
+
+    shown: ClassVar[tuple[str, ...]] = ()
+
+
+class LocalConfig(ConfigSerializer):
+    """A local key."""
+
+    key = StringField(help_text="A secp256k1 key of 32 bytes in hex; its form is checked when it is used.")
+
+
+class CloudKeyConfig(ConfigSerializer):
+    """A key in AWS KMS; the credentials are those of the service's own environment."""
+
+    shown = ("key_id", "region")
+
+    key_id = StringField()
+    region = StringField()
+
+
+class SecretStoreConfig(ConfigSerializer):
+    """A key that is read from HashiCorp Vault's KV store."""
+
+    shown = ("address", "key_name", "mount_point", "namespace")
+
+    address = StringField()
+    key_name = StringField()
+    mount_point = StringField(required=False)
+    namespace = StringField(required=False)
+    role_id = StringField()
+    secret_id = StringField()
+
+
+class SecretStoreTransitConfig(ConfigSerializer):
+    """A key that signs inside HashiCorp Vault's Transit engine."""
+
+    shown = ("address", "key_name", "mount_point", "namespace", "pubkey")
+
+    address = StringField()
+    key_name = StringField()
+    mount_point = StringField(required=False)
+    namespace = StringField(required=False)
+    pubkey = StringField()
+    role_id = StringField()
+    secret_id = StringField()
+
+
+class KeyServiceConfig(ConfigSerializer):
+    """A key held by Turnkey."""
+
+    shown = ("api_public_key", "organization_id", "private_key_id", "public_key")
+
+    api_private_key = StringField()
+    api_public_key = StringField()
+    organization_id = StringField()
+    private_key_id = StringField()
+    public_key = StringField()
+
+
+class WalletServiceConfig(ConfigSerializer):
+    """An account held by Coinbase CDP."""
+
+    shown = ("account_address", "api_key_id")
+
+    account_address = StringField()
+    api_key_id = StringField()
+    api_key_secret = StringField()
+    wallet_secret = StringField()
+
+
+class SecondCloudKeyConfig(ConfigSerializer):
+    """A key in Google Cloud KMS, with the service account that may use it."""
+
+    key = KeyRequestConfig()
+    service_account = ServiceAccountRequestConfig()
+
+
+CONFIGS: dict[SignerType, type[ConfigSerializer]] = {
+    SignerType.PLAIN: LocalConfig,
+    SignerType.PROVIDER_A_KMS: CloudKeyConfig,
+    SignerType.PROVIDER_B_KMS: SecondCloudKeyConfig,
+    SignerType.PROVIDER_C: SecretStoreConfig,
+    SignerType.PROVIDER_C_TRANSIT: SecretStoreTransitConfig,
+    SignerType.PROVIDER_D: KeyServiceConfig,
+    SignerType.PROVIDER_E: WalletServiceConfig,
+}
+
+
+def split(signer_type: SignerType, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Part a config into what answers show and what is kept secret."""
+    shown = CONFIGS[signer_type].shown
+    public = {name: config[name] for name in shown if name in config}
+    secret = {name: value for name, value in config.items() if name not in shown}
+    return public, secret

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import orjson
+from django.db import models
+
+from relayer_service.encryption import EncryptedJSONField, Sealed
+from relayer_service.resources import Resource
+from signers.configs import split
+from signers.types import SignerType
+
+
+class Signer(Resource):
+    """A key-holding configuration: a local key, or a reference to a key that is held elsewhere."""
+
+    type = models.CharField(max_length=32, choices=SignerType, help_text="It cannot be changed later.")
+    config = models.JSONField(default=dict, editable=False, help_text="What answers show of the config.")
+    secrets = EncryptedJSONField(editable=False)
+    verified_identity = models.CharField(
+        max_length=128, blank=True, editable=False, help_text="The address or public key that Verify last saw."
+    )
+    verified_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta(Resource.Meta):
+        constraints = [
+            models.CheckConstraint(condition=models.Q(type__in=SignerType.values), name="signer_type_known"),
+            models.CheckConstraint(condition=~models.Q(identifier=""), name="signer_identifier_not_empty"),
+        ]
+
+    @property
+    def shown_type(self) -> str:
+        return SignerType(self.type).shown
+
+    def set_config(self, config: dict[str, Any]) -> None:
+        """Take a whole config, as a request has it."""
+        self.config, self.secrets = split(SignerType(self.type), config)
+
+    @property
+    def config_version(self) -> str:
+        """What changes whenever the stored config does: a hash of the ciphertext and of the part that is shown."""
+        stored = self.__dict__["secrets"]
+        assert isinstance(stored, Sealed), "a signer is saved before it is used"
+        return hashlib.sha256(orjson.dumps([stored.text, self.config])).hexdigest()
+
+    def full_config(self) -> dict[str, Any]:
+        """Give the whole config, secrets included, for the backend."""
+        return {**self.config, **self.secrets}

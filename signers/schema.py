@@ -1,0 +1,136 @@
+"""The signers' part of the OpenAPI document: the request is a union of seven shapes, told apart by `type`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiResponse,
+    PolymorphicProxySerializer,
+    extend_schema_field,
+    extend_schema_serializer,
+    inline_serializer,
+)
+from rest_framework import serializers
+
+from relayer_service.resources import LONGEST_IDENTIFIER
+from relayer_service.serializers import StringField
+from signers.configs import CONFIGS, ConfigSerializer
+from signers.types import SignerType
+
+# Made-up values: what has the form of a secret is none.
+EXAMPLES: dict[SignerType, dict[str, Any]] = {
+    SignerType.PLAIN: {"key": "<32-byte key in hex>"},
+    SignerType.PROVIDER_A_KMS: {"key_id": "1234abcd-12ab-34cd-56ef-1234567890ab", "region": "eu-central-1"},
+    SignerType.PROVIDER_B_KMS: {
+        "key": {"location": "europe-west3", "key_ring_id": "relayers", "key_id": "relayer-1", "key_version": 1},
+        "service_account": {"project_id": "example", "client_email": "relayer@example.iam.gserviceaccount.com"},
+    },
+    SignerType.PROVIDER_C: {
+        "address": "https://vault.example.com:8200",
+        "key_name": "relayer-1",
+        "mount_point": "secret",
+        "role_id": "<AppRole role id>",
+        "secret_id": "<AppRole secret id>",
+    },
+    SignerType.PROVIDER_C_TRANSIT: {
+        "address": "https://vault.example.com:8200",
+        "key_name": "relayer-1",
+        "pubkey": "<Ed25519 public key in base64>",
+        "role_id": "<AppRole role id>",
+        "secret_id": "<AppRole secret id>",
+    },
+    SignerType.PROVIDER_D: {
+        "api_private_key": "<API private key>",
+        "api_public_key": "<API public key>",
+        "organization_id": "<organization id>",
+        "private_key_id": "<private key id>",
+        "public_key": "<public key in hex>",
+    },
+    SignerType.PROVIDER_E: {
+        "account_address": "0x0000000000000000000000000000000000000001",
+        "api_key_id": "<API key id>",
+        "api_key_secret": "<API key secret>",
+        "wallet_secret": "<wallet secret>",
+    },
+}
+
+
+def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> serializers.Serializer[Any]:
+    """Document a request of one type."""
+
+    @extend_schema_field({"allOf": [{"$ref": "#/components/schemas/SignerTypeRequest"}], "const": signer_type.value})
+    class TypeField(serializers.CharField):
+        pass
+
+    name = config.__name__.removesuffix("Config")
+    fields = {
+        "id": StringField(required=False, min_length=1, max_length=LONGEST_IDENTIFIER),
+        "type": TypeField(),
+        "config": config(),
+    }
+    return inline_serializer(f"{name}Signer", fields)
+
+
+class SignerConfigSerializer(serializers.Serializer[Any]):
+    """The fields of the config that are not secret, as far as they were set."""
+
+
+for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):
+    SignerConfigSerializer._declared_fields[_name] = StringField(required=False)
+
+
+@extend_schema_serializer(
+    component_name="Signer",
+    examples=[
+        OpenApiExample(
+            "Signer",
+            {
+                "id": "signer-1",
+                "type": "provider_c",
+                "config": {"address": "https://vault.example.com:8200", "key_name": "relayer-1"},
+            },
+            response_only=True,
+        )
+    ],
+)
+class SignerSerializer(serializers.Serializer[Any]):
+    """A signer, as answers show it: no secret."""
+
+    id = StringField()
+    type = StringField(help_text="As it was sent, but `local` for `plain`.")
+    config = SignerConfigSerializer()
+
+
+CREATE_SIGNER: dict[str, Any] = {
+    "request": PolymorphicProxySerializer(
+        component_name="CreateSigner",
+        serializers={signer_type.value: request_shape(signer_type, config) for signer_type, config in CONFIGS.items()},
+        resource_type_field_name="type",
+    ),
+    "responses": {201: OpenApiResponse(SignerSerializer, description="The signer was created.")},
+    "examples": [
+        OpenApiExample(
+            signer_type.value,
+            {"id": f"{signer_type.value}-1", "type": signer_type.value, "config": example},
+            summary=signer_type.label,
+            request_only=True,
+        )
+        for signer_type, example in EXAMPLES.items()
+    ],
+}
+
+
+def add_components(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Add the schemas that have a name in the contract and no serializer here."""
+    anything = {
+        "type": "object",
+        "additionalProperties": True,
+        "description": "Any JSON object; what the signer needs of it is checked when it is used.",
+    }
+    schemas = result["components"]["schemas"]
+    schemas["SignerTypeRequest"] = {"type": "string", "enum": SignerType.values}
+    schemas["KeyRequestConfig"] = schemas["ServiceAccountRequestConfig"] = anything
+    result["components"]["schemas"] = dict(sorted(schemas.items()))
+    return result

@@ -1,0 +1,82 @@
+"""From a stored signer to one that signs: its backend, made once and kept with its clients and logins."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.utils import timezone
+from django.utils.module_loading import import_string
+from eth_utils.crypto import keccak
+
+from relayer_service.encryption import DecryptionError
+from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backend, SignerError
+from signers.models import Signer
+from signers.types import SignerType
+
+# What Verify signs: a fixed text that is no transaction of any network.
+CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
+MOST_BACKENDS = 1_000
+
+_backends: OrderedDict[tuple[int, str], Backend] = OrderedDict()
+_lock = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Verification:
+    identity: str
+    milliseconds: int
+
+
+def backend_class(signer_type: str) -> type[Backend]:
+    backend: type[Backend] = import_string(settings.SIGNER_BACKENDS[signer_type])
+    return backend
+
+
+def curve(signer: Signer) -> Curve:
+    return backend_class(signer.type).curve
+
+
+def can_serve(signer: Signer, network_type: str) -> bool:
+    return network_type in curve(signer).network_types
+
+
+def why_not(signer: Signer, network_type: str) -> str:
+    """Say in words why a signer cannot serve a network type; empty where it can."""
+    if can_serve(signer, network_type):
+        return ""
+    label = SignerType(signer.type).label
+    return f"{label} is an {curve(signer)} signer: it signs messages and cannot serve an {network_type} relayer."
+
+
+def backend_for(signer: Signer) -> Backend:
+    """Give the signer's backend, the same one as long as its stored config is the same."""
+    version = (signer.pk, signer.config_version)
+    with _lock:
+        backend = _backends.get(version)
+        if backend is None:
+            try:
+                config = signer.full_config()
+            except DecryptionError as error:
+                raise SignerError(str(error), permanent=True) from None
+            backend = _backends[version] = backend_class(signer.type)(config)
+        _backends.move_to_end(version)
+        while len(_backends) > MOST_BACKENDS:
+            _backends.popitem(last=False)
+    return backend
+
+
+def verify(signer: Signer) -> Verification:
+    """Have the signer sign a fixed challenge, and keep the address or public key that it signed under."""
+    started = time.monotonic()
+    backend = backend_for(signer)
+    identity = backend.identity()
+    if isinstance(backend, Secp256k1Backend):
+        backend.sign_digest(keccak(CHALLENGE))
+    elif isinstance(backend, Ed25519Backend):
+        backend.sign(CHALLENGE)
+    Signer.objects.filter(pk=signer.pk).update(verified_identity=identity, verified_at=timezone.now())
+    return Verification(identity, round((time.monotonic() - started) * 1000))

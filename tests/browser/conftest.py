@@ -1,0 +1,172 @@
+"""A real browser on the real web server.
+
+`SCREENSHOTS=docs/images pytest tests/browser` writes the pictures of the documentation anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from relayer_service.models import PeriodicRun
+from tests import processes
+from tests.api import Api
+from tests.sample.models import Item
+from tokens.models import AccessToken
+
+CHROMIUM = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+WIDE = {"width": 1280, "height": 800}
+# Milliseconds, enough for a busy machine: what does not come at all is a failure after it.
+PATIENCE = 20_000
+
+TakeScreenshot = Callable[[Page, str], None]
+
+
+@pytest.fixture(scope="package")
+def site_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("site") / "log"
+
+
+@pytest.fixture(scope="package")
+def static_files() -> None:
+    call_command("collectstatic", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="package")
+def site(static_files: None, django_db_setup: None, django_db_blocker: Any, site_log: Path) -> Iterator[str]:
+    """The address of a web server that has the collected static files."""
+    with django_db_blocker.unblock(), processes.web(site_log, RATE_LIMIT_BAD_CREDENTIALS="") as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    executable = shutil.which("chromium") or shutil.which("google-chrome")
+    if executable is None:
+        pytest.skip("there is no browser: neither chromium nor google-chrome was found")
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        # Playwright keeps an event loop in this thread, in which Django would refuse to touch the database.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def transactional_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """The test database as the web server sees it; what a test leaves in it is deleted.
+
+    pytest-django's own fixture empties all tables, which would renew the content types that the server remembers.
+    """
+    with django_db_blocker.unblock():
+        yield
+        for model in (LogEntry, Session, PeriodicRun, Item, AccessToken, User):
+            model._default_manager.all().delete()
+        connection.close()
+
+
+@pytest.fixture
+def staff(transactional_db: None) -> User:
+    return User.objects.create_superuser("olga", password="a-password-for-tests")
+
+
+@pytest.fixture
+def token(staff: User) -> str:
+    return AccessToken.objects.issue(name="tests", user=staff)[1]
+
+
+@pytest.fixture
+def context(browser: Browser, site: str) -> Iterator[BrowserContext]:
+    """A browser of nobody; at the end no page of it may have had an error or asked another host."""
+    context = browser.new_context(base_url=site, viewport=WIDE, color_scheme="light")  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE)
+    expect.set_options(timeout=PATIENCE)
+    faults: list[str] = []
+    own = urlsplit(site).netloc
+
+    def look(message: Any) -> None:
+        # A JSON page cannot name an icon, so that the browser looks for the one of old.
+        if message.type in {"error", "warning"} and not message.location["url"].endswith("/favicon.ico"):
+            faults.append(f"{message.type} on {message.page.url}: {message.text}")
+
+    def check_host(request: Any) -> None:
+        url = urlsplit(request.url)
+        if url.scheme not in {"data", "blob"} and url.netloc != own:
+            faults.append(f"a request to another host: {request.url}")
+
+    context.on("console", look)
+    context.on("weberror", lambda error: faults.append(f"uncaught: {error.error}"))
+    context.on("request", check_host)
+    yield context
+    context.close()
+    assert faults == []
+
+
+@pytest.fixture
+def sign_in(context: BrowserContext, site: str) -> Callable[[User], Page]:
+    def sign_in(user: User) -> Page:
+        client = Client()
+        client.force_login(user)
+        cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": site}])
+        return context.new_page()
+
+    return sign_in
+
+
+@pytest.fixture
+def page(sign_in: Callable[[User], Page], staff: User) -> Page:
+    """A page of a superuser who has signed in."""
+    return sign_in(staff)
+
+
+@pytest.fixture
+def port(site: str) -> int:
+    port = urlsplit(site).port
+    assert port
+    return port
+
+
+@pytest.fixture
+def call(port: int) -> Callable[[str], int]:
+    """Call the API with a token and give the status."""
+
+    def call(token: str) -> int:
+        return Api(port, token).get("/api/v1/items").status
+
+    return call
+
+
+@pytest.fixture
+def take_screenshot() -> TakeScreenshot:
+    folder = os.environ.get("SCREENSHOTS")
+
+    def take(page: Page, name: str) -> None:
+        if folder:
+            page.mouse.move(0, 0)
+            page.screenshot(path=Path(folder) / f"{name}.png")
+
+    return take

@@ -1,0 +1,53 @@
+"""A page of the admin costs the same number of queries however many rows it shows."""
+
+import pytest
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from relayer_service.models import PeriodicRun
+from tokens.models import AccessToken
+
+
+@pytest.fixture
+def staff_client(static_files: None, db: None) -> Client:
+    client = Client()
+    client.force_login(User.objects.create_superuser("olga"))
+    return client
+
+
+def add_rows(first: int, last: int) -> None:
+    """Add rows of every kind, each token of a user of its own."""
+    now = timezone.now()
+    olga = User.objects.get(username="olga")
+    for number in range(first, last):
+        user = User.objects.create_user(f"user-{number}")
+        token, _ = AccessToken.objects.issue(name=f"token {number}", user=user, last_used_at=now)
+        PeriodicRun.objects.create(name=f"work {number}", slot=1, started_at=now)
+        LogEntry.objects.log_actions(olga.pk, [token], ADDITION, change_message="[]", single_object=True)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/admin/",
+        "/admin/tokens/accesstoken/",
+        "/admin/tokens/accesstoken/add/",
+        "/admin/auth/user/",
+        "/admin/auth/group/",
+        "/admin/relayer_service/periodicrun/",
+    ],
+)
+def test_a_page_of_100_rows_makes_as_many_queries_as_one_of_5(staff_client: Client, path: str) -> None:
+    add_rows(0, 5)
+    # What is read once in a process is read before the counting.
+    staff_client.get(path)
+    with CaptureQueriesContext(connection) as few:
+        assert staff_client.get(path).status_code == 200
+    add_rows(5, 100)
+    with CaptureQueriesContext(connection) as many:
+        assert staff_client.get(path).status_code == 200
+    assert len(many) == len(few)

@@ -1,0 +1,69 @@
+"""The pages of the API's documentation, which ask no other host."""
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.api import Api
+from tests.browser.conftest import TakeScreenshot
+
+
+@pytest.fixture
+def visitor(context: BrowserContext, transactional_db: None) -> Page:
+    """A page of somebody who has not signed in: the documentation is public."""
+    return context.new_page()
+
+
+def test_swagger_ui_calls_the_api_with_a_token(visitor: Page, token: str) -> None:
+    Item.objects.create(identifier="first", name="The first", created_at=datetime(2025, 1, 1, tzinfo=UTC))
+    visitor.goto("/api/docs")
+    visitor.get_by_role("button", name="Authorize").click()
+    form = visitor.locator(".auth-container")
+    form.locator("input").fill(token)
+    form.get_by_role("button", name="Apply credentials").click()
+    form.get_by_role("button", name="Close").click()
+
+    operation = visitor.locator("#operations-items-items_list")
+    operation.locator(".opblock-summary-control").click()
+    operation.get_by_role("button", name="Try it out").click()
+    operation.get_by_role("button", name="Execute").click()
+
+    answer = operation.locator(".live-responses-table tbody .response")
+    expect(answer.locator(".response-col_status")).to_contain_text("200")
+    expect(answer.locator(".response-col_description")).to_contain_text('"name": "The first"')
+    expect(operation.locator(".curl")).to_contain_text(f"Authorization: Bearer {token}")
+
+
+def test_swagger_ui_shows_the_contract(visitor: Page, take_screenshot: TakeScreenshot) -> None:
+    visitor.goto("/api/docs", wait_until="networkidle")
+    expect(visitor.get_by_role("heading", name="Relayer Management Service")).to_be_visible()
+    expect(visitor.get_by_text("a stable release line v1.1.x exists for production use")).to_be_visible()
+    take_screenshot(visitor, "api-docs")
+
+
+def test_swagger_ui_forgets_the_token_with_the_page(visitor: Page, token: str) -> None:
+    visitor.goto("/api/docs")
+    visitor.get_by_role("button", name="Authorize").click()
+    form = visitor.locator(".auth-container")
+    form.locator("input").fill(token)
+    form.get_by_role("button", name="Apply credentials").click()
+    kept = visitor.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    assert token not in kept
+
+
+def test_redoc_shows_the_contract(visitor: Page) -> None:
+    visitor.goto("/api/redoc", wait_until="networkidle")
+    expect(visitor.get_by_role("heading", name="Relayer Management Service (1.0.0)")).to_be_visible()
+    expect(visitor.get_by_text("/api/v1/items", exact=True).first).to_be_visible()
+
+
+def test_redoc_searches_in_the_browser(visitor: Page) -> None:
+    visitor.goto("/api/redoc", wait_until="networkidle")
+    visitor.get_by_placeholder("Search...").press_sequentially("create")
+    expect(visitor.locator("[data-role='search:results']").get_by_text("items_create")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/api/docs", "/api/redoc"])
+def test_a_phone_shows_the_documentation_without_sideways_scrolling(visitor: Page, path: str) -> None:
+    visitor.set_viewport_size({"width": 390, "height": 844})
+    visitor.goto(path, wait_until="networkidle")
+    assert visitor.evaluate("document.documentElement.scrollWidth - innerWidth") == 0

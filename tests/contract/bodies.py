@@ -1,0 +1,24 @@
+"""The whole bodies of the contract's sections 2.1 and 7."""
+
+from typing import Any
+
+
+def success(data: Any, *, logs: list[str] | None = None) -> dict[str, Any]:
+    entries = [{"level": "log", "message": message} for message in logs or []]
+    return {"data": data, "error": "", "metadata": {"logs": entries, "traces": []}, "success": True}
+
+
+def page(
+    data: list[Any], *, current_page: int = 1, per_page: int = 10, total_items: int, logs: list[str] | None = None
+) -> dict[str, Any]:
+    pagination = {"current_page": current_page, "per_page": per_page, "total_items": total_items}
+    return success(data, logs=logs) | {"pagination": pagination}
+
+
+def failure(message: str) -> dict[str, Any]:
+    return {"data": None, "message": message, "success": False}
+
+
+def bad_request(*faults: str) -> dict[str, Any]:
+    logs = [{"level": "log", "message": fault} for fault in faults]
+    return failure("Bad Request") | {"metadata": {"logs": logs}}

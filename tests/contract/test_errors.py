@@ -1,0 +1,231 @@
+"""Section 7: the error envelope, whatever fails."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import processes
+from tests.api import Api
+from tests.contract import bodies, raw
+from tests.sample.models import Item
+
+
+@pytest.fixture(scope="module")
+def terse_port(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
+    log = tmp_path_factory.mktemp("terse") / "log"
+    with django_db_blocker.unblock(), processes.web(log, ERROR_DETAILS="false") as port:
+        yield port
+
+
+def test_an_unknown_path_is_not_found(api: Api) -> None:
+    answer = api.get("/api/v1/nothing")
+    assert answer.status == 404
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body == {"data": None, "message": "Not Found", "success": False}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        b"/api",
+        b"/api/",
+        b"/api//",
+        b"/api/v1",
+        b"/api/v2/items",
+        b"/api//v1/items",
+        b"/api/v1//items",
+        b"/api/v1/items//",
+        b"/api/v1/items/item-1",
+        b"/api/v1/items;x",
+        b"/api/v1/items%00",
+        b"/api/v1/items%0A",
+        b"/api/v1/items%20",
+        b"/api/v1/items%252F",
+        b"/api/v1/Items",
+        b"/api/%00",
+        b"/api/%",
+        b"/api/%zz",
+        b"/api/%2",
+        b"/api/%ff%fe",
+        b"/api/%C0%AF",
+        b"/api/%ED%A0%80",
+        b"/api/../health",
+        b"/api/%2e%2e/health",
+        b"/%61pi/v1/nothing",
+        b"/api/\\..\\health",
+        b"/api/v1/<script>alert(1)</script>",
+        b"/api/" + b"a" * 8000,
+        b"/api/?page=x",
+    ],
+)
+def test_no_path_is_too_odd_to_be_not_found(api: Api, path: bytes) -> None:
+    answer = raw.send(api.port, raw.request(b"GET", path))
+    assert (answer.status, answer.body) == (404, bodies.failure("Not Found"))
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_an_unknown_path_is_not_found_by_any_method(api: Api) -> None:
+    for method in ("POST", "PATCH", "PUT", "DELETE", "OPTIONS", "TRACE", "ODD"):
+        answer = api(method, "/api/v1/nothing")
+        assert (answer.status, answer.body) == (404, bodies.failure("Not Found"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        raw.request(b"GET", b"/api/v1/\xff\xfe"),
+        raw.request(b"GET", b"/api/v1/items with spaces"),
+        raw.request(b"GET", b"/api/" + b"a" * 9000),
+        raw.request(b"GET", b"*"),
+        raw.request(b"get", b"/api/v1/items"),
+        raw.request(b"G\xffT", b"/api/v1/items"),
+        raw.request(b"GET", b"/api/v1/items", b"Name\xff: value\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"No colon\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Name : value\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Name: a\x00b\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Name: " + b"x" * 9000 + b"\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Name: value\r\n" * 200),
+        raw.request(b"GET", b"/api/v1/items", b"Content-Length: -1\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Content-Length: 1, 1\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Transfer-Encoding: nonsense\r\n"),
+        raw.request(b"GET", b"/api/v1/items", b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n") + b"{}",
+        b"GET /api/v1/items HTTP/9.9\r\n\r\n",
+        b"GET /api/v1/items\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_a_bad_request(api: Api, data: bytes) -> None:
+    answer = raw.send(api.port, data, end=True)
+    assert (answer.status, answer.body) == (400, bodies.failure("Bad Request"))
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "PROPFIND", "ODD", "X-Y"])
+def test_a_wrong_method_is_not_allowed(api: Api, method: str) -> None:
+    answer = api(method, "/api/v1/items")
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET, HEAD, POST"
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body == {"data": None, "message": "Method Not Allowed", "success": False}
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_a_wrong_method_is_not_allowed_with_a_body_either(api: Api, method: str) -> None:
+    answer = api(method, "/api/v1/items", {"id": "item-1", "name": "First"})
+    assert (answer.status, answer.body) == (405, bodies.failure("Method Not Allowed"))
+
+
+def test_a_method_cannot_be_overridden(api: Api) -> None:
+    answer = api.get("/api/v1/items", headers={"X-HTTP-Method-Override": "DELETE"})
+    assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
+
+
+@pytest.mark.parametrize("method", ["POST", "OPTIONS", "DELETE"])
+@pytest.mark.parametrize("path", ["/api/schema", "/api/docs", "/api/redoc"])
+def test_a_wrong_method_on_the_docs_is_not_allowed(api: Api, method: str, path: str) -> None:
+    answer = api(method, path, {})
+    assert (answer.status, answer.body) == (405, bodies.failure("Method Not Allowed"))
+    assert answer.headers["allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("query", ["version=%00", "version=v9", "lang=%00zz", "lang=xx"])
+def test_a_strange_query_of_the_schema_is_answered(api: Api, query: str) -> None:
+    assert api.get(f"/api/schema?{query}").status < 500
+
+
+def test_a_taken_id_conflicts_with_the_message_of_its_view(api: Api) -> None:
+    Item.objects.create(identifier="item-1", name="First")
+    answer = api.post("/api/v1/items", {"id": "item-1", "name": "Second"})
+    assert answer.status == 409
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body == {"data": None, "message": "Item with this ID already exists", "success": False}
+    assert Item.objects.values_list("identifier", "name").get() == ("item-1", "First")
+
+
+def test_a_bad_request_says_what_to_mend(api: Api) -> None:
+    answer = api.post("/api/v1/items", {"name": 1, "colour": "red"})
+    assert answer.status == 400
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body == {
+        "data": None,
+        "message": "Bad Request",
+        "success": False,
+        "metadata": {
+            "logs": [
+                {"level": "log", "message": "colour: this field is not known"},
+                {"level": "log", "message": "id: this field is required"},
+                {"level": "log", "message": "name: a string is required"},
+            ]
+        },
+    }
+
+
+def test_a_bad_request_says_nothing_more_where_details_are_off(api: Api, terse_port: int) -> None:
+    terse = Api(terse_port, api.token)
+    for answer in (
+        terse.post("/api/v1/items", {"name": 1}),
+        terse.post("/api/v1/items", raw=b"{"),
+        terse.get("/api/v1/items?page=x"),
+    ):
+        assert (answer.status, answer.body) == (400, {"data": None, "message": "Bad Request", "success": False})
+
+
+def test_a_body_of_many_faults_is_answered_with_the_first_of_them(api: Api) -> None:
+    answer = api.post("/api/v1/items", {f"field-{number:03}": 1 for number in range(300)})
+    assert (answer.status, answer.body) == (
+        400,
+        bodies.bad_request(*[f"field-{number:03}: this field is not known" for number in range(50)]),
+    )
+
+
+@pytest.mark.parametrize(
+    "host", [b"evil.example.com", b"", b"127.0.0.1:port", b"a b", b"\xff", b"127.0.0.1,evil", b"[::1"]
+)
+def test_a_host_that_is_not_served_is_a_bad_request(api: Api, host: bytes) -> None:
+    answer = raw.send(api.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(api.token), host=host))
+    assert (answer.status, answer.body) == (400, bodies.failure("Bad Request"))
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_the_server_takes_no_client_for_its_proxy(api: Api) -> None:
+    headers = (
+        raw.bearer(api.token) + b"SCRIPT_NAME: /elsewhere\r\nX-Forwarded-Host: evil\r\nX-Forwarded-Proto: ftp\r\n"
+    )
+    answer = raw.send(api.port, raw.request(b"GET", b"/api/v1/items", headers))
+    assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "cause"),
+    [
+        ("/api/v1/crash", {}, "RuntimeError: password=***"),
+        ("/api/v1/crash-in-renderer", {}, "RuntimeError: the renderer failed"),
+        ("/api/v1/items", {"X-Test-Crash": "middleware"}, "RuntimeError: the middleware failed"),
+    ],
+    ids=["view", "renderer", "middleware"],
+)
+def test_a_crash_says_nothing_of_its_cause_and_the_log_has_it(
+    api: Api, server_log: Path, path: str, headers: dict[str, str], cause: str
+) -> None:
+    answer = api.get(path, headers=headers)
+    identifier = answer.headers["x-request-id"]
+    assert answer.status == 500
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.body == {"data": None, "message": "Internal Server Error", "success": False}
+    lines = [json.loads(line) for line in server_log.read_text().splitlines() if line.startswith("{")]
+    errors = [line for line in lines if (line["logger"], line["request_id"]) == ("django.request", identifier)]
+    assert [(line["level"], line["message"]) for line in errors] == [("ERROR", f"Internal Server Error: {path}")]
+    assert errors[0]["traceback"].splitlines()[0] == "Traceback (most recent call last):"
+    assert errors[0]["traceback"].splitlines()[-1] == cause
+    assert "hunter2" not in server_log.read_text()
+
+
+def test_a_crash_is_logged_once(api: Api, server_log: Path) -> None:
+    before = server_log.read_text().count("Internal Server Error: /api/v1/crash")
+    api.get("/api/v1/crash")
+    assert server_log.read_text().count("Internal Server Error: /api/v1/crash") == before + 1

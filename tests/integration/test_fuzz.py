@@ -1,0 +1,123 @@
+"""Random bytes as path, headers and body: whatever comes, the answer is JSON in the envelope, and no crash."""
+
+import json
+from typing import Any
+from urllib.parse import quote_from_bytes
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.api import Answer, Api
+from tests.contract import raw
+
+FUZZ = settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    # One server and one token serve all examples; what they create stays until the test ends.
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+# Bytes that mean something in a request stand among the random ones, so that more than its first line is tried.
+NOISE = st.lists(
+    st.one_of(
+        st.binary(min_size=1, max_size=20),
+        st.sampled_from([b"/", b"//", b"..", b"%", b"%00", b"%ff", b"?", b"&", b"=", b"#", b";", b" ", b"v1/items"]),
+        st.sampled_from([b"page=", b"per_page=", b"9" * 30, b"\r\n", b"\n", b"\x00", b"\xc3\xa9", b"HTTP/1.1"]),
+    ),
+    max_size=12,
+).map(b"".join)
+# The server itself refuses most noise; the same bytes in a form that HTTP allows reach the service.
+ENCODED = st.tuples(
+    st.sampled_from(["", "v1/", "v1/items/", "v1/items?", "v1/items?page=", "v1/items?per_page=2&page="]),
+    st.binary(max_size=40).map(lambda data: quote_from_bytes(data, safe="/?&=;+")),
+).map(lambda parts: "".join(parts).encode())
+VISIBLE = st.binary(max_size=60).map(lambda data: bytes(byte for byte in data if byte >= 32 and byte != 127))
+HEADER_NAMES = st.one_of(
+    st.from_regex(rb"[A-Za-z0-9_-]{1,12}", fullmatch=True),
+    st.sampled_from(
+        b"Accept Accept-Language Authorization Connection Content-Encoding Content-Length Content-Type Cookie Expect "
+        b"Forwarded Host If-Modified-Since Origin PATH_INFO REMOTE_USER Range Referer SCRIPT_NAME Transfer-Encoding "
+        b"Upgrade X-CSRFToken X-Forwarded-For X-Forwarded-Proto X-Request-ID".split()
+    ),
+)
+
+
+def header_lines(names: st.SearchStrategy[bytes], values: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    lines = st.tuples(names, values).map(lambda pair: b"%s: %s\r\n" % pair)
+    return st.lists(lines, max_size=4).map(b"".join)
+
+
+NOISY_HEADERS = header_lines(st.one_of(HEADER_NAMES, st.binary(max_size=12)), NOISE)
+LEGAL_HEADERS = header_lines(HEADER_NAMES, VISIBLE)
+# Names of two letters are no method to the server; HEAD would be an answer without a body.
+METHODS = st.one_of(
+    st.sampled_from([b"GET", b"POST", b"PATCH", b"PUT", b"DELETE", b"OPTIONS", b"TRACE", b"ODD"]),
+    st.binary(max_size=2),
+)
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(st.text(), inner, max_size=4)),
+    max_leaves=8,
+)
+ITEMS = st.fixed_dictionaries({"id": st.one_of(st.text(), JSON_VALUES), "name": st.one_of(st.text(), JSON_VALUES)})
+BODIES = st.one_of(
+    st.binary(max_size=200),
+    st.one_of(JSON_VALUES, ITEMS).map(lambda value: json.dumps(value).encode()),
+    st.tuples(ITEMS, st.binary(min_size=1, max_size=3)).map(lambda pair: json.dumps(pair[0]).encode() + pair[1]),
+)
+JSON_TYPE = b"Content-Type: application/json\r\n"
+
+
+def check(answer: Answer) -> None:
+    assert answer.status < 500
+    assert answer.headers["content-type"] == "application/json"
+    body = answer.body
+    if answer.status >= 400:
+        assert set(body) - {"metadata"} == {"data", "message", "success"}
+        assert (body["data"], body["success"]) == (None, False)
+        assert ("metadata" in body) <= (answer.status == 400)
+    else:
+        assert answer.status in {200, 201}
+        assert set(body) - {"pagination"} == {"data", "error", "metadata", "success"}
+        assert (body["error"], body["success"]) == ("", True)
+        assert ("pagination" in body) == (answer.status == 200)
+
+
+@settings(FUZZ, max_examples=200)
+@given(path=NOISE)
+def test_any_path_is_answered_in_the_envelope(api: Api, path: bytes) -> None:
+    check(raw.send(api.port, raw.request(b"GET", b"/api/" + path, raw.bearer(api.token)), end=True))
+
+
+@settings(FUZZ, max_examples=300)
+@given(path=ENCODED)
+def test_any_encoded_path_is_answered_in_the_envelope(api: Api, path: bytes) -> None:
+    check(raw.send(api.port, raw.request(b"GET", b"/api/" + path, raw.bearer(api.token)), end=True))
+
+
+@settings(FUZZ, max_examples=200)
+@given(headers=NOISY_HEADERS)
+def test_any_headers_are_answered_in_the_envelope(api: Api, headers: bytes) -> None:
+    check(raw.send(api.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(api.token) + headers), end=True))
+
+
+@settings(FUZZ, max_examples=300)
+@given(headers=LEGAL_HEADERS)
+def test_any_legal_headers_are_answered_in_the_envelope(api: Api, headers: bytes) -> None:
+    check(raw.send(api.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(api.token) + headers), end=True))
+
+
+@settings(FUZZ, max_examples=300)
+@given(body=BODIES)
+def test_any_body_is_answered_in_the_envelope(api: Api, body: bytes) -> None:
+    headers = raw.bearer(api.token) + JSON_TYPE
+    check(raw.send(api.port, raw.request(b"POST", b"/api/v1/items", headers, body), end=True))
+
+
+@settings(FUZZ, max_examples=300)
+@given(method=METHODS, path=st.one_of(NOISE, ENCODED), headers=LEGAL_HEADERS, body=BODIES)
+def test_any_request_is_answered_in_the_envelope(
+    api: Api, method: bytes, path: bytes, headers: bytes, body: bytes
+) -> None:
+    check(raw.send(api.port, raw.request(method, b"/api/" + path, raw.bearer(api.token) + headers, body), end=True))

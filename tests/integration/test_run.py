@@ -1,0 +1,269 @@
+"""`make run` as a stranger meets it: the first start, the second, the ways it can fail, and its end."""
+
+import http.cookiejar
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.api import Api
+from tests.servers import PROJECT, free_port
+
+COMMAND = [sys.executable, "-m", "relayer_service.run"]
+
+
+def environment(data_dir: Path, **extra: str) -> dict[str, str]:
+    """Nothing but what the service is told: the tests' own settings and secrets stay out."""
+    return {"PATH": os.environ["PATH"], "DATA_DIR": str(data_dir), **extra}
+
+
+@dataclass
+class Service:
+    """The service as `make run` starts it, and what it has printed so far."""
+
+    data_dir: Path
+    port: int = field(default_factory=free_port)
+
+    def start(self) -> None:
+        self.log = self.data_dir.with_suffix(".log").open("w+b")
+        env = environment(self.data_dir, PORT=str(self.port))
+        self.process = subprocess.Popen(
+            COMMAND, env=env, cwd=PROJECT, stdout=subprocess.PIPE, stderr=self.log, text=True
+        )
+        self.lines: list[str] = []
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+        wait_until(lambda: "Ctrl-C stops it." in self.lines or self.process.poll() is not None)
+        assert self.process.poll() is None, self.errors()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(line.rstrip("\n") for line in self.process.stdout)
+
+    def errors(self) -> str:
+        return Path(self.log.name).read_text()
+
+    def stop(self, number: int = signal.SIGINT) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        self.reader.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.log.close()
+        return code
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def printed(self, label: str) -> str:
+        return next(line for line in self.lines if line.startswith(label)).removeprefix(label).strip()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.05)
+
+
+def children(pid: int) -> dict[int, str]:
+    """The commands of the processes that a process started, and they in turn, by their ids."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in table.splitlines()]
+    found = {int(child): command for child, parent, command in rows if int(parent) == pid}
+    for child in list(found):
+        found |= children(child)
+    return found
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that has started for the first time."""
+    service = Service(tmp_path_factory.mktemp("run") / "new" / "data")
+    service.data_dir.parent.mkdir()
+    service.start()
+    yield service
+    service.stop()
+
+
+def refusal(data_dir: Path, **extra: str) -> tuple[int, str, str]:
+    """Start a service that must not start, and give its exit code and what it printed."""
+    env = environment(data_dir, **{"PORT": str(free_port()), **extra})
+    done = subprocess.run(COMMAND, env=env, cwd=PROJECT, capture_output=True, text=True, timeout=90, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_first_start_prints_addresses_login_token_and_a_first_call(service: Service) -> None:
+    password, token = service.printed("Admin login  admin /"), service.printed("Token")
+    assert re.fullmatch(r"[\w-]{20}", password)
+    assert re.fullmatch(r"rms_\w{12}_\w{46}", token)
+    assert service.lines == [
+        "",
+        f"Service      {service.url}",
+        f"Admin        {service.url}/admin/",
+        f"API docs     {service.url}/api/docs",
+        f"Admin login  admin / {password}",
+        f"Token        {token}",
+        "             (shown this once; keep them)",
+        f"Try          curl -H 'Authorization: Bearer {token}' {service.url}/api/v1/signers",
+        "Ctrl-C stops it.",
+        "",
+    ]
+    assert password not in service.errors()
+    assert token not in service.errors()
+
+
+def test_nothing_in_data_dir_can_be_read_by_other_users(service: Service) -> None:
+    assert oct(service.data_dir.stat().st_mode & 0o777) == "0o700"
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in service.data_dir.iterdir() if path.is_file()}
+    assert {"secret_key", "encryption_keys", "token_peppers", "db.sqlite3", "tasks.sqlite3"} < set(modes)
+    assert set(modes.values()) == {"0o600"}
+
+
+def test_the_printed_token_is_accepted_and_another_is_not(service: Service) -> None:
+    token = service.printed("Token")
+    assert Api(service.port, token).get("/api/v1/signers").status != 401
+    assert Api(service.port, token).get("/metrics").status == 200
+    assert Api(service.port).get("/metrics").status == 401
+
+
+def test_the_printed_login_opens_the_admin(service: Service) -> None:
+    cookies = http.cookiejar.CookieJar()
+    browser = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(cookies))
+    page = f"{service.url}/admin/login/?next=/admin/"
+    csrf = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', browser.open(page).read().decode())
+    assert csrf is not None
+    form = {
+        "csrfmiddlewaretoken": csrf[1],
+        "username": "admin",
+        "password": service.printed("Admin login  admin /"),
+    }
+    with browser.open(page, urllib.parse.urlencode(form).encode()) as answer:
+        assert (answer.status, answer.url) == (200, f"{service.url}/admin/")
+    assert "sessionid" in {cookie.name for cookie in cookies}
+
+
+def test_the_service_becomes_ready_with_its_worker(service: Service) -> None:
+    wait_until(lambda: Api(service.port).get("/ready").status == 200)
+
+
+def test_a_token_can_be_issued_beside_the_running_service(service: Service) -> None:
+    command = [sys.executable, "manage.py", "issue_token", "beside"]
+    env = environment(service.data_dir)
+    issued = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
+    assert re.fullmatch(r"rms_\w{12}_\w{46}\n", issued)
+    assert Api(service.port, issued.strip()).get("/metrics").status == 200
+
+
+def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Service) -> None:
+    again = Service(service.data_dir)
+    again.start()
+    family = children(again.process.pid)
+    assert {"gunicorn", "worker"} <= {word for command in family.values() for word in command.split()}
+    assert again.stop(signal.SIGINT) == 0
+    assert again.lines == [
+        "",
+        f"Service      {again.url}",
+        f"Admin        {again.url}/admin/",
+        f"API docs     {again.url}/api/docs",
+        f"New token    DATA_DIR={service.data_dir} .venv/bin/python manage.py issue_token NAME",
+        "Ctrl-C stops it.",
+        "",
+    ]
+    assert [pid for pid in family if is_running(pid)] == []
+
+
+def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) -> None:
+    def pid_of(part: str) -> int:
+        parents = {pid: command for pid, command in children(service.process.pid).items() if part in command}
+        return min(parents, default=0)
+
+    for part in ("manage.py worker", "gunicorn"):
+        killed = pid_of(part)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda part=part, killed=killed: pid_of(part) not in {0, killed})  # type: ignore[misc]  # bound now
+    wait_until(lambda: answers(service.port))
+    assert "The worker process died (-9): starting it again." in service.errors()
+    assert "The web process died (-9): starting it again." in service.errors()
+
+
+def answers(port: int) -> bool:
+    try:
+        return Api(port).get("/health").status == 200
+    except OSError:
+        return False
+
+
+def test_a_busy_port_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert refusal(tmp_path / "data", PORT=str(port)) == (
+            1,
+            "",
+            f"Cannot start: port {port} on 127.0.0.1 cannot be used (Address already in use); set PORT or HOST.\n",
+        )
+
+
+def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    data_dir = tmp_path / "file" / "data"
+    assert refusal(data_dir) == (1, "", f"Cannot start: DATA_DIR {data_dir} cannot be written to (Not a directory).\n")
+
+
+@pytest.mark.parametrize("port", ["", "0", "65536", "http", "-1", "8000 ", "9" * 5000])
+def test_a_bad_port_is_one_line(tmp_path: Path, port: str) -> None:
+    assert refusal(tmp_path, PORT=port) == (1, "", "Cannot start: PORT must be a number from 1 to 65535.\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("WEB_THREADS", "many", "WEB_THREADS must be a whole number of at least 1"),
+        ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
+        ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
+        ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:"),
+        ("SECRET_KEY", "short", "SECRET_KEY is shorter than 50 characters."),
+        ("DATABASE_URL", "sqlite:/dev/null/x", "the database cannot be used (unable to open database file)"),
+        ("HOST", "192.0.2.1", "port"),
+    ],
+)
+def test_a_bad_setting_is_one_line_that_names_it(tmp_path: Path, name: str, value: str, problem: str) -> None:
+    code, output, errors = refusal(tmp_path, **{name: value})
+    assert (code, output) == (1, "")
+    assert errors.startswith(f"Cannot start: {problem}")
+    assert errors.count("\n") == 1
+
+
+def test_a_python_that_is_too_old_is_one_line(tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    old.write_text('#!/bin/sh\n[ "$1" = -V ] && echo "Python 3.9.1" && exit 0\nexit 1\n')
+    old.chmod(0o755)
+    for name in ("Makefile", "requirements.lock"):
+        shutil.copy(PROJECT / name, tmp_path)
+    done = subprocess.run(
+        ["make", "run", f"PYTHON={old}"], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stdout == ""
+    assert done.stderr.splitlines()[0] == f"Cannot start: Python 3.11 or newer is needed, {old} is Python 3.9.1."
+    assert not (tmp_path / ".venv").exists()

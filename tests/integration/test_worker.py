@@ -1,0 +1,280 @@
+"""Background work with real workers: on each queue, killed, stopped and many at once."""
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections, transaction
+from django.utils import timezone
+
+from relayer_service import tasks
+from relayer_service.models import PeriodicRun
+from tests import processes
+from tests.sample.models import Job
+from tests.sample.tasks import LEASE, do_job, sweep_jobs
+from tests.servers import free_port
+
+StartWorker = Callable[..., "subprocess.Popen[bytes]"]
+
+QUEUES = ["sqlite", "redis", *(["postgresql"] if settings.DATABASE_URL.startswith("postgres") else [])]
+
+
+@pytest.fixture(params=QUEUES)
+def queue_url(
+    request: pytest.FixtureRequest, transactional_db: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """An empty queue of one kind, which this process and its workers share."""
+    if request.param == "redis":
+        url = request.getfixturevalue("redis_url")
+    elif request.param == "postgresql":
+        url = processes.database_url()
+    else:
+        url = f"sqlite:{tmp_path}/tasks.sqlite3"
+    with closing(use_queue(url, monkeypatch)) as storage:
+        tasks.prepare_queue()
+        storage.flush_all()
+        yield url
+        storage.flush_all()
+
+
+def use_queue(url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    storage = tasks.create_queue(url).storage
+    monkeypatch.setattr(tasks.queue, "storage", storage)
+    return storage
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def start_worker(queue_url: str, logs: Path) -> Iterator[StartWorker]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(**environment: str) -> subprocess.Popen[bytes]:
+        with (logs / f"worker-{len(started)}").open("wb") as log:
+            started.append(processes.worker(log, TASK_QUEUE_URL=queue_url, **environment))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.05)
+
+
+def create_jobs(count: int, seconds: float = 0) -> list[int]:
+    now = timezone.now()
+    return [Job.objects.create(due_at=now, seconds=seconds).pk for _ in range(count)]
+
+
+def push_jobs(ids: list[int]) -> None:
+    for job_id in ids:
+        tasks.push(do_job, job_id)
+
+
+def times_done() -> list[int]:
+    return list(Job.objects.order_by("pk").values_list("done", flat=True))
+
+
+def running() -> int:
+    return Job.objects.filter(lease__isnull=False).count()
+
+
+def queued_jobs() -> list[int]:
+    return [task.args[0] for task in tasks.queue.pending() if task.name == "do_job"]
+
+
+def test_one_worker_runs_many_tasks_at_once_on_few_connections(start_worker: StartWorker) -> None:
+    push_jobs(create_jobs(16, seconds=3))
+    start_worker(WORKER_THREADS="17", DATABASE_POOL_SIZE="4")
+    wait_until(lambda: running() == 16)
+    wait_until(lambda: 0 not in times_done())
+
+
+def test_what_a_killed_worker_left_is_done_once_by_another(start_worker: StartWorker) -> None:
+    cut_off = create_jobs(2, seconds=2)
+    push_jobs(cut_off)
+    victim = start_worker(WORKER_THREADS="2")
+    wait_until(lambda: running() == 2)
+    start_worker(WORKER_THREADS="4")
+    # Each is pushed twice, and a sweep pushes it again.
+    push_jobs(create_jobs(20) * 2)
+    victim.kill()
+    victim.wait()
+    assert Job.objects.filter(pk__in=cut_off, done=0, lease__isnull=False).count() == 2
+    wait_until(lambda: 0 not in times_done())
+    wait_until(lambda: not queued_jobs())
+    assert times_done() == [1] * 22
+
+
+def test_a_stopped_worker_ends_its_task_and_leaves_the_queue_to_the_next(start_worker: StartWorker) -> None:
+    first, second, third = create_jobs(3, seconds=1.5)
+    push_jobs([first])
+    worker = start_worker(WORKER_THREADS="1")
+    wait_until(lambda: running() == 1)
+    push_jobs([second, third])
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    assert times_done() == [1, 0, 0]
+    assert queued_jobs() == [second, third]
+    start_worker(WORKER_THREADS="1")
+    wait_until(lambda: times_done() == [1, 1, 1])
+
+
+def test_done_work_leaves_nothing_in_the_queue(start_worker: StartWorker) -> None:
+    push_jobs(create_jobs(5))
+    start_worker()
+    wait_until(lambda: 0 not in times_done())
+    wait_until(lambda: tasks.queue_depth() == {"waiting": 0, "scheduled": 0})
+    assert tasks.queue.result_count() == 0
+
+
+def test_work_for_later_outlives_the_worker_and_is_not_done_early(start_worker: StartWorker) -> None:
+    Job.objects.create(due_at=timezone.now() + timedelta(days=3))
+    worker = start_worker()
+    wait_until(PeriodicRun.objects.filter(name="sweep_jobs", finished_at__isnull=False).exists)
+    worker.kill()
+    worker.wait()
+    assert times_done() == [0]
+    # Three days pass.
+    Job.objects.update(due_at=timezone.now())
+    start_worker()
+    wait_until(lambda: times_done() == [1])
+
+
+def test_periodic_work_runs_once_a_slot_across_three_workers(start_worker: StartWorker, logs: Path) -> None:
+    workers = [start_worker(LOG_LEVEL="DEBUG", WORKER_THREADS="4") for _ in range(3)]
+    files = [logs / f"worker-{number}" for number in range(3)]
+    wait_until(lambda: all("Enqueueing periodic task" in file.read_text() for file in files))
+    newest = PeriodicRun.objects.filter(name="sweep_jobs").values_list("slot", flat=True)
+    wait_until(newest.exists)
+    all_up = newest.get()
+    wait_until(lambda: newest.get() >= all_up + 3)
+    for worker in workers:
+        processes.stop(worker)
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    slots = [line["slot"] for line in lines if line.get("name") == "sweep_jobs" and "slot" in line]
+    assert len(slots) > 1
+    assert len(slots) == len(set(slots))
+
+
+def test_a_task_pushed_in_a_transaction_that_is_rolled_back_is_never_queued(queue_url: str) -> None:
+    with transaction.atomic():
+        push_jobs(create_jobs(1))
+        transaction.set_rollback(True)
+    assert tasks.queue_depth() == {"waiting": 0, "scheduled": 0}
+
+
+def test_a_task_pushed_in_a_transaction_is_queued_when_it_is_committed(queue_url: str) -> None:
+    with transaction.atomic():
+        ids = create_jobs(1)
+        push_jobs(ids)
+        assert queued_jobs() == []
+    assert queued_jobs() == ids
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://127.0.0.1:{port}/0", "postgresql://127.0.0.1:{port}/none", "sqlite:/dev/null/tasks.sqlite3"],
+    ids=["redis", "postgresql", "sqlite"],
+)
+def test_a_queue_that_is_down_does_not_fail_the_caller(
+    url: str, transactional_db: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    use_queue(url.format(port=free_port()), monkeypatch)
+    with transaction.atomic():
+        push_jobs(create_jobs(1))
+    assert times_done() == [0]
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert tasks.queue_depth() is None
+
+
+def test_a_sweep_pushes_what_is_due_and_nothing_else(queue_url: str) -> None:
+    due = create_jobs(2)
+    Job.objects.create(due_at=timezone.now() + timedelta(hours=1))
+    Job.objects.create(due_at=None)
+    sweep_jobs.call_local()
+    assert queued_jobs() == due
+
+
+def in_threads(count: int, work: Callable[[], Any]) -> list[Any]:
+    """Run the same work in threads that begin together, and give what each came to."""
+    barrier = threading.Barrier(count)
+    results: list[Any] = []
+
+    def run() -> None:
+        try:
+            barrier.wait()
+            results.append(work())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == count
+    return results
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_row_is_claimed_by_two_callers() -> None:
+    ids = create_jobs(60)
+
+    def claim_all() -> list[int]:
+        claimed: list[int] = []
+        while rows := Job.objects.all().claim(3, LEASE):
+            claimed += [row.pk for row in rows]
+        return claimed
+
+    claimed = [job_id for result in in_threads(6, claim_all) for job_id in result]
+    assert sorted(claimed) == ids
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_slot_of_periodic_work_is_claimed_by_one_caller() -> None:
+    claims = in_threads(8, lambda: PeriodicRun.objects.claim("sweep", 7))
+    assert [claim.slot for claim in claims if claim] == [7]
+
+
+@pytest.mark.django_db
+def test_a_lease_that_was_lost_releases_nothing() -> None:
+    (job_id,) = create_jobs(1)
+    lost = Job(pk=job_id).claim_now(timedelta(seconds=-1))
+    held = Job(pk=job_id).claim_now(LEASE)
+    assert lost is not None
+    assert held is not None
+    assert lost.release(None, done=5) is False
+    job = Job.objects.get()
+    assert (job.done, job.lease, job.due_at) == (0, held.lease, held.due_at)
+    assert held.release(None, done=1) is True
+    job.refresh_from_db()
+    assert (job.done, job.lease, job.due_at) == (1, None, None)
+
+
+@pytest.mark.django_db
+def test_a_row_that_is_leased_is_not_claimed_until_the_lease_ends() -> None:
+    (job_id,) = create_jobs(1)
+    assert Job(pk=job_id).claim_now(LEASE) is not None
+    assert Job(pk=job_id).claim_now(LEASE) is None
+    assert Job.objects.all().claim(10, LEASE) == []

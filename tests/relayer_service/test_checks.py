@@ -1,0 +1,119 @@
+"""Every system check speaks where it should, and keeps silent where it should."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.checks import run_checks
+
+GOOD = {
+    "SECRET_KEY": "0123456789abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "ENCRYPTION_KEYS": {"1": bytes(range(32))},
+    "TOKEN_PEPPERS": {"1": bytes(range(32, 64))},
+    "WEB_PROCESSES": 4,
+    "REDIS_URL": "redis://127.0.0.1:6379/0",
+    "PROFILE": "production",
+    "DATABASES": {"default": {"ENGINE": "django.db.backends.postgresql"}},
+    "ALLOWED_HOSTS": ["relayer.example.com"],
+    "READY_REQUIRES": ["database", "cache", "migrations", "worker"],
+}
+SQLITE = {"default": {"ENGINE": "django.db.backends.sqlite3"}}
+SECRETS = ("secret_key", "encryption_keys", "token_peppers")
+
+
+Found = list[tuple[str | None, str]]
+Checks = Callable[..., Found]
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Checks:
+    """Run every check on a good production configuration with some changes; give those of this service."""
+
+    def run(**changes: Any) -> Found:
+        for name, value in (GOOD | {"DATA_DIR": tmp_path} | changes).items():
+            monkeypatch.setattr(settings, name, value)
+        messages = run_checks(include_deployment_checks=True)
+        return [(message.id, message.msg) for message in messages if str(message.id).startswith("relayer_service.")]
+
+    return run
+
+
+def test_a_good_production_configuration_has_nothing_to_say(found: Checks) -> None:
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "identifier", "message"),
+    [
+        ({"SECRET_KEY": "short-0123456789"}, "E001", "SECRET_KEY is shorter than 50 characters, or not random."),
+        ({"SECRET_KEY": "abc" * 30}, "E001", "SECRET_KEY is shorter than 50 characters, or not random."),
+        ({"ENCRYPTION_KEYS": {}}, "E002", "ENCRYPTION_KEYS has no key, or one that is not random."),
+        (
+            {"ENCRYPTION_KEYS": {"2": bytes(range(32)), "1": bytes(32)}},
+            "E002",
+            "ENCRYPTION_KEYS has no key, or one that is not random.",
+        ),
+        ({"TOKEN_PEPPERS": {}}, "E003", "TOKEN_PEPPERS has no key, or one that is not random."),
+        ({"TOKEN_PEPPERS": {"1": b"ab" * 16}}, "E003", "TOKEN_PEPPERS has no key, or one that is not random."),
+        ({"READY_REQUIRES": ["cache", "moon", "disk"]}, "E004", "READY_REQUIRES names unknown parts: disk, moon."),
+        (
+            {"REDIS_URL": ""},
+            "W001",
+            "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone.",
+        ),
+        ({"DATABASES": SQLITE}, "W002", "A production profile runs on SQLite."),
+        ({"ALLOWED_HOSTS": ["relayer.example.com", "*"]}, "W003", "ALLOWED_HOSTS accepts every host name."),
+    ],
+)
+def test_each_mistake_is_named_by_its_own_check(
+    found: Checks, changes: dict[str, Any], identifier: str, message: str
+) -> None:
+    assert found(**changes) == [(f"relayer_service.{identifier}", message)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"WEB_PROCESSES": 1, "REDIS_URL": ""},
+        {"PROFILE": "local", "DATABASES": SQLITE},
+        {"READY_REQUIRES": []},
+        {"SECRET_KEY": "0123456789" * 5},
+    ],
+)
+def test_what_is_allowed_raises_no_check(found: Checks, changes: dict[str, Any]) -> None:
+    assert found(**changes) == []
+
+
+def test_no_message_shows_a_weak_secret(found: Checks) -> None:
+    weak = {"SECRET_KEY": "hunter2-hunter2", "TOKEN_PEPPERS": {"1": b"hunter2." * 4}}
+    assert "hunter2" not in repr(found(**weak))
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_secret_file_that_others_can_read_is_named(
+    found: Checks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    monkeypatch.delenv(name.upper(), raising=False)
+    (tmp_path / name).touch()
+    (tmp_path / name).chmod(0o640)
+    assert found() == [("relayer_service.W004", f"{name} in DATA_DIR can be read by other users.")]
+
+
+def test_a_secret_file_of_its_owner_alone_is_right(
+    found: Checks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in SECRETS:
+        monkeypatch.delenv(name.upper(), raising=False)
+        (tmp_path / name).touch(mode=0o600)
+    assert found() == []
+
+
+def test_a_secret_file_that_is_not_used_may_be_as_it_is(
+    found: Checks, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SECRET_KEY", "the environment has it")
+    (tmp_path / "secret_key").touch()
+    (tmp_path / "secret_key").chmod(0o644)
+    assert found() == []

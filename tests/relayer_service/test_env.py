@@ -1,0 +1,213 @@
+"""Reading the environment: a bad value names its variable and never shows a secret."""
+
+from collections.abc import Callable
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from relayer_service import env
+
+NAME = "A_SETTING"
+KEY_1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
+KEY_2 = "Hx4dHBsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA="
+KEYRING_FAULT = (
+    "A_SETTING must be a list of id:key pairs, each id unique and alphanumeric, each key 32 bytes in base64"
+)
+
+
+def boolean() -> bool:
+    return env.boolean(NAME, default=False)
+
+
+def integer() -> int:
+    return env.integer(NAME, 5, minimum=1)
+
+
+def choice() -> str:
+    return env.choice(NAME, "json", {"json", "text"})
+
+
+def listing() -> list[str]:
+    return env.listing(NAME, "a")
+
+
+def networks() -> list[env.Network]:
+    return env.networks(NAME, "10.0.0.0/8")
+
+
+def rate() -> str:
+    return env.rate(NAME, "100/s")
+
+
+def text() -> str:
+    return env.text(NAME, "a text")
+
+
+@pytest.mark.parametrize(
+    ("read", "default"),
+    [
+        (boolean, False),
+        (integer, 5),
+        (choice, "json"),
+        (listing, ["a"]),
+        (networks, [ip_network("10.0.0.0/8")]),
+        (rate, "100/s"),
+        (text, "a text"),
+    ],
+)
+def test_a_variable_that_is_not_set_has_its_default(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], default: Any
+) -> None:
+    monkeypatch.delenv(NAME, raising=False)
+    assert read() == default
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "expected"),
+    [
+        (boolean, "true", True),
+        (boolean, "YES", True),
+        (boolean, "1", True),
+        (boolean, "on", True),
+        (boolean, "False", False),
+        (boolean, "no", False),
+        (boolean, "0", False),
+        (boolean, "off", False),
+        (integer, "1", 1),
+        (integer, "007", 7),
+        (choice, "text", "text"),
+        (listing, "", []),
+        (listing, " a, b,,c ,", ["a", "b", "c"]),
+        (networks, "", []),
+        (networks, "192.0.2.1, 2001:db8::/32", [ip_network("192.0.2.1/32"), ip_network("2001:db8::/32")]),
+        (rate, "", ""),
+        (rate, "0/s", "0/s"),
+        (rate, "5/10m", "5/10m"),
+        (rate, "5/10", "5/10"),
+        (rate, "1000/d", "1000/d"),
+        (text, "", ""),
+    ],
+)
+def test_a_good_value_is_read(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], value: str, expected: Any
+) -> None:
+    monkeypatch.setenv(NAME, value)
+    assert read() == expected
+
+
+@pytest.mark.parametrize(
+    ("read", "value", "message"),
+    [
+        (boolean, "", "A_SETTING must be true or false"),
+        (boolean, "maybe", "A_SETTING must be true or false"),
+        (boolean, " true", "A_SETTING must be true or false"),
+        *[
+            (integer, value, "A_SETTING must be a whole number of at least 1")
+            for value in ("", "0", "-1", "+1", "1.5", "ten", "1_000", "٣", "9" * 5000)
+        ],
+        (choice, "xml", "A_SETTING must be one of: json, text"),
+        (choice, "", "A_SETTING must be one of: json, text"),
+        *[
+            (networks, value, "A_SETTING must be a list of addresses or CIDR networks")
+            for value in ("localhost", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8 10.1.0.0/16")
+        ],
+        *[
+            (rate, value, "A_SETTING must be a rate such as 100/s or 5/10m, or empty")
+            for value in ("100", "100/", "/s", "100/w", "-1/s", "5/0s", "5/0", "100/s ", "100 / s", "off", "٣/s")
+        ],
+    ],
+)
+def test_a_bad_value_names_its_variable(
+    monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any], value: str, message: str
+) -> None:
+    monkeypatch.setenv(NAME, value)
+    with pytest.raises(ImproperlyConfigured) as raised:
+        read()
+    assert str(raised.value) == message
+
+
+def test_every_rate_that_is_read_is_one_that_the_limiter_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    from django_ratelimit.core import _split_rate
+
+    read = []
+    for value in ("100/s", "5/10m", "5/10", "1/1d", "0/s", "999999999/999999h"):
+        monkeypatch.setenv(NAME, value)
+        read.append(_split_rate(rate()))
+    assert read == [(100, 1), (5, 600), (5, 10), (1, 86400), (0, 1), (999999999, 3599996400)]
+
+
+def test_a_secret_of_the_environment_wins_over_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "a_setting").write_text("from the file\n")
+    monkeypatch.setenv(NAME, "from the environment")
+    assert env.secret(NAME, tmp_path) == "from the environment"
+
+
+def test_a_secret_is_read_from_its_file_without_the_line_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "a_setting").write_text("from the file\n")
+    monkeypatch.delenv(NAME, raising=False)
+    assert env.secret(NAME, tmp_path) == "from the file"
+
+
+def test_a_secret_that_is_nowhere_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(NAME, raising=False)
+    with pytest.raises(ImproperlyConfigured) as raised:
+        env.secret(NAME, tmp_path)
+    assert str(raised.value) == (
+        "A_SETTING is missing: set it, or start once with `make run`, which makes one in DATA_DIR"
+    )
+
+
+def test_a_secret_whose_file_cannot_be_opened_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "a_setting").mkdir()
+    monkeypatch.delenv(NAME, raising=False)
+    with pytest.raises(ImproperlyConfigured) as raised:
+        env.secret(NAME, tmp_path)
+    assert str(raised.value) == "A_SETTING: its file in DATA_DIR cannot be read (Is a directory)"
+
+
+def test_a_secret_whose_file_is_not_text_says_so_and_shows_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a_setting").write_bytes(b"\xff\xfehalf of a key")
+    monkeypatch.delenv(NAME, raising=False)
+    with pytest.raises(ImproperlyConfigured) as raised:
+        env.secret(NAME, tmp_path)
+    assert str(raised.value) == "A_SETTING: its file in DATA_DIR is not text"
+    assert raised.value.__suppress_context__
+
+
+def test_a_keyring_keeps_the_order_of_its_keys() -> None:
+    keys = env.keyring(NAME, f" new:{KEY_2}, 1:{KEY_1},")
+    assert list(keys.items()) == [("new", bytes(range(31, -1, -1))), ("1", bytes(range(32)))]
+
+
+def test_an_empty_keyring_has_no_keys() -> None:
+    assert env.keyring(NAME, "") == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        KEY_1,
+        f":{KEY_1}",
+        f"a-b:{KEY_1}",
+        f"é:{KEY_1}",
+        f"{'k' * 17}:{KEY_1}",
+        f"1:{KEY_1},1:{KEY_2}",
+        "1:",
+        "1:AAECAwQFBgcICQoLDA0ODw==",
+        "1:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8gIQ==",
+        "1:not base64 but of a fitting length, so it seems",
+        f"1:{KEY_1[:-1]}",
+        f"1:{KEY_1}\u00e9",
+    ],
+)
+def test_a_bad_keyring_names_its_variable_and_shows_no_key(value: str) -> None:
+    with pytest.raises(ImproperlyConfigured) as raised:
+        env.keyring(NAME, value)
+    assert str(raised.value) == KEYRING_FAULT
+    # A traceback would show the error of the decoder, and with it what was decoded.
+    assert raised.value.__context__ is None

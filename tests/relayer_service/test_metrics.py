@@ -1,0 +1,160 @@
+"""/metrics: who may read it and what it tells."""
+
+import os
+import subprocess
+import sys
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from huey.storage import MemoryStorage
+from prometheus_client.parser import text_string_to_metric_families
+
+from relayer_service import metrics
+from relayer_service.tasks import queue
+from tests.servers import PROJECT
+from tokens.tasks import record_use
+
+UNAUTHORIZED = {"data": None, "message": "Unauthorized", "success": False}
+
+
+def samples(text: str) -> dict[str, float]:
+    """Give each series with its value, as `name{label=value,...}`."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{name}={value}" for name, value in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}"] = sample.value
+    return found
+
+
+@pytest.fixture
+def scrape(client: Client, settings: Any, db: None) -> Any:
+    def read() -> dict[str, float]:
+        settings.METRICS_ALLOW = [ip_network("127.0.0.1/32")]
+        return samples(client.get("/metrics").content.decode())
+
+    return read
+
+
+def test_metrics_are_refused_without_a_token(client: Client, db: None) -> None:
+    response = client.get("/metrics")
+    assert (response.status_code, response.json()) == (401, UNAUTHORIZED)
+    assert response["WWW-Authenticate"] == "Bearer"
+
+
+def test_metrics_are_read_with_a_token(client: Client, token: str) -> None:
+    response = client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
+    assert response.status_code == 200
+    assert response["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "http_requests_total" in response.content.decode()
+
+
+@pytest.mark.parametrize(("address", "status"), [("192.0.2.7", 200), ("192.0.2.8", 401), ("::ffff:192.0.2.7", 200)])
+def test_metrics_are_read_from_the_allowed_networks_without_a_token(
+    client: Client, settings: Any, db: None, address: str, status: int
+) -> None:
+    settings.METRICS_ALLOW = [ip_network("192.0.2.7/32")]
+    assert client.get("/metrics", REMOTE_ADDR=address).status_code == status
+
+
+def test_requests_are_counted_by_route_and_status(client: Client, token: str, scrape: Any) -> None:
+    before = scrape()
+    client.get("/api/v1/items", headers={"Authorization": f"Bearer {token}"})
+    client.get("/api/v1/items?page=2", headers={"Authorization": f"Bearer {token}"})
+    client.get("/api/v1/items")
+    client.get("/api/v1/no-such-path")
+    client.generic("BREW", "/health")
+    after = scrape()
+    grown = {name: after[name] - before.get(name, 0) for name in after if name.startswith("http_requests_total")}
+    assert {name: value for name, value in grown.items() if value} == {
+        "http_requests_total{method=GET,route=item-list,status=200}": 2,
+        "http_requests_total{method=GET,route=item-list,status=401}": 1,
+        "http_requests_total{method=GET,route=unmatched,status=404}": 1,
+        "http_requests_total{method=other,route=health,status=405}": 1,
+        "http_requests_total{method=GET,route=metrics,status=200}": 1,
+    }
+
+
+def test_latency_is_a_histogram_by_route(client: Client, scrape: Any) -> None:
+    before = scrape()
+    client.get("/health")
+    after = scrape()
+    for name in ("count{method=GET,route=health}", "bucket{le=+Inf,method=GET,route=health}"):
+        series = f"http_request_duration_seconds_{name}"
+        assert after[series] - before.get(series, 0) == 1
+
+
+def test_no_series_carries_what_a_caller_wrote(client: Client, scrape: Any) -> None:
+    client.get("/api/v1/made-up-by-the-caller", headers={"User-Agent": "made-up-by-the-caller"})
+    assert "made-up" not in str(scrape())
+
+
+def test_the_depth_of_the_queue_is_read_when_it_is_asked_for(scrape: Any) -> None:
+    assert scrape()["task_queue_depth{kind=waiting}"] == 0
+    record_use(1, 0.0)
+    record_use.schedule((1, 0.0), delay=3600)
+    depth = {name: value for name, value in scrape().items() if name.startswith("task_queue_depth")}
+    assert depth == {"task_queue_depth{kind=waiting}": 2, "task_queue_depth{kind=scheduled}": 0}
+
+
+def test_a_queue_that_cannot_be_read_leaves_the_other_series(
+    monkeypatch: pytest.MonkeyPatch, scrape: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(MemoryStorage):
+        def queue_size(self) -> int:
+            raise OSError("the queue is away")
+
+    monkeypatch.setattr(queue, "storage", Broken("tests"))
+    found = scrape()
+    assert not [name for name in found if name.startswith("task_queue_depth")]
+    assert [name for name in found if name.startswith("http_requests_total")]
+    assert "The task queue cannot be read" in caplog.text
+
+
+def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client, scrape: Any) -> None:
+    client.get("/ready")
+    shown = {name: value for name, value in scrape().items() if name.startswith("database_pool_connections")}
+    if connection.vendor == "sqlite":
+        assert shown == {}
+        return
+    assert set(shown) == {f"database_pool_connections{{state={state}}}" for state in ("open", "idle", "waiting")}
+    assert shown["database_pool_connections{state=open}"] >= 1
+    assert shown["database_pool_connections{state=waiting}"] == 0
+
+
+COUNT_ONE_REQUEST = """
+import django
+django.setup()
+from relayer_service import metrics
+metrics.observe_request("GET", "item-list", 200, 0.001)
+"""
+READ = """
+print(metrics.exposition().decode())
+"""
+
+
+def test_several_processes_are_counted_together(tmp_path: Path) -> None:
+    environment = os.environ | {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "not" / "there yet"),
+        "TASK_QUEUE_URL": f"sqlite:{tmp_path}/tasks.sqlite3",
+        "DATABASE_URL": "",
+    }
+
+    def run(program: str) -> str:
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, env=environment, cwd=PROJECT, check=True, capture_output=True, text=True).stdout
+
+    run(COUNT_ONE_REQUEST)
+    found = samples(run(COUNT_ONE_REQUEST + READ))
+    assert found["http_requests_total{method=GET,route=item-list,status=200}"] == 2
+    assert found["http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
+
+
+def test_a_method_that_nobody_knows_makes_no_series_of_its_own() -> None:
+    metrics.observe_request("MADE-UP", "health", 405, 0.001)
+    assert "MADE-UP" not in metrics.exposition().decode()

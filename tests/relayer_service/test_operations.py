@@ -1,0 +1,163 @@
+"""/health and /ready: what they say when a part fails, and what they do not say."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.checks import Tags, run_checks
+from django.db import DatabaseError, connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from relayer_service.models import EncryptionKey, PeriodicRun
+from tests.relayer_service.test_rate_limits import shared_cache, silent_server
+from tests.servers import free_port
+
+ALL_WELL = {"database": "ok", "cache": "ok", "migrations": "ok", "encryption": "ok", "worker": "ok"}
+
+
+def beat(seconds_ago: int) -> None:
+    then = timezone.now() - timedelta(seconds=seconds_ago)
+    PeriodicRun.objects.update_or_create(
+        name="heartbeat", defaults={"slot": 1, "started_at": then, "finished_at": then, "seconds": 0.0}
+    )
+
+
+@pytest.fixture
+def worker(db: None) -> None:
+    """A worker that beat a moment ago."""
+    beat(seconds_ago=1)
+
+
+def test_health_needs_nothing(client: Client, db: None, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    with django_assert_num_queries(0):
+        response = client.get("/health")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
+    assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready", "/metrics"])
+def test_a_page_for_machines_is_only_read(client: Client, token: str, path: str) -> None:
+    response = client.post(path, headers={"Authorization": f"Bearer {token}"})
+    assert response.status_code == 405
+    assert response["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.usefixtures("worker")
+def test_ready_names_every_part(client: Client) -> None:
+    response = client.get("/ready")
+    assert (response.status_code, response.json()) == (200, {"status": "ready", "parts": ALL_WELL})
+    assert "no-store" in response["Cache-Control"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_database_that_does_not_answer_is_named_and_no_more(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+        raise DatabaseError("could not connect to db.internal as relayer")
+
+    with connection.execute_wrapper(broken):
+        response = client.get("/ready")
+    assert response.status_code == 503
+    assert response.json() == {
+        "status": "not ready",
+        "parts": dict.fromkeys(ALL_WELL, "failed") | {"cache": "ok"},
+    }
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.operations"]
+    assert said == [
+        f"The readiness probe of {name} failed" for name in ("database", "migrations", "encryption", "worker")
+    ]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_migration_that_is_missing_is_named(client: Client) -> None:
+    MigrationRecorder(connection).record_unapplied("tokens", "0001_initial")
+    response = client.get("/ready")
+    assert response.status_code == 503
+    assert response.json() == {"status": "not ready", "parts": ALL_WELL | {"migrations": "failed"}}
+
+
+def test_a_worker_that_never_beat_is_named(client: Client, db: None) -> None:
+    response = client.get("/ready")
+    assert response.status_code == 503
+    assert response.json() == {"status": "not ready", "parts": ALL_WELL | {"worker": "failed"}}
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(35, "ok"), (45, "failed")])
+def test_a_heartbeat_is_good_for_four_of_its_intervals(client: Client, db: None, seconds: int, state: str) -> None:
+    beat(seconds_ago=seconds)
+    assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": state}
+
+
+def test_a_part_that_is_not_required_does_not_make_it_unready(settings: Any, client: Client, db: None) -> None:
+    settings.READY_REQUIRES = ["database", "migrations"]
+    response = client.get("/ready")
+    assert (response.status_code, response.json()) == (
+        200,
+        {"status": "ready", "parts": ALL_WELL | {"worker": "failed"}},
+    )
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_redis_that_answers_is_ready(settings: Any, client: Client, redis_url: str) -> None:
+    settings.CACHES = shared_cache(redis_url)
+    assert client.get("/ready").json() == {"status": "ready", "parts": ALL_WELL}
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_redis_that_is_down_is_named_with_what_it_means(settings: Any, client: Client) -> None:
+    settings.CACHES = shared_cache(f"redis://:hunter2@127.0.0.1:{free_port()}/0")
+    response = client.get("/ready")
+    assert response.status_code == 503
+    assert response.json() == {
+        "status": "not ready",
+        "parts": ALL_WELL | {"cache": "failed"},
+        "notes": ["rate limits are not enforced"],
+    }
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_redis_that_hangs_is_named_too(settings: Any, client: Client) -> None:
+    with silent_server() as server:
+        settings.CACHES = shared_cache(f"redis://127.0.0.1:{server.port}/0")
+        response = client.get("/ready")
+    assert response.status_code == 503
+    assert response.json() == {
+        "status": "not ready",
+        "parts": ALL_WELL | {"cache": "failed"},
+        "notes": ["rate limits are not enforced"],
+    }
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_redis_that_is_back_is_ready_at_once(settings: Any, client: Client, redis_url: str) -> None:
+    settings.CACHES = shared_cache(f"redis://127.0.0.1:{free_port()}/0")
+    assert client.get("/ready").status_code == 503
+    settings.CACHES = shared_cache(redis_url)
+    assert client.get("/ready").status_code == 200
+
+
+@pytest.mark.usefixtures("worker")
+def test_an_encryption_key_that_is_lost_or_changed_is_named(client: Client, settings: Settings) -> None:
+    EncryptionKey.objects.ensure_canary()
+    assert client.get("/ready").json()["parts"] == ALL_WELL
+    for keys in ({"2": bytes(range(32))}, {"1": bytes(range(32, 64))}):
+        settings.ENCRYPTION_KEYS = keys
+        response = client.get("/ready")
+        assert response.status_code == 503
+        assert response.json() == {"status": "not ready", "parts": ALL_WELL | {"encryption": "failed"}}
+
+
+def test_an_encryption_key_that_is_lost_is_an_error_of_the_checks(db: None, settings: Settings) -> None:
+    EncryptionKey.objects.ensure_canary()
+    assert run_checks(tags=[Tags.database], databases=["default"]) == []
+    settings.ENCRYPTION_KEYS = {"2": bytes(range(32))}
+    (error,) = run_checks(tags=[Tags.database], databases=["default"])
+    assert (error.id, error.msg) == (
+        "relayer_service.E005",
+        "The encryption key '1' is not among ENCRYPTION_KEYS.",
+    )

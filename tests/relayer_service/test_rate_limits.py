@@ -1,0 +1,263 @@
+"""Limits for each token and for refused credentials, on a real Redis, a dead one and one that hangs."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import redis
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.test import Client
+from pytest_django import DjangoAssertNumQueries
+
+from relayer_service.caches import FailOpenRedisCache
+from tests.servers import free_port
+from tokens.models import AccessToken
+
+EMPTY_LIST = {
+    "data": [],
+    "error": "",
+    "metadata": {"logs": [], "traces": []},
+    "pagination": {"current_page": 1, "per_page": 10, "total_items": 0},
+    "success": True,
+}
+UNAUTHORIZED = {"data": None, "message": "Unauthorized", "success": False}
+TOO_MANY = {"data": None, "message": "Too Many Requests", "success": False}
+WRONG = "rms_0123456789AB_0123456789ABCDEFGHIJ0123456789ABCDEFGHIJ3tMC2E"
+NOT_ENFORCED = "Redis cannot be reached ({}): rate limits are not enforced"
+
+
+def shared_cache(url: str) -> dict[str, Any]:
+    """The cache that the settings make of a REDIS_URL, with little patience."""
+    return {
+        "default": {
+            "BACKEND": "relayer_service.caches.FailOpenRedisCache",
+            "LOCATION": url,
+            "OPTIONS": {"socket_connect_timeout": 0.2, "socket_timeout": 0.2, "health_check_interval": 30},
+        }
+    }
+
+
+def get(client: Client, token: str, address: str = "127.0.0.1", path: str = "/api/v1/items") -> Any:
+    return client.get(path, REMOTE_ADDR=address, headers={"Authorization": f"Bearer {token}"})
+
+
+@pytest.fixture
+def on_redis(settings: Any, redis_url: str) -> Iterator[None]:
+    settings.CACHES = shared_cache(redis_url)
+    redis.Redis.from_url(redis_url).flushdb()
+    yield
+    redis.Redis.from_url(redis_url).flushdb()
+
+
+@pytest.fixture
+def redis_is_down(settings: Any) -> None:
+    settings.CACHES = shared_cache(f"redis://127.0.0.1:{free_port()}/0")
+
+
+@dataclass
+class SilentServer:
+    """Takes connections and never answers."""
+
+    port: int
+    accepted: list[socket.socket] = field(default_factory=list)
+
+    def connections(self) -> int:
+        """Count what was accepted before now: connections are accepted in their order, this one the last."""
+        with socket.create_connection(("127.0.0.1", self.port)) as mine:
+            deadline = time.monotonic() + 10
+            while mine.getsockname() not in [peer.getpeername() for peer in self.accepted]:
+                assert time.monotonic() < deadline, "the silent server does not accept"
+                time.sleep(0.01)
+        mine_and_later = 1
+        count = len(self.accepted) - mine_and_later
+        self.accepted.pop().close()
+        return count
+
+
+@contextmanager
+def silent_server() -> Iterator[SilentServer]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = SilentServer(listener.getsockname()[1])
+
+        def accept() -> None:
+            while True:
+                try:
+                    server.accepted.append(listener.accept()[0])
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        try:
+            yield server
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            for connection in server.accepted:
+                connection.close()
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_a_token_past_its_rate_is_told_when_to_come_back(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_SAMPLE = "2/d"
+    assert [get(client, token).status_code for _ in range(2)] == [200, 200]
+    refused = get(client, token)
+    assert refused.status_code == 429
+    assert refused.json() == TOO_MANY
+    assert 1 <= int(refused["Retry-After"]) <= 24 * 60 * 60
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_each_token_is_counted_alone(settings: Any, client: Client, token: str, user: User) -> None:
+    settings.RATE_LIMIT_SAMPLE = "1/d"
+    other = AccessToken.objects.issue(name="other", user=user)[1]
+    assert [get(client, text).status_code for text in (token, token, other, other)] == [200, 429, 200, 429]
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_an_empty_rate_switches_a_limit_off(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_SAMPLE = settings.RATE_LIMIT_BAD_CREDENTIALS = ""
+    assert {get(client, token).status_code for _ in range(5)} == {200}
+    assert redis.Redis.from_url(settings.CACHES["default"]["LOCATION"]).dbsize() == 0
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_counters_expire_by_themselves(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_SAMPLE, settings.RATE_LIMIT_BAD_CREDENTIALS = "5/m", ""
+    get(client, token)
+    server = redis.Redis.from_url(settings.CACHES["default"]["LOCATION"])
+    assert [0 < server.ttl(key) <= 65 for key in server.scan_iter()] == [True]
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_past_the_limit_of_bad_credentials_an_unverified_token_costs_no_query(
+    settings: Any, client: Client, token: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
+    refusals = [get(client, WRONG) for _ in range(2)]
+    with django_assert_num_queries(0):
+        refused = get(client, token)
+    for response in (*refusals, refused):
+        assert (response.status_code, response.json()) == (401, UNAUTHORIZED)
+        assert response["WWW-Authenticate"] == "Bearer"
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_past_the_limit_of_bad_credentials_a_verified_token_goes_on(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
+    assert get(client, token).status_code == 200
+    for _ in range(3):
+        get(client, WRONG)
+    assert get(client, token).json() == EMPTY_LIST
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_bad_credentials_of_one_address_do_not_concern_another(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
+    for _ in range(3):
+        get(client, WRONG, "192.0.2.1")
+    assert get(client, token, "192.0.2.1").status_code == 401
+    assert get(client, token, "192.0.2.2").json() == EMPTY_LIST
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_bad_credentials_of_one_ipv6_network_are_counted_together(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
+    for host in range(3):
+        get(client, WRONG, f"2001:db8:1:2::{host}")
+    assert get(client, token, "2001:db8:1:2::ffff").status_code == 401
+    assert get(client, token, "2001:db8:1:3::1").status_code == 200
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_text_that_is_no_token_at_all_is_counted_too(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
+    for _ in range(2):
+        get(client, "made-up")
+    assert get(client, token).status_code == 401
+
+
+@pytest.mark.usefixtures("on_redis")
+def test_an_empty_rate_lets_bad_credentials_be_tried_without_end(settings: Any, client: Client, token: str) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = ""
+    for _ in range(40):
+        get(client, WRONG)
+    assert get(client, token).json() == EMPTY_LIST
+
+
+@pytest.mark.usefixtures("redis_is_down")
+def test_without_redis_requests_are_answered_and_the_log_says_what_is_missing(
+    settings: Any, client: Client, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.RATE_LIMIT_SAMPLE = "1/d"
+    assert [get(client, token).json() for _ in range(3)] == [EMPTY_LIST] * 3
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.caches"]
+    assert said == [NOT_ENFORCED.format("ConnectionError")]
+
+
+@pytest.mark.usefixtures("redis_is_down")
+def test_without_redis_bad_credentials_are_refused_as_ever(client: Client, token: str) -> None:
+    refused = get(client, WRONG)
+    assert (refused.status_code, refused.json()) == (401, UNAUTHORIZED)
+    assert get(client, token).json() == EMPTY_LIST
+
+
+@pytest.mark.usefixtures("redis_is_down")
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        (lambda: cache.add("key", 1), False),
+        (lambda: cache.get("key"), None),
+        (lambda: cache.get("key", "default"), "default"),
+        (lambda: cache.get_or_set("key", 7), 7),
+        (lambda: cache.set("key", 1), None),
+        (lambda: cache.touch("key"), False),
+        (lambda: cache.incr("key"), None),
+        (lambda: cache.decr("key"), None),
+        (lambda: cache.delete("key"), False),
+        (lambda: cache.has_key("key"), False),
+        (lambda: "key" in cache, False),
+        (lambda: cache.get_many(["key"]), {}),
+        (lambda: cache.set_many({"key": 1}), []),
+        (lambda: cache.delete_many(["key"]), None),
+    ],
+)
+def test_a_cache_without_redis_is_an_empty_one(use: Callable[[], Any], expected: Any) -> None:
+    assert use() == expected
+    assert FailOpenRedisCache.down_until > 0
+
+
+def test_a_redis_that_came_back_is_used_again(settings: Any, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CACHES = shared_cache(f"redis://127.0.0.1:{free_port()}/0")
+    cache.set("key", 1)
+    settings.CACHES = shared_cache(redis_url)
+    assert cache.add("key", 1) is False
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 5.1)
+    assert cache.add("key", 1) is True
+
+
+def test_a_connection_that_redis_closed_is_made_anew(settings: Any, redis_url: str) -> None:
+    settings.CACHES = shared_cache(redis_url)
+    cache.set("key", 1)
+    redis.Redis.from_url(redis_url).client_kill_filter(_type="normal", skipme=True)
+    assert cache.get("key") == 1
+
+
+def test_a_redis_that_hangs_is_asked_by_one_request_and_not_by_the_next(
+    settings: Any, client: Client, token: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with silent_server() as server:
+        settings.CACHES = shared_cache(f"redis://127.0.0.1:{server.port}/0")
+        assert get(client, token).json() == EMPTY_LIST
+        assert server.connections() == 1
+        assert get(client, token).json() == EMPTY_LIST
+        assert server.connections() == 1
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.caches"]
+    assert said == [NOT_ENFORCED.format("TimeoutError")]

@@ -1,0 +1,190 @@
+"""Signers in the admin: the form of each type, Verify, and what cannot be undone."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from signers.configs import CONFIGS as SHAPES
+from signers.models import Signer
+from tests.sample.models import SignerUser
+from tests.signers.examples import CONFIGS
+
+pytestmark = pytest.mark.django_db
+
+KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+ADD = "/admin/signers/signer/add/"
+
+
+def make_signer(identifier: str = "signer-1", key: str = KEY) -> Signer:
+    signer = Signer(identifier=identifier, type="plain")
+    signer.set_config({"key": key})
+    signer.save()
+    return signer
+
+
+def change(signer: Signer) -> str:
+    return f"/admin/signers/signer/{signer.pk}/change/"
+
+
+def told(page: Any) -> list[str]:
+    return [re.sub("<[^>]*>", "", str(message)) for message in page.context["messages"]]
+
+
+def errors(page: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = page.context["adminform"].form.errors
+    return found
+
+
+@pytest.mark.parametrize("signer_type", ["plain", "provider_a_kms", "provider_c", "provider_d", "provider_e"])
+def test_a_signer_of_each_type_is_added_with_its_own_fields(admin_client: Client, signer_type: str) -> None:
+    form = {f"{signer_type}__{name}": value for name, value in CONFIGS[signer_type].items()}
+    admin_client.post(ADD, {"identifier": "signer-1", "type": signer_type, **form})
+    signer = Signer.objects.get()
+    assert (signer.identifier, signer.type, signer.full_config()) == ("signer-1", signer_type, CONFIGS[signer_type])
+
+
+def test_the_objects_of_provider_b_are_added_as_json(admin_client: Client) -> None:
+    form = {"provider_b_kms__key": '{"a": 1}', "provider_b_kms__service_account": '{"b": "c"}'}
+    admin_client.post(ADD, {"identifier": "signer-1", "type": "provider_b_kms", **form})
+    assert Signer.objects.get().full_config() == {"key": {"a": 1}, "service_account": {"b": "c"}}
+
+
+def test_what_is_missing_is_said_at_its_field_and_nothing_is_added(admin_client: Client) -> None:
+    page = admin_client.post(ADD, {"identifier": "x", "type": "provider_c", "provider_c__address": "http://a"})
+    assert errors(page) == {
+        "provider_c__key_name": ["this field is required"],
+        "provider_c__role_id": ["this field is required"],
+        "provider_c__secret_id": ["this field is required"],
+    }
+    assert not Signer.objects.exists()
+
+
+def test_what_is_no_json_is_said_at_its_field(admin_client: Client) -> None:
+    form = {"provider_b_kms__key": "{", "provider_b_kms__service_account": "[]"}
+    page = admin_client.post(ADD, {"identifier": "x", "type": "provider_b_kms", **form})
+    assert errors(page) == {
+        "provider_b_kms__key": ["this is not valid JSON"],
+        "provider_b_kms__service_account": ["an object is required"],
+    }
+
+
+@pytest.mark.parametrize("signer_type", SHAPES)
+def test_the_change_page_has_the_fields_of_its_type_alone(admin_client: Client, signer_type: str) -> None:
+    signer = Signer(identifier="signer-1", type=signer_type)
+    signer.set_config(CONFIGS[signer_type])
+    signer.save()
+    page = admin_client.get(change(signer)).content.decode()
+    names = set(re.findall(r'name="([a-z_]+__[a-z_]+)"', page))
+    assert names == {f"{signer_type}__{name}" for name in CONFIGS[signer_type]}
+    assert 'name="type"' not in page
+    assert 'name="identifier"' not in page
+
+
+def test_a_secret_that_is_left_empty_is_kept(admin_client: Client) -> None:
+    signer = Signer(identifier="signer-1", type="provider_c")
+    signer.set_config(CONFIGS["provider_c"])
+    signer.save()
+    form = {"address": "https://new.example.com", "key_name": "new", "secret_id": "new secret", "role_id": ""}
+    admin_client.post(change(signer), {f"provider_c__{name}": value for name, value in form.items()})
+    assert Signer.objects.get().full_config() == {
+        "address": "https://new.example.com",
+        "key_name": "new",
+        "role_id": CONFIGS["provider_c"]["role_id"],
+        "secret_id": "new secret",
+    }
+
+
+def test_neither_id_nor_type_can_be_changed(admin_client: Client) -> None:
+    signer = make_signer()
+    admin_client.post(change(signer), {"identifier": "other", "type": "provider_a_kms", "plain__key": ""})
+    signer.refresh_from_db()
+    assert (signer.identifier, signer.type, signer.full_config()) == ("signer-1", "plain", {"key": KEY})
+
+
+def test_verify_shows_and_keeps_the_address(admin_client: Client) -> None:
+    signer = make_signer()
+    action = {"action": "verify_selected", "_selected_action": [signer.pk]}
+    page = admin_client.post("/admin/signers/signer/", action, follow=True)
+    assert [re.sub(r"\d+ ms", "N ms", text) for text in told(page)] == [f"signer-1: signed as {ADDRESS} in N ms."]
+    signer.refresh_from_db()
+    assert signer.verified_identity == ADDRESS
+    assert signer.verified_at is not None
+    assert ADDRESS in admin_client.get(change(signer)).content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_button_saves_and_verifies(admin_client: Client) -> None:
+    signer = make_signer(key="not a key")
+    form = {"plain__key": KEY, "signers_signer_save_and_verify": "1"}
+    page = admin_client.post(change(signer), form, follow=True)
+    assert re.sub(r"\d+ ms", "N ms", told(page)[-1]) == f"signer-1: signed as {ADDRESS} in N ms."
+
+
+def test_verify_says_what_is_wrong_and_forgets_nothing(admin_client: Client) -> None:
+    signer = make_signer(key="not a key")
+    action = {"action": "verify_selected", "_selected_action": [signer.pk]}
+    (text,) = told(admin_client.post("/admin/signers/signer/", action, follow=True))
+    assert text.startswith("signer-1: ")
+    assert "not a key" not in text
+    signer.refresh_from_db()
+    assert (signer.verified_identity, signer.verified_at) == ("", None)
+
+
+def test_a_lost_key_spoils_its_signer_alone(admin_client: Client, settings: Settings) -> None:
+    lost = make_signer("lost")
+    settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
+    good = make_signer("good")
+    action = {"action": "verify_selected", "_selected_action": [lost.pk, good.pk]}
+    page = admin_client.post("/admin/signers/signer/", action, follow=True)
+    assert sorted(re.sub(r"\d+ ms", "N ms", text) for text in told(page)) == [
+        f"good: signed as {ADDRESS} in N ms.",
+        "lost: The encryption key '1' is not among ENCRYPTION_KEYS.",
+    ]
+    assert admin_client.get("/admin/signers/signer/").status_code == 200
+    assert admin_client.get(change(lost)).status_code == 200
+
+
+def test_the_page_tells_what_a_signer_can_serve(admin_client: Client) -> None:
+    assert "secp256k1 (evm)" in admin_client.get(change(make_signer())).content.decode()
+    transit = Signer(identifier="transit", type="provider_c_transit")
+    transit.set_config(CONFIGS["provider_c_transit"])
+    transit.save()
+    page = admin_client.get(change(transit)).content.decode()
+    assert "Ed25519 (no network type: it signs messages alone)" in page
+
+
+def test_a_signer_in_use_names_its_users_and_is_not_deleted(admin_client: Client) -> None:
+    signer = make_signer()
+    SignerUser.objects.create(name="relayer one", signer=signer)
+    assert "relayer one" in admin_client.get(change(signer)).content.decode()
+    url = f"/admin/signers/signer/{signer.pk}/delete/"
+    page = admin_client.get(url).content.decode()
+    assert "relayer one" in page
+    admin_client.post(url, {"post": "yes"})
+    assert Signer.objects.filter(pk=signer.pk).exists()
+
+
+@pytest.mark.parametrize(("query", "found"), [("signer-1", 1), ("plain", 1), ("provider", 0)])
+def test_signers_are_found_by_id_and_type(admin_client: Client, query: str, found: int) -> None:
+    make_signer()
+    page = admin_client.get(f"/admin/signers/signer/?q={query}")
+    assert page.context["cl"].result_count == found
+
+
+def test_the_list_makes_as_many_queries_for_many_signers_as_for_few(admin_client: Client) -> None:
+    make_signer()
+    with CaptureQueriesContext(connection) as few:
+        admin_client.get("/admin/signers/signer/")
+    for n in range(40):
+        make_signer(f"more-{n}")
+    with CaptureQueriesContext(connection) as many:
+        admin_client.get("/admin/signers/signer/")
+    assert len(many) == len(few)

@@ -1,0 +1,111 @@
+"""`manage.py issue_token`: the token alone on standard output, and one clear line for each mistake."""
+
+import io
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from tokens import credentials
+from tokens.models import AccessToken
+
+
+def issue(*arguments: str) -> tuple[str, str]:
+    """Run the command as from a shell; give what it wrote to standard output and standard error."""
+    output, errors = io.StringIO(), io.StringIO()
+    call_command("issue_token", *arguments, stdout=output, stderr=errors)
+    return output.getvalue(), errors.getvalue()
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return User.objects.create_superuser("root")
+
+
+def test_the_token_stands_alone_on_standard_output(user: User) -> None:
+    output, errors = issue("ci", "--user", "alice")
+    credential = credentials.parse(output.removesuffix("\n"))
+    assert credential is not None
+    assert output == credential.reveal() + "\n"
+    assert errors == ""
+    token = AccessToken.objects.verify(credential)
+    assert token is not None
+    assert (token.name, token.user, token.enabled, token.expires_at, token.allowed_networks) == (
+        "ci",
+        user,
+        True,
+        None,
+        [],
+    )
+
+
+def test_the_only_superuser_need_not_be_named(admin: User, user: User) -> None:
+    issue("ci")
+    assert AccessToken.objects.get().user == admin
+
+
+def test_days_say_when_it_expires(user: User) -> None:
+    before = timezone.now()
+    issue("ci", "--user", "alice", "--days", "30")
+    expires_at = AccessToken.objects.get().expires_at
+    assert before + timedelta(days=30) <= expires_at <= timezone.now() + timedelta(days=30)
+
+
+def test_networks_can_be_given_several_times(user: User) -> None:
+    issue("ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "2001:db8::1")
+    assert AccessToken.objects.get().allowed_networks == ["10.0.0.0/8", "2001:db8::1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "Error: the following arguments are required: name"),
+        (["ci", "--user", "ghost"], "there is no active user 'ghost'"),
+        (["ci", "--user", "gone"], "there is no active user 'gone'"),
+        (["ci", "--user", ""], "there is no active user ''"),
+        (["ci"], "name the token's user with --user"),
+        (["ci", "--user", "alice", "--days", "0"], "--days must be between 1 and 36500"),
+        (["ci", "--user", "alice", "--days=-1"], "--days must be between 1 and 36500"),
+        (["ci", "--user", "alice", "--days", "36501"], "--days must be between 1 and 36500"),
+        (["ci", "--user", "alice", "--days", "soon"], "Error: argument --days: invalid int value: 'soon'"),
+        (
+            ["ci", "--user", "alice", "--cidr", "10.0.0.1/8"],
+            "--cidr: '10.0.0.1/8' is not an address or a CIDR network.",
+        ),
+        (
+            ["ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "home"],
+            "--cidr: 'home' is not an address or a CIDR network.",
+        ),
+        (["", "--user", "alice"], "name: This field cannot be blank."),
+        (
+            ["n" * 101, "--user", "alice"],
+            "name: Ensure this value has at most 100 characters (it has 101).",
+        ),
+    ],
+)
+def test_a_mistake_is_one_clear_line_and_creates_nothing(user: User, arguments: list[str], message: str) -> None:
+    User.objects.create_user("gone", is_active=False)
+    with pytest.raises(CommandError) as raised:
+        issue(*arguments)
+    assert str(raised.value) == message
+    assert AccessToken.objects.count() == 0
+
+
+def test_two_superusers_have_to_be_told_apart(admin: User) -> None:
+    User.objects.create_superuser("second")
+    with pytest.raises(CommandError, match="name the token's user with --user"):
+        issue("ci")
+    assert AccessToken.objects.count() == 0
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_says_what_it_does(option: str, capsys: Any) -> None:
+    with pytest.raises(SystemExit):
+        call_command("issue_token", option)
+    shown = capsys.readouterr().out
+    assert "Issue an access token and print it, alone, on standard output." in shown
+    assert "--cidr" in shown
