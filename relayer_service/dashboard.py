@@ -52,7 +52,7 @@ def ago(moment: datetime | None) -> str:
 
 
 def readiness(request: HttpRequest) -> Card:
-    states = {name: operations._works(name, probe) for name, probe in operations.PROBES.items()}
+    states = {name: operations.works(name, probe) for name, probe in operations.PROBES.items()}
     rows = [
         [name.capitalize(), label("ok", "success") if works else label("failed", "danger")]
         for name, works in states.items()

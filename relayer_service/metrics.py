@@ -1,6 +1,7 @@
 """What Prometheus reads: requests, the database pool and the task queue."""
 
 import os
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,9 @@ POOL = Gauge(
 )
 
 
+_pool_observed_at = 0.0
+
+
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:
     method = method if method in METHODS else "other"
     REQUESTS.labels(method, route, str(status)).inc()
@@ -43,9 +47,13 @@ def observe_request(method: str, route: str, status: int, seconds: float) -> Non
 
 
 def _observe_pool() -> None:
+    """Note the pool's state, once a second: another process than this one may be asked for it."""
+    global _pool_observed_at
+    now = time.monotonic()
     pool = getattr(connection, "pool", None)
-    if pool is None:
+    if pool is None or now - _pool_observed_at < 1:
         return
+    _pool_observed_at = now
     stats = pool.get_stats()
     POOL.labels("open").set(stats["pool_size"])
     POOL.labels("idle").set(stats["pool_available"])

@@ -21,7 +21,6 @@ logger = logging.getLogger("relayer_service.requests")
 DATA_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "X-Frame-Options": "DENY",
 }
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]

@@ -36,7 +36,7 @@ def health(request: HttpRequest) -> HttpResponse:
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
     """Tell whether the parts that an answer needs work, by name alone."""
-    parts = {name: "ok" if _works(name, probe) else "failed" for name, probe in PROBES.items()}
+    parts = {name: "ok" if works(name, probe) else "failed" for name, probe in PROBES.items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
     body: dict[str, Any] = {"status": "not ready" if failed else "ready", "parts": parts}
@@ -45,7 +45,7 @@ def ready(request: HttpRequest) -> HttpResponse:
     return JsonResponse(body, status=status)
 
 
-def _works(name: str, probe: Callable[[], bool]) -> bool:
+def works(name: str, probe: Callable[[], bool]) -> bool:
     try:
         return probe()
     except Exception:

@@ -157,15 +157,17 @@ MIDDLEWARE = [
     "relayer_service.pages.CSPMiddleware",
     "django.middleware.common.CommonMiddleware",
     "relayer_service.pages.SessionMiddleware",
-    "relayer_service.pages.CsrfViewMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
     "relayer_service.pages.AuthenticationMiddleware",
     "relayer_service.pages.MessageMiddleware",
-    "relayer_service.pages.XFrameOptionsMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
 ROOT_URLCONF = "relayer_service.urls"
 WSGI_APPLICATION = "relayer_service.wsgi.application"
 APPEND_SLASH = False
+LOGIN_URL = "admin:login"
+LOGIN_REDIRECT_URL = "admin:index"
 
 TEMPLATES = [
     {

@@ -1,5 +1,6 @@
 from typing import Any
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
@@ -10,12 +11,14 @@ from relayer_service.operations import MetricsView, health, ready
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
 urlpatterns = [
+    path("api/v1/", include("signers.urls")),
     path("", RedirectView.as_view(pattern_name="admin:index")),
+    path("admin", RedirectView.as_view(pattern_name="admin:index")),
+    path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),
     path("metrics", MetricsView.as_view(), name="metrics"),
-    path("api/v1/", include("signers.urls")),
     re_path(r"^api/schema/?$", SpectacularAPIView.as_view(**READ_ONLY), name="schema"),
     re_path(r"^api/docs/?$", SpectacularSwaggerSplitView.as_view(url_name="schema", **READ_ONLY), name="docs"),
     re_path(r"^api/redoc/?$", SpectacularRedocView.as_view(url_name="schema", **READ_ONLY), name="redoc"),

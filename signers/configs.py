@@ -35,7 +35,7 @@ class LocalConfig(ConfigSerializer):
 class CloudKeyConfig(ConfigSerializer):
     """A key in AWS KMS; the credentials are those of the service's own environment."""
 
-    shown = ("key_id", "region")
+    shown: ClassVar[tuple[str, ...]] = ("key_id", "region")
 
     key_id = StringField()
     region = StringField()
@@ -44,7 +44,7 @@ class CloudKeyConfig(ConfigSerializer):
 class SecretStoreConfig(ConfigSerializer):
     """A key that is read from HashiCorp Vault's KV store."""
 
-    shown = ("address", "key_name", "mount_point", "namespace")
+    shown: ClassVar[tuple[str, ...]] = ("address", "key_name", "mount_point", "namespace")
 
     address = StringField()
     key_name = StringField()
@@ -54,24 +54,18 @@ class SecretStoreConfig(ConfigSerializer):
     secret_id = StringField()
 
 
-class SecretStoreTransitConfig(ConfigSerializer):
+class SecretStoreTransitConfig(SecretStoreConfig):
     """A key that signs inside HashiCorp Vault's Transit engine."""
 
-    shown = ("address", "key_name", "mount_point", "namespace", "pubkey")
+    shown: ClassVar[tuple[str, ...]] = (*SecretStoreConfig.shown, "pubkey")
 
-    address = StringField()
-    key_name = StringField()
-    mount_point = StringField(required=False)
-    namespace = StringField(required=False)
     pubkey = StringField()
-    role_id = StringField()
-    secret_id = StringField()
 
 
 class KeyServiceConfig(ConfigSerializer):
     """A key held by Turnkey."""
 
-    shown = ("api_public_key", "organization_id", "private_key_id", "public_key")
+    shown: ClassVar[tuple[str, ...]] = ("api_public_key", "organization_id", "private_key_id", "public_key")
 
     api_private_key = StringField()
     api_public_key = StringField()
@@ -83,7 +77,7 @@ class KeyServiceConfig(ConfigSerializer):
 class WalletServiceConfig(ConfigSerializer):
     """An account held by Coinbase CDP."""
 
-    shown = ("account_address", "api_key_id")
+    shown: ClassVar[tuple[str, ...]] = ("account_address", "api_key_id")
 
     account_address = StringField()
     api_key_id = StringField()

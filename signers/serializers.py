@@ -10,6 +10,8 @@ from signers.configs import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 
+SHOWN_TYPES = {signer_type.value: signer_type.shown for signer_type in SignerType}
+
 
 class CreateSignerSerializer(StrictSerializer):
     """A signer to create: the config has the shape that its type asks for."""
@@ -41,4 +43,4 @@ class CreateSignerSerializer(StrictSerializer):
 
 def represent(identifier: str, signer_type: str, config: dict[str, Any]) -> dict[str, Any]:
     """Give a signer as answers show it."""
-    return {"id": identifier, "type": SignerType(signer_type).shown, "config": config}
+    return {"id": identifier, "type": SHOWN_TYPES[signer_type], "config": config}

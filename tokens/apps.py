@@ -3,4 +3,4 @@ from django.apps import AppConfig
 
 class TokensConfig(AppConfig):
     name = "tokens"
-    verbose_name = "Access tokens"
+    verbose_name = "Access"

@@ -40,26 +40,28 @@ class BearerAuthentication(BaseAuthentication):
         return "Bearer"
 
     def _token(self, request: Request, text: str) -> AccessToken:
-        credential = credentials.parse(text)
-        if credential is None:
-            raise self._refusal(request, "not a token of this service")
         token = verified_tokens.get(text)
         if token is None:
-            if too_many_bad_credentials(request._request):
-                raise self._refusal(request, "too many refused credentials from this address", credential)
-            generation = verified_tokens.generation
-            token = AccessToken.objects.verify(credential)
-            if token is None:
-                raise self._refusal(request, "unknown key, wrong secret or inactive user", credential)
-            verified_tokens.add(text, token, generation)
+            token = self._verify(request, text)
         if not token.is_usable(request.META.get("REMOTE_ADDR", "")):
-            raise self._refusal(request, "expired, disabled or from another network", credential)
+            raise self._refusal(request, "expired, disabled or from another network", token.key)
+        return token
+
+    def _verify(self, request: Request, text: str) -> AccessToken:
+        credential = credentials.parse(text)
+        if credential is None:
+            raise self._refusal(request, "not a token of this service", "unreadable")
+        if too_many_bad_credentials(request._request):
+            raise self._refusal(request, "too many refused credentials from this address", credential.key)
+        generation = verified_tokens.generation
+        token = AccessToken.objects.verify(credential)
+        if token is None:
+            raise self._refusal(request, "unknown key, wrong secret or inactive user", credential.key)
+        verified_tokens.add(text, token, generation)
         return token
 
     @staticmethod
-    def _refusal(
-        request: Request, reason: str, credential: credentials.Credential | None = None
-    ) -> AuthenticationFailed:
+    def _refusal(request: Request, reason: str, key: str) -> AuthenticationFailed:
         count_bad_credentials(request._request)
-        logger.warning("Refused a credential (%s): %s", credential or "unreadable", reason)
+        logger.warning("Refused a credential (%s): %s", key, reason)
         return AuthenticationFailed()

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, utils
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_der_public_key
+from cryptography.hazmat.primitives.asymmetric import utils
+from cryptography.hazmat.primitives.serialization import load_der_public_key
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError
+from signers.backends.base import Secp256k1Backend, SignerError, public_key_of
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -56,13 +56,12 @@ class AwsKms(Secp256k1Backend):
     def _public_key(self) -> datatypes.PublicKey:
         answer = self._call("get_public_key")
         try:
-            key = load_der_public_key(answer["PublicKey"])
+            key = public_key_of(load_der_public_key(answer["PublicKey"]))
         except (KeyError, ValueError, UnsupportedAlgorithm):
             raise _not_understood() from None
-        is_secp256k1 = isinstance(key, ec.EllipticCurvePublicKey) and isinstance(key.curve, ec.SECP256K1)
-        if not is_secp256k1 or answer.get("KeyUsage") != "SIGN_VERIFY":
+        if key is None or answer.get("KeyUsage") != "SIGN_VERIFY":
             raise SignerError(NOT_FOR_SIGNING, permanent=True)
-        return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
+        return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
         answer = self._call("sign", Message=digest, MessageType="DIGEST", SigningAlgorithm="ECDSA_SHA_256")

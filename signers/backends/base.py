@@ -13,7 +13,9 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 from eth_keys.exceptions import BadSignature
@@ -50,6 +52,13 @@ class Signature:
     r: int
     s: int
     recovery_id: int
+
+
+def public_key_of(key: object) -> datatypes.PublicKey | None:
+    """Give a key that cryptography has loaded as the ecosystem has it, if it is one of secp256k1."""
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256K1):
+        return None
+    return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
 
 
 class Backend(ABC):

@@ -17,16 +17,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, rsa, utils
+from cryptography.hazmat.primitives.asymmetric import rsa, utils
 from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    PublicFormat,
     load_pem_private_key,
     load_pem_public_key,
 )
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError
+from signers.backends.base import Secp256k1Backend, SignerError, public_key_of
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import GoogleAPICallError
@@ -74,12 +72,12 @@ class GoogleKms(Secp256k1Backend):
                 "The key in Google Cloud KMS is not of the algorithm EC_SIGN_SECP256K1_SHA256.", permanent=True
             )
         try:
-            key = load_pem_public_key(answer.pem.encode())
+            key = public_key_of(load_pem_public_key(answer.pem.encode()))
         except (ValueError, UnsupportedAlgorithm):
             raise _not_understood() from None
-        if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256K1):
+        if key is None:
             raise _not_understood()
-        return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
+        return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
         client = self._client()

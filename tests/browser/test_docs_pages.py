@@ -13,8 +13,8 @@ def visitor(context: BrowserContext, transactional_db: None) -> Page:
     return context.new_page()
 
 
-def test_swagger_ui_calls_the_api_with_a_token(visitor: Page, token: str) -> None:
-    Item.objects.create(identifier="first", name="The first", created_at=datetime(2025, 1, 1, tzinfo=UTC))
+def test_swagger_ui_calls_the_api_with_a_token(visitor: Page, port: int, token: str) -> None:
+    Api(port, token).post("/api/v1/items", {"id": "first", "name": "The first"})
     visitor.goto("/api/docs")
     visitor.get_by_role("button", name="Authorize").click()
     form = visitor.locator(".auth-container")
