@@ -6,6 +6,7 @@ from typing import Any, Literal
 from django.urls import URLPattern
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
+from rest_framework.mixins import CreateModelMixin
 
 from relayer_service.serializers import StrictSerializer
 
@@ -111,6 +112,16 @@ class ApiSchema(AutoSchema):
         if direction == "request" and isinstance(serializer, StrictSerializer):
             schema["additionalProperties"] = False
         return schema
+
+    def _is_create_operation(self) -> bool:
+        return self.method == "POST" and isinstance(self.view, CreateModelMixin)
+
+    def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:
+        inherited: Any = super()._get_request_body
+        body: dict[str, Any] | None = inherited(direction)
+        if body:
+            body["required"] = True
+        return body
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)

@@ -6,6 +6,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from rest_framework.exceptions import ParseError
 from rest_framework.generics import GenericAPIView
+from rest_framework.mixins import CreateModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import Serializer
@@ -25,7 +26,7 @@ class ResourceView(GenericAPIView[Any]):
             raise ParseError("the body is empty")
 
 
-class ResourceCreateMixin(ResourceView):
+class ResourceCreateMixin(CreateModelMixin, ResourceView):
     """Answer POST by creating a resource; of two that want the same id, the database lets one in."""
 
     create_serializer_class: type[Serializer[Any]]

@@ -10,12 +10,11 @@ from drf_spectacular.utils import (
     PolymorphicProxySerializer,
     extend_schema_field,
     extend_schema_serializer,
-    inline_serializer,
 )
 from rest_framework import serializers
 
 from relayer_service.resources import LONGEST_IDENTIFIER
-from relayer_service.serializers import StringField
+from relayer_service.serializers import StrictSerializer, StringField
 from signers.configs import CONFIGS, ConfigSerializer
 from signers.types import SignerType
 
@@ -57,6 +56,30 @@ EXAMPLES: dict[SignerType, dict[str, Any]] = {
 }
 
 
+@extend_schema_field(
+    {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_IDENTIFIER,
+        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
+        "description": "The caller's identifier; when it is left out, a UUID is generated.",
+    }
+)
+class IdField(serializers.CharField):
+    pass
+
+
+SHOWN_EXAMPLE = OpenApiExample(
+    "Signer",
+    {
+        "id": "signer-1",
+        "type": "provider_c",
+        "config": {"address": "https://vault.example.com:8200", "key_name": "relayer-1"},
+    },
+    response_only=True,
+)
+
+
 def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> serializers.Serializer[Any]:
     """Document a request of one type."""
 
@@ -66,11 +89,12 @@ def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> se
 
     name = config.__name__.removesuffix("Config")
     fields = {
-        "id": StringField(required=False, min_length=1, max_length=LONGEST_IDENTIFIER),
+        "id": IdField(required=False),
         "type": TypeField(),
         "config": config(),
     }
-    return inline_serializer(f"{name}Signer", fields)
+    shape: serializers.Serializer[Any] = type(f"{name}Signer", (StrictSerializer,), fields)()
+    return shape
 
 
 class SignerConfigSerializer(serializers.Serializer[Any]):
@@ -83,17 +107,7 @@ for _name in sorted({name for config in CONFIGS.values() for name in config.show
 
 @extend_schema_serializer(
     component_name="Signer",
-    examples=[
-        OpenApiExample(
-            "Signer",
-            {
-                "id": "signer-1",
-                "type": "provider_c",
-                "config": {"address": "https://vault.example.com:8200", "key_name": "relayer-1"},
-            },
-            response_only=True,
-        )
-    ],
+    examples=[SHOWN_EXAMPLE],
 )
 class SignerSerializer(serializers.Serializer[Any]):
     """A signer, as answers show it: no secret."""
@@ -118,7 +132,8 @@ CREATE_SIGNER: dict[str, Any] = {
             request_only=True,
         )
         for signer_type, example in EXAMPLES.items()
-    ],
+    ]
+    + [SHOWN_EXAMPLE],
 }
 
 

@@ -243,7 +243,7 @@ def test_a_bad_port_is_one_line(tmp_path: Path, port: str) -> None:
         ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
         ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
         ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:"),
-        ("SECRET_KEY", "short", "SECRET_KEY is shorter than 50 characters."),
+        ("SECRET_KEY", "short", "SECRET_KEY is shorter than 50 characters"),
         ("DATABASE_URL", "sqlite:/dev/null/x", "the database cannot be used (unable to open database file)"),
         ("HOST", "192.0.2.1", "port"),
     ],
