@@ -15,7 +15,6 @@ from django.db import connection
 from django.db.models import BigIntegerField, QuerySet
 from django.db.models.expressions import RawSQL
 from django.http import HttpResponse
-from psycopg import Cursor as ServerCursor
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 
@@ -25,25 +24,6 @@ from relayer_service.views import ResourceView
 
 # More than any table has, and no more than databases take.
 FARTHEST = 2**62
-
-
-def fetch(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
-    """Run a statement that reads, by the shortest way there is.
-
-    On PostgreSQL that is a connection straight from the pool. Inside a transaction, and on SQLite, it is Django's own.
-    """
-    pool = getattr(connection, "pool", None)
-    if pool is None or connection.in_atomic_block:
-        with connection.cursor() as cursor:
-            cursor.execute(sql, parameters)
-            found: list[tuple[Any, ...]] = cursor.fetchall()
-            return found
-    direct = pool.getconn()
-    try:
-        rows: list[tuple[Any, ...]] = ServerCursor(direct).execute(sql, parameters).fetchall()
-    finally:
-        pool.putconn(direct)
-    return rows
 
 
 class PageQuery:
@@ -66,7 +46,9 @@ class PageQuery:
     def page(self, page: PageRequest) -> tuple[int, list[tuple[Any, ...]]]:
         """Give the exact total, and the rows of the page."""
         offset = min(page.offset, FARTHEST)
-        found = fetch(self.sql(connection.vendor), [self.table, offset, page.per_page, offset])
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql(connection.vendor), [self.table, offset, page.per_page, offset])
+            found = cursor.fetchall()
         # Where the page has no row, the total still comes with one.
         return int(found[0][0]), [row[2:] for row in found if row[1] is not None]
 

@@ -35,9 +35,9 @@ class SignerAdmin(ModelAdmin):
     show_full_result_count = False
     actions = ["verify_selected"]
     actions_submit_line = ["save_and_verify"]
-    # On the add page, the fields of the chosen type alone.
+    # On the add page, the fields of the chosen type alone; on the change page there is nothing to choose.
     conditional_fields = {
-        form_field_name(signer_type, name): f"type == '{signer_type.value}'"
+        form_field_name(signer_type, name): f"typeof type === 'undefined' || type === '{signer_type.value}'"
         for signer_type, name, _, _ in config_fields()
     }
 

@@ -22,7 +22,8 @@ from django.db import connection
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from relayer_service.models import PeriodicRun
+from relayer_service.models import PeriodicRun, RowDelta
+from signers.models import Signer
 from tests import processes
 from tests.api import Api
 from tests.sample.models import Item
@@ -83,7 +84,7 @@ def transactional_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[
     """
     with django_db_blocker.unblock():
         yield
-        for model in (LogEntry, Session, PeriodicRun, Item, AccessToken, User):
+        for model in (LogEntry, Session, PeriodicRun, Item, Signer, RowDelta, AccessToken, User):
             model._default_manager.all().delete()
         connection.close()
 

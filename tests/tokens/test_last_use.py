@@ -40,7 +40,8 @@ def test_the_request_writes_nothing_and_the_worker_writes_it(
 ) -> None:
     with django_assert_num_queries(2) as captured:
         assert get(client, token) == 200
-    assert [query["sql"].split()[0] for query in captured.captured_queries] == ["SELECT", "SELECT"]
+    # The token, and the page with its total.
+    assert [query["sql"].split()[0] for query in captured.captured_queries] == ["SELECT", "WITH"]
     assert used_at(token) is None
     before = time.time()
     assert work_off_the_queue() == 1
