@@ -49,7 +49,8 @@ clean:  ## Remove what was installed and built; the data stays.
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/installed: requirements.lock | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo "Installing, which takes a minute or two ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock | .venv/bin/python

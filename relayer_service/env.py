@@ -70,6 +70,13 @@ def rate(name: str, default: str) -> str:
     return value
 
 
+def url(name: str, schemes: tuple[str, ...]) -> str:
+    value = os.environ.get(name, "")
+    if value and not value.startswith(schemes):
+        raise ImproperlyConfigured(f"{name} must begin with {' or '.join(schemes)}")
+    return value
+
+
 def secret(name: str, data_dir: Path) -> str:
     """Read a secret from the environment, else from the file of that name that `make run` keeps in DATA_DIR."""
     if name in os.environ:

@@ -2,6 +2,8 @@
 
 import logging.config
 import os
+import socket
+import struct
 from typing import Any
 
 from django.conf import settings
@@ -15,10 +17,15 @@ from relayer_service import envelope
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
 
+SILENCE_SECONDS = 20
+
+
 class EnvelopeWorker(ThreadWorker):
     """Answer a request that cannot be parsed with the error envelope instead of an HTML page."""
 
     def handle(self, conn: Any) -> Any:
+        # A peer that has begun a request and falls silent frees its thread after a while.
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", SILENCE_SECONDS, 0))
         # The lingering close would otherwise run in the thread that accepts connections and hold them all.
         keep = super().handle(conn)
         if keep is False:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TypeGuard
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.http.response import HttpResponseBase
 
 from relayer_service import client_address, envelope, metrics
@@ -83,6 +83,19 @@ class RequestMiddleware:
             seconds * 1000,
             extra={"fields": fields},
         )
+
+
+class HttpsOnlyMiddleware:
+    """Refuse an API call over plain HTTP where HTTPS is insisted on; pages for people are redirected."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.SECURE_SSL_REDIRECT and is_api_path(request.path_info) and not request.is_secure():
+            body = envelope.failure(HTTPStatus.BAD_REQUEST.phrase, faults=["HTTPS is required"])
+            return JsonResponse(body, status=HTTPStatus.BAD_REQUEST)
+        return self.get_response(request)
 
 
 class ApiMiddleware:

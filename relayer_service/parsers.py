@@ -1,6 +1,7 @@
 """Reading request bodies: JSON as RFC 8259 has it, and nothing that two readers could read differently."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import IO, Any
@@ -39,7 +40,7 @@ def loads(body: bytes) -> Any:
     """Decode JSON, refusing what is not UTF-8, repeated keys, NaN, Infinity and lone surrogates."""
     try:
         text = body.decode()
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
         if ESCAPED_SURROGATE.search(text):
             json.dumps(data, ensure_ascii=False).encode()
     except UnicodeError:
@@ -54,6 +55,13 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ParseError("a key stands twice in one JSON object")
     return members
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
 
 
 def _no_constant(name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import ctypes
 import hashlib
 import http.client
 import io
@@ -25,6 +26,8 @@ from dotenv import load_dotenv
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 30
+# Linux' prctl: have a child told when its parent is gone.
+PR_SET_PDEATHSIG = 1
 # A process that dies this often within a minute has a reason that restarting does not cure.
 MOST_RESTARTS = 5
 
@@ -216,7 +219,12 @@ class Supervisor:
     def _start(self, name: str) -> None:
         # In a session of its own: Ctrl-C reaches this process alone, which then ends the two in order.
         command = [sys.executable, *self.arguments[name]]
-        self.processes[name] = subprocess.Popen(command, cwd=PROJECT, start_new_session=True)
+        self.processes[name] = subprocess.Popen(
+            command,
+            cwd=PROJECT,
+            start_new_session=True,
+            preexec_fn=die_with_parent if sys.platform == "linux" else None,  # there is one thread
+        )
 
     def _stop(self, *_: object) -> None:
         self.stopping = True
@@ -291,6 +299,11 @@ class Supervisor:
                 process.kill()
                 process.wait()
             kill_session(process)
+
+
+def die_with_parent() -> None:
+    """Have the kernel end this process when the one that watches over it is killed."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def kill_session(process: subprocess.Popen[bytes]) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from relayer_service.logs import redact
+
+LONGEST_NAME = 40
 REQUIRED = {"required": "this field is required", "null": "null is not allowed here"}
 
 
@@ -71,7 +74,8 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
-        unknown = [name for name in data if name not in self.fields]
+        # A value that was sent as a name by mistake is not to be told back whole.
+        unknown = [redact(name[:LONGEST_NAME]) for name in data if name not in self.fields]
         faults: dict[str, Any] = {name: ["this field is not known"] for name in unknown}
         try:
             values = super().to_internal_value(data)

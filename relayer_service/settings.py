@@ -43,7 +43,8 @@ SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 # Health probes come over plain HTTP from inside.
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$"]
+# A redirected call would have sent its token in clear already: the API refuses it (`HttpsOnlyMiddleware`).
+SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -87,7 +88,7 @@ DATABASES = {
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.text("REDIS_URL")
+REDIS_URL = env.url("REDIS_URL", ("redis://", "rediss://", "unix://"))
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
         {
@@ -152,6 +153,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "relayer_service.middleware.ApiMiddleware",
     "relayer_service.middleware.RequestMiddleware",
+    "relayer_service.middleware.HttpsOnlyMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "relayer_service.pages.WhiteNoiseMiddleware",
     "relayer_service.pages.CSPMiddleware",
@@ -222,7 +224,7 @@ REST_FRAMEWORK = {
 
 SPECTACULAR_SETTINGS = {
     "TITLE": "Relayer Management Service",
-    "VERSION": "1.0.0",
+    "VERSION": "0.1.0",
     "OAS_VERSION": "3.1.0",
     "DESCRIPTION": (
         "Manage signers, notifications and relayers, and make JSON-RPC calls through a relayer.\n\n"

@@ -41,9 +41,15 @@ class SignerAdmin(ModelAdmin):
         for signer_type, name, _, _ in config_fields()
     }
 
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Filter by what the list offers alone: a lookup into a hidden column would tell what is in it."""
+        return lookup.split("__")[0] == "type"
+
     def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
         types = [SignerType(obj.type)] if obj else list(CONFIGS)
         config = [form_field_name(item, name) for item, name, _, _ in config_fields() if item in types]
+        if obj and not self.has_change_permission(request, obj):
+            config = ["shown_config"]
         fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
         if obj:
             seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
@@ -51,7 +57,7 @@ class SignerAdmin(ModelAdmin):
         return fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Signer | None = None) -> list[str]:
-        seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
+        seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at", "shown_config"]
         return ["identifier", "type", *seen] if obj else seen
 
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
@@ -61,6 +67,11 @@ class SignerAdmin(ModelAdmin):
             others = [form_field_name(item, name) for item, name, _, _ in config_fields() if item != obj.type]
             form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
         return form
+
+    @display(description="config")
+    def shown_config(self, signer: Signer) -> str:
+        """What answers show, for staff who may look and not change."""
+        return ", ".join(f"{name}: {value}" for name, value in signer.config.items()) or "all of it is secret"
 
     @display(description="curve")
     def curve(self, signer: Signer) -> str:

@@ -24,6 +24,8 @@ class ConfigSerializer(StrictSerializer):
     """The config of one signer type. `shown` is the allow-list of what answers may give back."""
 
     shown: ClassVar[tuple[str, ...]] = ()
+    # Where the secrets are sent: whoever changes it must know them.
+    destination: ClassVar[tuple[str, ...]] = ()
 
 
 class LocalConfig(ConfigSerializer):
@@ -45,6 +47,7 @@ class SecretStoreConfig(ConfigSerializer):
     """A key that is read from HashiCorp Vault's KV store."""
 
     shown: ClassVar[tuple[str, ...]] = ("address", "key_name", "mount_point", "namespace")
+    destination: ClassVar[tuple[str, ...]] = ("address",)
 
     address = StringField()
     key_name = StringField()

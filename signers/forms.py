@@ -10,6 +10,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.serializers import Field
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from relayer_service.encryption import DecryptionError
 from relayer_service.parsers import loads
 from relayer_service.serializers import ObjectField
 from signers.configs import CONFIGS
@@ -87,23 +88,32 @@ class SignerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot su
 
     def _config(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Put the config together: what was typed in, and for secrets left empty what was set before."""
-        before = self.instance.secrets if self.instance.pk and self._keeps_a_secret(signer_type, cleaned) else {}
         config: dict[str, Any] = {}
-        for name, field in CONFIGS[signer_type]().fields.items():
-            key = form_field_name(signer_type, name)
-            typed = cleaned.get(key) or ""
-            if not typed:
+        before: dict[str, Any] | None = None
+        for kind, name, field, secret in config_fields():
+            key = form_field_name(kind, name)
+            if kind != signer_type:
+                continue
+            if typed := cleaned.get(key):
+                config[name] = self._object(key, typed) if isinstance(field, ObjectField) else typed
+            elif secret and self.instance.pk:
+                before = self._secrets_before(signer_type, cleaned) if before is None else before
                 if name in before:
                     config[name] = before[name]
-                continue
-            config[name] = self._object(key, typed) if isinstance(field, ObjectField) else typed
         return config
 
-    @staticmethod
-    def _keeps_a_secret(signer_type: SignerType, cleaned: dict[str, Any]) -> bool:
-        """Tell whether a secret was left empty: only then must those that are set be readable."""
-        names = [name for kind, name, _, secret in config_fields() if secret and kind == signer_type]
-        return any(not cleaned.get(form_field_name(signer_type, name)) for name in names)
+    def _secrets_before(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Give the secrets that are set, unless they would now be sent to somewhere else."""
+        for name in CONFIGS[signer_type].destination:
+            if cleaned.get(form_field_name(signer_type, name)) != self.instance.config.get(name):
+                self.add_error(None, f"The {name} has changed: type all secrets again.")
+                return {}
+        try:
+            secrets: dict[str, Any] = self.instance.secrets
+        except DecryptionError as error:
+            self.add_error(None, f"{error} Type all secrets again.")
+            return {}
+        return secrets
 
     def _object(self, key: str, text: str) -> Any:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from django.db import models
 
-from relayer_service.encryption import EncryptedJSONField, Sealed
+from relayer_service.encryption import DecryptionError, EncryptedJSONField, Sealed
 from relayer_service.resources import Resource
 from signers.configs import split
 from signers.types import SignerType
@@ -35,7 +35,13 @@ class Signer(Resource):
 
     def set_config(self, config: dict[str, Any]) -> None:
         """Take a whole config, as a request has it."""
-        self.config, self.secrets = split(SignerType(self.type), config)
+        before = (self.config, self.secrets) if self.pk and self._is_readable() else None
+        after = split(SignerType(self.type), config)
+        if before == after:
+            return
+        self.config, self.secrets = after
+        # What Verify saw was another key.
+        self.verified_identity, self.verified_at = "", None
 
     @property
     def config_version(self) -> str:
@@ -43,6 +49,13 @@ class Signer(Resource):
         stored = self.__dict__["secrets"]
         assert isinstance(stored, Sealed), "a signer is saved before it is used"
         return hashlib.sha256(orjson.dumps([stored.text, self.config])).hexdigest()
+
+    def _is_readable(self) -> bool:
+        try:
+            self.secrets  # noqa: B018  # reading it is the test
+        except DecryptionError:
+            return False
+        return True
 
     def full_config(self) -> dict[str, Any]:
         """Give the whole config, secrets included, for the backend."""

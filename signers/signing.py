@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from eth_utils.crypto import keccak
 
-from relayer_service.encryption import DecryptionError
+from relayer_service.encryption import DecryptionError, sealed
 from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backend, SignerError
 from signers.models import Signer
 from signers.types import SignerType
@@ -20,6 +20,7 @@ from signers.types import SignerType
 # What Verify signs: a fixed text that is no transaction of any network.
 CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
 MOST_BACKENDS = 1_000
+SECRETS = Signer._meta.get_field("secrets")
 
 _backends: OrderedDict[tuple[int, str], Backend] = OrderedDict()
 _lock = threading.Lock()
@@ -62,6 +63,9 @@ def backend_for(signer: Signer) -> Backend:
                 config = signer.full_config()
             except DecryptionError as error:
                 raise SignerError(str(error), permanent=True) from None
+            # What was made of an older config goes, with the secrets in it.
+            for other in [key for key in _backends if key[0] == signer.pk]:
+                del _backends[other]
             backend = _backends[version] = backend_class(signer.type)(config)
         _backends.move_to_end(version)
         while len(_backends) > MOST_BACKENDS:
@@ -78,5 +82,7 @@ def verify(signer: Signer) -> Verification:
         backend.sign_digest(keccak(CHALLENGE))
     elif isinstance(backend, Ed25519Backend):
         backend.sign(CHALLENGE)
-    Signer.objects.filter(pk=signer.pk).update(verified_identity=identity, verified_at=timezone.now())
+    unchanged = Signer.objects.filter(pk=signer.pk, secrets=sealed(signer, SECRETS), config=signer.config)
+    if not unchanged.update(verified_identity=identity, verified_at=timezone.now()):
+        raise SignerError("The signer was changed meanwhile.", permanent=False)
     return Verification(identity, round((time.monotonic() - started) * 1000))

@@ -57,9 +57,7 @@ def test_a_field_that_is_not_known_is_a_bad_request(api: Api, name: str) -> None
     assert not Item.objects.exists()
 
 
-@pytest.mark.parametrize(
-    "body", [b"null", b"[]", b"1", b"1.5", b'"text"', b"true", b'[{"id":"a","name":"b"}]', b"1e999"]
-)
+@pytest.mark.parametrize("body", [b"null", b"[]", b"1", b"1.5", b'"text"', b"true", b'[{"id":"a","name":"b"}]'])
 def test_a_body_that_is_no_object_is_a_bad_request(api: Api, body: bytes) -> None:
     answer = api.post("/api/v1/items", raw=body)
     assert (answer.status, answer.body) == (400, bodies.bad_request("an object is required"))
@@ -101,6 +99,7 @@ def test_a_key_that_stands_twice_is_a_bad_request(api: Api, body: bytes) -> None
         b"{'id':'a','name':'b'}",
         b'{id:"a",name:"b"}',
         b'{"id":"a","name":NaN}',
+        b'{"id":"a","name":1e400}',
         b'{"id":"a","name":Infinity}',
         b'{"id":"a","name":-Infinity}',
         b'{"id":"a","name":[[NaN]]}',

@@ -208,6 +208,17 @@ def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) 
     assert "The web process died (-9): starting it again." in service.errors()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+def test_a_service_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
+    service = Service(tmp_path / "data")
+    service.start()
+    left = children(service.process.pid)
+    assert len(left) >= 3
+    service.process.kill()
+    service.process.wait()
+    wait_until(lambda: not any(is_running(pid) for pid in left))
+
+
 def answers(port: int) -> bool:
     try:
         return Api(port).get("/health").status == 200

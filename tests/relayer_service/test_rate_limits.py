@@ -149,6 +149,19 @@ def test_past_the_limit_of_bad_credentials_an_unverified_token_costs_no_query(
 
 
 @pytest.mark.usefixtures("on_redis")
+def test_past_the_limit_of_bad_credentials_a_token_that_was_verified_lately_goes_on(
+    settings: Any, client: Client, token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
+    assert get(client, token).status_code == 200
+    for _ in range(3):
+        get(client, WRONG)
+    now = time.monotonic()
+    for seconds, status in ((300, 200), (2000, 401)):
+        monkeypatch.setattr(time, "monotonic", lambda moment=now + seconds: moment)
+        assert get(client, token).status_code == status
+
+
 def test_past_the_limit_of_bad_credentials_a_verified_token_goes_on(settings: Any, client: Client, token: str) -> None:
     settings.RATE_LIMIT_BAD_CREDENTIALS = "2/d"
     assert get(client, token).status_code == 200

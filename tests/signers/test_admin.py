@@ -6,11 +6,14 @@ import re
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Permission, User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from signers import signing
+from signers.backends.base import SignerError
 from signers.configs import CONFIGS as SHAPES
 from signers.models import Signer
 from tests.sample.models import SignerUser
@@ -92,14 +95,73 @@ def test_a_secret_that_is_left_empty_is_kept(admin_client: Client) -> None:
     signer = Signer(identifier="signer-1", type="provider_c")
     signer.set_config(CONFIGS["provider_c"])
     signer.save()
-    form = {"address": "https://new.example.com", "key_name": "new", "secret_id": "new secret", "role_id": ""}
+    form = {"address": "https://vault.example.com", "key_name": "new", "secret_id": "new secret", "role_id": ""}
     admin_client.post(change(signer), {f"provider_c__{name}": value for name, value in form.items()})
     assert Signer.objects.get().full_config() == {
-        "address": "https://new.example.com",
+        "address": "https://vault.example.com",
         "key_name": "new",
         "role_id": CONFIGS["provider_c"]["role_id"],
         "secret_id": "new secret",
     }
+
+
+@pytest.mark.parametrize("signer_type", ["provider_c", "provider_c_transit"])
+def test_secrets_are_not_sent_to_an_address_by_who_does_not_know_them(admin_client: Client, signer_type: str) -> None:
+    signer = Signer(identifier="signer-1", type=signer_type)
+    signer.set_config(CONFIGS[signer_type])
+    signer.save()
+    form = CONFIGS[signer_type] | {"address": "http://127.0.0.1:1", "role_id": "", "secret_id": "typed"}
+    fields = {f"{signer_type}__{name}": value for name, value in form.items()}
+    page = admin_client.post(change(signer), fields | {"signers_signer_save_and_verify": "1"})
+    assert errors(page)["__all__"] == ["The address has changed: type all secrets again."]
+    assert Signer.objects.get().full_config() == CONFIGS[signer_type]
+
+
+def test_what_was_verified_is_forgotten_with_the_key(admin_client: Client) -> None:
+    signer = make_signer()
+    signing.verify(signer)
+    admin_client.post(change(signer), {"plain__key": ""})
+    assert Signer.objects.get().verified_identity == ADDRESS
+    admin_client.post(change(signer), {"plain__key": "22" * 32})
+    changed = Signer.objects.get()
+    assert (changed.verified_identity, changed.verified_at) == ("", None)
+
+
+def test_a_verification_of_what_was_changed_meanwhile_does_not_count() -> None:
+    signer = make_signer()
+    other = Signer.objects.get()
+    other.set_config({"key": "22" * 32})
+    other.save()
+    with pytest.raises(SignerError, match=r"The signer was changed meanwhile\."):
+        signing.verify(signer)
+    assert Signer.objects.get().verified_identity == ""
+
+
+def test_a_signer_whose_key_is_lost_is_mended_by_typing_its_secrets(admin_client: Client, settings: Settings) -> None:
+    lost = make_signer("lost")
+    settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
+    page = admin_client.post(change(lost), {"plain__key": ""})
+    assert errors(page)["__all__"] == ["The encryption key '1' is not among ENCRYPTION_KEYS. Type all secrets again."]
+    admin_client.post(change(lost), {"plain__key": KEY})
+    assert Signer.objects.get().full_config() == {"key": KEY}
+
+
+def test_staff_who_may_only_look_see_the_config_and_no_secret(client: Client) -> None:
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_signer"))
+    client.force_login(viewer)
+    signer = Signer(identifier="signer-1", type="provider_c")
+    signer.set_config(CONFIGS["provider_c"])
+    signer.save()
+    page = client.get(change(signer)).content.decode()
+    assert "address: https://vault.example.com, key_name: c-key" in page
+    assert "SECRET" not in page
+
+
+@pytest.mark.parametrize("lookup", ["secrets__startswith=1:", "config__contains=x", "secrets__regex=."])
+def test_the_list_cannot_be_filtered_by_what_it_does_not_show(admin_client: Client, lookup: str) -> None:
+    make_signer()
+    assert admin_client.get(f"/admin/signers/signer/?{lookup}").status_code == 400
 
 
 def test_neither_id_nor_type_can_be_changed(admin_client: Client) -> None:

@@ -100,7 +100,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next(settings: Settings) -> Non
     second = rotate()
     _, told = second.communicate(timeout=300)
     assert second.returncode == 0, told
-    assert f"{10_000 - done} of 10000 were encrypted anew".encode() in told
+    assert f"{10_000 - done} of 10000 were encrypted anew".encode() in told, told
     assert (under("old"), under("new")) == (0, 10_000)
     settings.ENCRYPTION_KEYS = {"new": NEW}
     assert {signer.secrets["key"] for signer in Signer.objects.iterator()} == {f"key {n}" for n in range(10_000)}

@@ -1,0 +1,37 @@
+"""What staff may do with tokens beyond what a browser shows."""
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from tokens.models import AccessToken
+
+ADD = "/admin/tokens/accesstoken/add/"
+
+
+@pytest.fixture
+def issuer(client: Client, db: None) -> User:
+    """Staff who may issue tokens and no more, signed in."""
+    issuer = User.objects.create_user("issuer", is_staff=True)
+    issuer.user_permissions.set(Permission.objects.filter(codename__in=["add_accesstoken", "view_accesstoken"]))
+    client.force_login(issuer)
+    return issuer
+
+
+def test_staff_issue_tokens_in_their_own_name(client: Client, issuer: User) -> None:
+    client.post(ADD, {"name": "mine", "user": issuer.pk, "enabled": "on"})
+    assert AccessToken.objects.get().user == issuer
+
+
+def test_a_token_in_the_name_of_another_takes_a_superuser(
+    client: Client, issuer: User, admin_client: Client, admin_user: User
+) -> None:
+    client.post(ADD, {"name": "theirs", "user": admin_user.pk, "enabled": "on"})
+    assert not AccessToken.objects.exists()
+    admin_client.post(ADD, {"name": "theirs", "user": issuer.pk, "enabled": "on"})
+    assert AccessToken.objects.get().user == issuer
+
+
+@pytest.mark.parametrize("lookup", ["digest__startswith=5", "user__password__startswith=p"])
+def test_the_list_cannot_be_filtered_by_what_it_does_not_show(admin_client: Client, lookup: str) -> None:
+    assert admin_client.get(f"/admin/tokens/accesstoken/?{lookup}").status_code == 400
