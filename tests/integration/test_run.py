@@ -214,8 +214,7 @@ def test_a_service_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     service.start()
     left = children(service.process.pid)
     assert len(left) >= 3
-    service.process.kill()
-    service.process.wait()
+    assert service.stop(signal.SIGKILL) == -signal.SIGKILL
     wait_until(lambda: not any(is_running(pid) for pid in left))
 
 
