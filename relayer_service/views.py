@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError
 from rest_framework.exceptions import ParseError
 from rest_framework.generics import GenericAPIView
 from rest_framework.mixins import CreateModelMixin
@@ -36,8 +36,8 @@ class ResourceCreateMixin(CreateModelMixin, ResourceView):
         serializer = self.create_serializer_class(data=request.data)
         serializer.is_valid(raise_exception=True)
         try:
-            with transaction.atomic():
-                resource = serializer.save()
+            # One INSERT is its own transaction: a conflict leaves nothing behind, and two round trips are saved.
+            resource = serializer.save()
         except IntegrityError:
             raise Conflict(self.id_taken_message) from None
         return Response(serializer.to_representation(resource), status=HTTPStatus.CREATED)

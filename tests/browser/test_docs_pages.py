@@ -52,7 +52,7 @@ def test_swagger_ui_forgets_the_token_with_the_page(visitor: Page, token: str) -
 
 def test_redoc_shows_the_contract(visitor: Page) -> None:
     visitor.goto("/api/redoc", wait_until="networkidle")
-    expect(visitor.get_by_role("heading", name="Relayer Management Service (1.0.0)")).to_be_visible()
+    expect(visitor.get_by_role("heading", name="Relayer Management Service (0.1.0)")).to_be_visible()
     expect(visitor.get_by_text("/api/v1/items", exact=True).first).to_be_visible()
 
 
