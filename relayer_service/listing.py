@@ -7,6 +7,7 @@ into what goes on the wire.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -57,11 +58,8 @@ class ResourceListMixin(ListModelMixin, ResourceView):
     """Answer GET with a page of `page_query`."""
 
     page_query: PageQuery
-
-    @staticmethod
-    def represent(*columns: Any) -> dict[str, Any]:
-        """Give one row as answers show it."""
-        raise NotImplementedError
+    # Gives one row, from the columns of the query, as answers show it.
+    represent: Callable[..., dict[str, Any]]
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
         page = PageRequest.parse(request.query_params)
