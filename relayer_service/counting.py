@@ -92,9 +92,11 @@ class CountRows(Operation):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         table = self._table(app_label, to_state)
+        on_postgresql = schema_editor.connection.vendor == "postgresql"
+        if on_postgresql:
+            schema_editor.execute(POSTGRESQL_FUNCTION.format(bucket=BUCKET_ROWS), params=None)
         for event, row, change in (("INSERT", "NEW", 1), ("DELETE", "OLD", -1)):
-            if schema_editor.connection.vendor == "postgresql":
-                schema_editor.execute(POSTGRESQL_FUNCTION.format(bucket=BUCKET_ROWS), params=None)
+            if on_postgresql:
                 schema_editor.execute(POSTGRESQL_TRIGGER.format(table=table, event=event, rows=row), params=None)
             else:
                 schema_editor.execute(

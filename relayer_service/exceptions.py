@@ -40,11 +40,11 @@ OWN_MESSAGE = (Conflict, NotFound)
 def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Answer what a view raised; what nobody expected goes on to Django, which logs it and answers 500."""
     if isinstance(exc, BAD_REQUESTS):
-        return _response(HTTPStatus.BAD_REQUEST, faults=faults(exc))
+        return error_response(HTTPStatus.BAD_REQUEST, faults=faults(exc))
     if isinstance(exc, Http404):
-        return _response(HTTPStatus.NOT_FOUND)
+        return error_response(HTTPStatus.NOT_FOUND)
     if isinstance(exc, PermissionDenied):
-        return _response(HTTPStatus.FORBIDDEN)
+        return error_response(HTTPStatus.FORBIDDEN)
     if not isinstance(exc, exceptions.APIException):
         return None
     headers = {}
@@ -53,10 +53,10 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     if wait := getattr(exc, "wait", None):
         headers["Retry-After"] = str(wait)
     message = str(exc.detail) if isinstance(exc, OWN_MESSAGE) else None
-    return _response(HTTPStatus(exc.status_code), message, headers=headers)
+    return error_response(HTTPStatus(exc.status_code), message, headers=headers)
 
 
-def _response(
+def error_response(
     status: HTTPStatus,
     message: str | None = None,
     *,

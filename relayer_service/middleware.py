@@ -9,10 +9,11 @@ from http import HTTPStatus
 from typing import TypeGuard
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from relayer_service import client_address, envelope, metrics
+from relayer_service.exceptions import error_response
 from relayer_service.logs import request_id
 
 logger = logging.getLogger("relayer_service.requests")
@@ -93,8 +94,7 @@ class HttpsOnlyMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if settings.SECURE_SSL_REDIRECT and is_api_path(request.path_info) and not request.is_secure():
-            body = envelope.failure(HTTPStatus.BAD_REQUEST.phrase, faults=["HTTPS is required"])
-            return JsonResponse(body, status=HTTPStatus.BAD_REQUEST)
+            return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
         return self.get_response(request)
 
 

@@ -154,7 +154,6 @@ def prepare_service() -> None:
         raise CannotStart(f"the database cannot be used ({reason}); look at DATABASE_URL.") from None
     if metrics := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         # The counts of processes that are no more.
-        Path(metrics).mkdir(exist_ok=True)
         for file in Path(metrics).glob("*.db"):
             file.unlink()
 

@@ -10,7 +10,6 @@ from django.utils.html import format_html, format_html_join
 from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from relayer_service.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.configs import CONFIGS
@@ -19,6 +18,8 @@ from signers.models import Signer
 from signers.types import SignerType
 
 MOST_USERS_SHOWN = 20
+# What the service knows of a signer besides its config.
+SEEN = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
 
 
 def may_view(request: HttpRequest) -> bool:
@@ -52,13 +53,12 @@ class SignerAdmin(ModelAdmin):
             config = ["shown_config"]
         fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
         if obj:
-            seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
-            fieldsets.append(("Seen", {"fields": seen}))
+            fieldsets.append(("Seen", {"fields": SEEN}))
         return fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Signer | None = None) -> list[str]:
-        seen = ["curve", "verified_identity", "verified_at", "used_by", "created_at", "shown_config"]
-        return ["identifier", "type", *seen] if obj else seen
+        fixed = ["identifier", "type"] if obj else []
+        return [*fixed, *SEEN, "shown_config"]
 
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Keep the fields of the fixed type alone, so that none of another type can be sent."""
@@ -100,8 +100,8 @@ class SignerAdmin(ModelAdmin):
     def _verify(self, request: HttpRequest, signer: Signer) -> None:
         try:
             seen = signing.verify(signer)
-        except (SignerError, DecryptionError) as error:
-            advice = "" if getattr(error, "permanent", True) else " It may work later."
+        except SignerError as error:
+            advice = "" if error.permanent else " It may work later."
             self.message_user(request, f"{signer}: {error}{advice}", messages.ERROR)
             return
         text = f"{signer}: signed as {seen.identity} in {seen.milliseconds} ms."

@@ -78,12 +78,13 @@ class SignerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot su
             return cleaned
         config = self._config(SignerType(signer_type), cleaned)
         serializer = CONFIGS[SignerType(signer_type)](data=config)
-        if not serializer.is_valid():
+        if serializer.is_valid():
+            self.config = serializer.validated_data
+        else:
             for name, faults in serializer.errors.items():
                 key = form_field_name(SignerType(signer_type), name)
                 for fault in faults:
                     self.add_error(key if key in self.fields else None, str(fault))
-        self.config = serializer.validated_data if serializer.is_valid() else None
         return cleaned
 
     def _config(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from django.db import models
 
-from relayer_service.encryption import DecryptionError, EncryptedJSONField, Sealed
+from relayer_service.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
 from relayer_service.resources import Resource
 from signers.configs import split
 from signers.types import SignerType
@@ -29,10 +29,6 @@ class Signer(Resource):
             models.CheckConstraint(condition=~models.Q(identifier=""), name="signer_identifier_not_empty"),
         ]
 
-    @property
-    def shown_type(self) -> str:
-        return SignerType(self.type).shown
-
     def set_config(self, config: dict[str, Any]) -> None:
         """Take a whole config, as a request has it."""
         before = (self.config, self.secrets) if self.pk and self._is_readable() else None
@@ -46,9 +42,13 @@ class Signer(Resource):
     @property
     def config_version(self) -> str:
         """What changes whenever the stored config does: a hash of the ciphertext and of the part that is shown."""
-        stored = self.__dict__["secrets"]
-        assert isinstance(stored, Sealed), "a signer is saved before it is used"
-        return hashlib.sha256(orjson.dumps([stored.text, self.config])).hexdigest()
+        return hashlib.sha256(orjson.dumps([self.sealed_secrets.text, self.config])).hexdigest()
+
+    @property
+    def sealed_secrets(self) -> Sealed:
+        stored = sealed(self, Signer._meta.get_field("secrets"))
+        assert stored is not None, "a signer is saved before it is used"
+        return stored
 
     def _is_readable(self) -> bool:
         try:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from eth_utils.crypto import keccak
 
-from relayer_service.encryption import DecryptionError, sealed
+from relayer_service.encryption import DecryptionError
 from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backend, SignerError
 from signers.models import Signer
 from signers.types import SignerType
@@ -20,7 +20,6 @@ from signers.types import SignerType
 # What Verify signs: a fixed text that is no transaction of any network.
 CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
 MOST_BACKENDS = 1_000
-SECRETS = Signer._meta.get_field("secrets")
 
 _backends: OrderedDict[tuple[int, str], Backend] = OrderedDict()
 _lock = threading.Lock()
@@ -82,7 +81,7 @@ def verify(signer: Signer) -> Verification:
         backend.sign_digest(keccak(CHALLENGE))
     elif isinstance(backend, Ed25519Backend):
         backend.sign(CHALLENGE)
-    unchanged = Signer.objects.filter(pk=signer.pk, secrets=sealed(signer, SECRETS), config=signer.config)
+    unchanged = Signer.objects.filter(pk=signer.pk, secrets=signer.sealed_secrets, config=signer.config)
     if not unchanged.update(verified_identity=identity, verified_at=timezone.now()):
         raise SignerError("The signer was changed meanwhile.", permanent=False)
     return Verification(identity, round((time.monotonic() - started) * 1000))

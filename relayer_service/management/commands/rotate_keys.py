@@ -22,9 +22,7 @@ class Command(BaseCommand):
         unreadable: list[str] = []
         for field in encryption.encrypted_fields():
             if field.model is not EncryptionKey:
-                # Again until there is nothing left: what runs with the old settings may have sealed more meanwhile.
-                while self._rotate(field, options["batch"], unreadable):
-                    unreadable.clear()
+                unreadable += self._rotate_all(field, options["batch"])
         if unreadable:
             raise CommandError("These could not be read, and stay as they are:\n  " + "\n  ".join(unreadable))
         retired = EncryptionKey.objects.exclude(identifier=encryption.primary_key_id())
@@ -32,12 +30,23 @@ class Command(BaseCommand):
         retired.delete()
         self.stderr.write("Done." + (f" No longer needed: {', '.join(names)}." if names else ""))
 
-    def _rotate(self, field: EncryptedJSONField, batch: int, unreadable: list[str]) -> int:
-        """Go through a table by primary key, so that memory does not depend on its size; give how many changed."""
+    def _rotate_all(self, field: EncryptedJSONField, batch: int) -> list[str]:
+        """Go through a table until there is nothing left; give what could not be read.
+
+        What runs with the old settings may have sealed more meanwhile.
+        """
+        while True:
+            changed, unreadable = self._rotate(field, batch)
+            if not changed:
+                return unreadable
+
+    def _rotate(self, field: EncryptedJSONField, batch: int) -> tuple[int, list[str]]:
+        """Go through a table once, by primary key, so that memory does not depend on its size."""
         model: type[Model] = field.model
         rows = model._base_manager.exclude(**{f"{field.attname}__isnull": True}).order_by("pk")
         total = rows.count()
         seen, changed, last = 0, 0, None
+        unreadable: list[str] = []
         while True:
             page = list((rows if last is None else rows.filter(pk__gt=last))[:batch])
             if not page:
@@ -51,7 +60,7 @@ class Command(BaseCommand):
             seen, last = seen + len(page), page[-1].pk
             self._progress(f"{model._meta.label}.{field.name}", seen, total)
         self.stderr.write(f"{model._meta.label}.{field.name}: {changed} of {seen} were encrypted anew.")
-        return changed
+        return changed, unreadable
 
     @staticmethod
     def _rotate_row(row: Model, field: EncryptedJSONField) -> bool:
