@@ -34,13 +34,28 @@ def boolean(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} must be true or false")
 
 
-def integer(name: str, default: int, minimum: int = 0) -> int:
+def integer(name: str, default: int, minimum: int = 0, maximum: int | None = None) -> int:
     value = os.environ.get(name)
     if value is None:
         return default
-    if not (value.isascii() and value.isdigit() and len(value) <= LONGEST_INTEGER) or int(value) < minimum:
-        raise ImproperlyConfigured(f"{name} must be a whole number of at least {minimum}")
+    if not _is_integer(value, maximum) or int(value) < minimum:
+        limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        raise ImproperlyConfigured(f"{name} must be a whole number {limits}")
     return int(value)
+
+
+def _is_integer(text: str, maximum: int | None) -> bool:
+    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_INTEGER):
+        return False
+    return maximum is None or int(text) <= maximum
+
+
+def integers(name: str, default: str, maximum: int) -> list[int]:
+    """Read a comma-separated list of whole numbers, at least one."""
+    items = listing(name, default)
+    if not items or not all(_is_integer(item, maximum) for item in items):
+        raise ImproperlyConfigured(f"{name} must be a list of whole numbers from 0 to {maximum}")
+    return [int(item) for item in items]
 
 
 def choice(name: str, default: str, allowed: set[str]) -> str:

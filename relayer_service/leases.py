@@ -14,21 +14,22 @@ class LeasedQuerySet(models.QuerySet[Any]):
     def claimable(self) -> Self:
         return self.filter(due_at__lte=timezone.now()).order_by("due_at")
 
-    def claim(self, limit: int, lease: timedelta) -> list[Any]:
-        """Take rows that are due, for the length of the lease: no other caller gets them meanwhile.
+    def claim(self, limit: int, length: timedelta, lease: uuid.UUID | None = None) -> list[Any]:
+        """Take rows that are due, all under one lease of this length: no other caller gets them meanwhile.
 
         Taking a row moves its `due_at` to the lease's end, so that the row of a worker that was killed is due
         again by itself. PostgreSQL skips rows that another caller is taking; SQLite lets one caller in at a time.
 
         The work that follows may wait long for others, so the connection goes back to its pool meanwhile.
         """
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):
             rows = list(self.claimable().select_for_update(skip_locked=True)[:limit])
             # Read now: getting this far may have taken a wait.
-            until = timezone.now() + lease
+            until, held = timezone.now() + length, lease or uuid.uuid4()
             for row in rows:
-                row.due_at, row.lease = until, uuid.uuid4()
-            self.model.objects.bulk_update(rows, ["due_at", "lease"])
+                row.due_at, row.lease = until, held
+            if rows:
+                self.model.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=until, lease=held)
         if not transaction.get_connection(self.db).in_atomic_block:
             close_old_connections()
         return rows
@@ -48,7 +49,7 @@ class Leased(models.Model):
         rows = type(self).objects.filter(pk=self.pk, lease=self.lease)
         return bool(rows.update(due_at=due_at, lease=None, **changes))
 
-    def claim_now(self, lease: timedelta) -> Self | None:
+    def claim_now(self, length: timedelta) -> Self | None:
         """Take just this row, if it is due."""
-        rows = type(self).objects.filter(pk=self.pk).claim(1, lease)
+        rows = type(self).objects.filter(pk=self.pk).claim(1, length)
         return rows[0] if rows else None

@@ -9,6 +9,8 @@ from rest_framework.exceptions import ValidationError
 from relayer_service.logs import redact
 
 LONGEST_NAME = 40
+# A secret is known by what surrounds it, so that more is looked at than is told.
+LONGEST_LOOKED_AT = 4_000
 REQUIRED = {"required": "this field is required", "null": "null is not allowed here"}
 
 
@@ -75,7 +77,7 @@ class StrictSerializer(serializers.Serializer[Any]):
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
         # A value that was sent as a name by mistake is not to be told back whole.
-        unknown = [redact(name[:LONGEST_NAME]) for name in data if name not in self.fields]
+        unknown = [redact(name[:LONGEST_LOOKED_AT])[:LONGEST_NAME] for name in data if name not in self.fields]
         faults: dict[str, Any] = {name: ["this field is not known"] for name in unknown}
         try:
             values = super().to_internal_value(data)

@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import wraps
 from typing import Any
 
+import psycopg
 import redis
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -62,7 +63,12 @@ task = queue.task
 
 def prepare_queue() -> None:
     """Make the queue's tables, where it has any."""
-    if hasattr(queue.storage, "initialize_schema"):
+    if not hasattr(queue.storage, "initialize_schema"):
+        return
+    try:
+        queue.storage.initialize_schema()
+    except psycopg.errors.UniqueViolation:
+        # Two workers that start at once both make them: PostgreSQL lets one, and the other finds them there.
         queue.storage.initialize_schema()
 
 

@@ -57,6 +57,13 @@ def test_a_field_that_is_not_known_is_a_bad_request(api: Api, name: str) -> None
     assert not Item.objects.exists()
 
 
+def test_a_secret_that_was_sent_as_a_name_is_not_told_back(api: Api) -> None:
+    name = f"https://user:{'hunter2' * 5}@example.com/"
+    answer = api.post("/api/v1/items", {"name": "x", name: "x"})
+    assert answer.status == 400
+    assert b"hunter2" not in answer.text
+
+
 @pytest.mark.parametrize("body", [b"null", b"[]", b"1", b"1.5", b'"text"', b"true", b'[{"id":"a","name":"b"}]'])
 def test_a_body_that_is_no_object_is_a_bad_request(api: Api, body: bytes) -> None:
     answer = api.post("/api/v1/items", raw=body)

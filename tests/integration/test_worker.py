@@ -251,6 +251,17 @@ def test_no_row_is_claimed_by_two_callers() -> None:
     assert sorted(claimed) == ids
 
 
+def test_workers_that_start_at_once_make_the_tables_of_the_queue_together(queue_url: str) -> None:
+    for _ in range(5):
+        if hasattr(tasks.queue.storage, "initialize_schema"):
+            with tasks.queue.storage.db(commit=True) as cursor:
+                for table in ("kv", "schedule", "task", "counter"):
+                    cursor.execute(f"DROP TABLE IF EXISTS {'huey_' if 'postgres' in queue_url else ''}{table}")
+        # Each thread has a connection of its own, as each worker has.
+        in_threads(6, tasks.prepare_queue)
+        assert tasks.queue.pending_count() == 0
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_slot_of_periodic_work_is_claimed_by_one_caller() -> None:
     claims = in_threads(8, lambda: PeriodicRun.objects.claim("sweep", 7))

@@ -26,6 +26,10 @@ def integer() -> int:
     return env.integer(NAME, 5, minimum=1)
 
 
+def integers() -> list[int]:
+    return env.integers(NAME, "0, 5,300", maximum=10**17)
+
+
 def choice() -> str:
     return env.choice(NAME, "json", {"json", "text"})
 
@@ -51,6 +55,7 @@ def text() -> str:
     [
         (boolean, False),
         (integer, 5),
+        (integers, [0, 5, 300]),
         (choice, "json"),
         (listing, ["a"]),
         (networks, [ip_network("10.0.0.0/8")]),
@@ -78,6 +83,8 @@ def test_a_variable_that_is_not_set_has_its_default(
         (boolean, "off", False),
         (integer, "1", 1),
         (integer, "007", 7),
+        (integers, "7", [7]),
+        (integers, " 0, 60,,007 ,", [0, 60, 7]),
         (choice, "text", "text"),
         (listing, "", []),
         (listing, " a, b,,c ,", ["a", "b", "c"]),
@@ -107,6 +114,10 @@ def test_a_good_value_is_read(
         *[
             (integer, value, "A_SETTING must be a whole number of at least 1")
             for value in ("", "0", "-1", "+1", "1.5", "ten", "1_000", "٣", "9" * 5000)
+        ],
+        *[
+            (integers, value, "A_SETTING must be a list of whole numbers from 0 to 100000000000000000")
+            for value in ("", ",", "-1", "0,+1", "1.5", "0,ten", "1 2", "1;2", "0,1_000", "٣", "0," + "9" * 19)
         ],
         (choice, "xml", "A_SETTING must be one of: json, text"),
         (choice, "", "A_SETTING must be one of: json, text"),

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db import transaction
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils.html import format_html
+from unfold.admin import ModelAdmin
+from unfold.decorators import action, display
+
+from notifications import confirmation, dashboard
+from notifications.delivery_admin import DeliveryAdmin
+from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.filters import TargetStateFilter
+from notifications.forms import NotificationForm
+from notifications.models import Delivery, Notification
+from relayer_service.dashboard import label
+
+# What the service knows of a notification by sending to it.
+SEEN = ["state", "created_at"]
+
+admin.site.register(Delivery, DeliveryAdmin)
+
+
+@admin.register(Notification)
+class NotificationAdmin(ModelAdmin):
+    form = NotificationForm
+    list_display = ["identifier", "shown_url", "key", "state", "created"]
+    list_filter = [TargetStateFilter]
+    list_filter_submit = True
+    ordering = ["-sequence"]
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    actions = ["send_test_event_to_selected"]
+    actions_detail = ["send_test_event"]
+    change_form_outer_before_template = "admin/notifications/notification/last_day.html"
+
+    def get_search_fields(self, request: HttpRequest) -> list[str]:
+        """Look into URLs for those alone who see them whole: to find one by its password is to learn it."""
+        return ["identifier", "url"] if self.has_change_permission(request) else ["identifier"]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Filter by what the list offers alone: a lookup into a hidden column would tell what is in it."""
+        return lookup == TargetStateFilter.parameter_name
+
+    def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
+        if obj is None:
+            return [(None, {"fields": ["identifier", "type", "url", "new_signing_key"]})]
+        if not self.has_change_permission(request, obj):
+            return [(None, {"fields": ["identifier", "type", "shown_url", "key"]}), ("Seen", {"fields": SEEN})]
+        key = ["key", "new_signing_key", *(["remove_signing_key"] if obj.has_signing_key else [])]
+        return [
+            (None, {"fields": ["identifier", "type", "url"]}),
+            ("Signing", {"fields": key}),
+            ("Seen", {"fields": SEEN}),
+        ]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str]:
+        return [*(["identifier"] if obj else []), "shown_url", "key", *SEEN]
+
+    @display(description="URL")
+    def shown_url(self, notification: Notification) -> str:
+        return confirmation.without_user_info(notification.url)
+
+    @display(description="signing key")
+    def key(self, notification: Notification) -> str:
+        return label("set", "success") if notification.has_signing_key else label("none", "warning")
+
+    @display(description="state")
+    def state(self, notification: Notification) -> str:
+        if notification.gone_at:
+            return label(f"gone since {notification.gone_at:%Y-%m-%d %H:%M}", "danger")
+        if notification.failing_since:
+            return label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning")
+        return label("ok", "success")
+
+    @display(description="created", ordering="created_at")
+    def created(self, notification: Notification) -> str:
+        return f"{notification.created_at:%Y-%m-%d}"
+
+    def save_model(self, request: HttpRequest, obj: Notification, form: NotificationForm, change: bool) -> None:
+        if change:
+            # No other column: a caller or a worker may write those at this moment.
+            obj.save(update_fields=form.changed_columns)
+        else:
+            super().save_model(request, obj, form, change)
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        notification = kwargs.get("obj")
+        if notification and dashboard.may_view_deliveries(request):
+            context |= {
+                "last_day": dashboard.last_day(notification),
+                "deliveries_url": reverse("admin:notifications_delivery_changelist")
+                + f"?notification__sequence__exact={notification.pk}",
+            }
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
+        """Refuse while something refers to one. Django would read all of it, be it a million deliveries."""
+        reasons = list(why_kept(objs))
+        if reasons:
+            return [str(notification) for notification in objs], {}, set(), reasons
+        return super().get_deleted_objects(objs, request)
+
+    @action(description="Send test event", icon="send", permissions=["change"])
+    def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        notification: Notification | None = self.get_object(request, unquote(object_id))
+        if notification is None:
+            raise Http404
+        page = reverse("admin:notifications_notification_change", args=[notification.pk])
+        if request.method == "POST":
+            self._send_test_event(request, notification)
+            return HttpResponseRedirect(page)
+        texts = ["It is sent at once, signed." if notification.has_signing_key else "It is sent at once, unsigned."]
+        if notification.gone_at:
+            texts.append("The target has answered 410 Gone. It is tried again, and gets what is emitted from now on.")
+        targets = [(notification.identifier, notification.url, 1)]
+        return confirmation.ask(request, self, "Send test event", texts, targets, back=page)
+
+    @admin.action(description="Send test event to selected notifications", permissions=["change"])
+    def send_test_event_to_selected(self, request: HttpRequest, queryset: QuerySet[Notification]) -> None:
+        for notification in queryset:
+            self._send_test_event(request, notification)
+
+    def _send_test_event(self, request: HttpRequest, notification: Notification) -> None:
+        with transaction.atomic():
+            sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+            # Staff ask for it: a target that was given up is tried again.
+            Notification.objects.filter(pk=notification.pk, gone_at__isnull=False).update(gone_at=None)
+            self.log_change(request, notification, f"Sent a test event, {sent}.")
+        name: str = sent.identifier
+        if dashboard.may_view_deliveries(request):
+            url = reverse("admin:notifications_delivery_change", args=[sent.pk])
+            name = format_html('<a class="underline" href="{}">{}</a>', url, name)
+        text = format_html("{}: a test event is on its way, {}.", notification, name)
+        self.message_user(request, text, messages.SUCCESS)
+
+
+def why_kept(notifications: Iterable[Notification]) -> Iterator[str]:
+    """Tell what refers to notifications, whichever app it is of."""
+    chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
+    for relation in Notification._meta.related_objects:
+        model = relation.related_model
+        rows = model._base_manager.filter(**{relation.field.name: OuterRef("pk")})
+        hint = "a log is kept, and what it tells of" if model is Delivery else "point them elsewhere first"
+        for notification in chosen.filter(Exists(rows)):
+            yield f"{model._meta.verbose_name_plural} of {notification}: {hint}"

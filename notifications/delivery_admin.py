@@ -1,0 +1,280 @@
+"""The log of deliveries: staff read it, and have what is in it sent again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import unquote
+from django.db import transaction
+from django.db.models import Count, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.timesince import timeuntil
+from unfold.admin import TabularInline
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+from unfold.decorators import action, display
+
+from notifications import confirmation, dashboard
+from notifications.filters import MOST_LISTED, DayRangeFilter, EventFilter, NewestPaginator
+from notifications.models import Attempt, Delivery
+from notifications.replay import replay, retry_now
+from relayer_service.admin import ReadOnlyAdmin
+from relayer_service.dashboard import ago, label
+
+# What a target answers is text from outside: never more than text on a page.
+PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
+# The field with which the confirmation page gives back what it asked about.
+CONFIRMED = "confirmed"
+MOMENTS = ["created", "attempted", "next_attempt"]
+VARIANTS: dict[str, str] = {
+    Delivery.State.PENDING: "info",
+    Delivery.State.DELIVERED: "success",
+    Delivery.State.FAILED: "danger",
+}
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that staff do with deliveries, and the words for it."""
+
+    run: Callable[[QuerySet[Delivery]], int]
+    title: str
+    explanation: str
+    done: str
+    left_alone: str
+
+
+REPLAY = Act(
+    replay,
+    "Replay",
+    "Sent again from the start of the schedule, with the same webhook-id and body: {}.",
+    "Replayed",
+    "on their way",
+)
+RETRY_NOW = Act(
+    retry_now,
+    "Retry now",
+    "The next attempt is made at once, and the schedule goes on from there: {}.",
+    "Brought forward",
+    "on their way or not pending",
+)
+
+
+def exact(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
+
+
+class AttemptInline(TabularInline):
+    model = Attempt
+    fields = readonly_fields = ["started", "took", "response_code", "error", "shown_answer"]
+    ordering = ["-id"]
+    per_page = 20
+    max_num = 0
+    hide_title = True
+
+    def has_view_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return dashboard.may_view_deliveries(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
+        return False
+
+    @display(description="time")
+    def started(self, attempt: Attempt) -> str:
+        return exact(attempt.started_at)
+
+    @display(description="took")
+    def took(self, attempt: Attempt) -> str:
+        return f"{attempt.milliseconds} ms"
+
+    @display(description="answer")
+    def shown_answer(self, attempt: Attempt) -> str:
+        return format_html(PLAIN_TEXT, attempt.answer) if attempt.answer else "-"
+
+
+class DeliveryAdmin(ReadOnlyAdmin):
+    list_display = [
+        "identifier",
+        "event",
+        "notification",
+        "shown_state",
+        "attempts_made",
+        "code",
+        "created_minute",
+        "last_attempt",
+        "next_attempt",
+    ]
+    list_filter = [
+        ("state", ChoicesDropdownFilter),
+        EventFilter,
+        ("notification", AutocompleteSelectFilter),
+        ("created_at", DayRangeFilter),
+    ]
+    list_filter_submit = True
+    list_fullwidth = True
+    list_select_related = ["notification"]
+    list_per_page = 50
+    paginator = NewestPaginator
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    # Any other order would sort the whole table.
+    ordering = ["-id"]
+    sortable_by: list[str] = []
+    search_fields = ["identifier__exact"]
+    search_help_text = "The whole webhook-id"
+    actions = ["replay_selected", "retry_selected_now"]
+    actions_detail = ["replay", "retry_now"]
+    inlines = [AttemptInline]
+    fieldsets = [
+        (None, {"fields": ["identifier", "event", "target", "shown_body"]}),
+        ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
+    ]
+    readonly_fields = ["target", "shown_body", "shown_state", *MOMENTS]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Filter by what the list offers alone: a lookup into a notification would tell what is hidden in it."""
+        return lookup in {
+            "state__exact",
+            "event",
+            "notification__sequence__exact",
+            "created_at_from",
+            "created_at_to",
+        }
+
+    def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        """Nobody may change a delivery; who may change notifications decides what is sent to them again."""
+        may_change = request.user.has_perm("notifications.change_notification")
+        return bool(may_change and self.has_view_permission(request))
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Leave out Retry now where nothing is to be tried any more."""
+        offered: list[Any] = super().get_actions_detail(request, object_id)
+        delivery = self.get_object(request, unquote(object_id)) if offered else None
+        if delivery and delivery.state != Delivery.State.PENDING:
+            offered = [item for item in offered if item.description != RETRY_NOW.title]
+        return offered
+
+    @display(description="state")
+    def shown_state(self, delivery: Delivery) -> str:
+        return label(delivery.state, VARIANTS[delivery.state])
+
+    @display(description="code")
+    def code(self, delivery: Delivery) -> int | None:
+        return delivery.response_code
+
+    @display(description="created")
+    def created_minute(self, delivery: Delivery) -> str:
+        return f"{delivery.created_at:%Y-%m-%d %H:%M}"
+
+    @display(description="created")
+    def created(self, delivery: Delivery) -> str:
+        return exact(delivery.created_at)
+
+    @display(description="last attempt")
+    def last_attempt(self, delivery: Delivery) -> str:
+        return ago(delivery.attempted_at)
+
+    @display(description="last attempt")
+    def attempted(self, delivery: Delivery) -> str:
+        return exact(delivery.attempted_at)
+
+    @display(description="next attempt")
+    def next_attempt(self, delivery: Delivery) -> str:
+        if delivery.due_at is None:
+            return "-"
+        if delivery.due_at <= timezone.now():
+            return "now"
+        return "on its way" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
+
+    @display(description="notification")
+    def target(self, delivery: Delivery) -> str:
+        url = reverse("admin:notifications_notification_change", args=[delivery.notification_id])
+        shown = confirmation.without_user_info(delivery.notification.url)
+        return format_html('<a class="underline" href="{}">{}</a> ({})', url, delivery.notification, shown)
+
+    @display(description="body")
+    def shown_body(self, delivery: Delivery) -> str:
+        body = json.loads(bytes(delivery.body))
+        return format_html(PLAIN_TEXT, json.dumps(body, indent=2, ensure_ascii=False))
+
+    @admin.action(description="Replay selected deliveries", permissions=["send"])
+    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
+        if CONFIRMED in request.POST:
+            self._send(request, REPLAY, confirmed(request))
+            return None
+        chosen = list(queryset.values_list("pk", flat=True)[:MOST_LISTED])
+        # What Django needs to come to this action again.
+        selection = {"action": "replay_selected", ACTION_CHECKBOX_NAME: chosen[0] if chosen else 0}
+        return self._ask(request, REPLAY, chosen, request.get_full_path(), selection)
+
+    @admin.action(description="Retry selected deliveries now", permissions=["send"])
+    def retry_selected_now(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+        self._send(request, RETRY_NOW, list(queryset.values_list("pk", flat=True)[:MOST_LISTED]))
+
+    @action(description=REPLAY.title, icon="replay", permissions=["send"])
+    def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_send(request, REPLAY, object_id)
+
+    @action(description=RETRY_NOW.title, icon="fast_forward", permissions=["send"])
+    def retry_now(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_send(request, RETRY_NOW, object_id)
+
+    def _ask_or_send(self, request: HttpRequest, act: Act, object_id: str) -> HttpResponse:
+        delivery = self.get_object(request, unquote(object_id))
+        if delivery is None:
+            raise Http404
+        page = reverse("admin:notifications_delivery_change", args=[delivery.pk])
+        if request.method != "POST":
+            return self._ask(request, act, [delivery.pk], page)
+        self._send(request, act, [delivery.pk])
+        return HttpResponseRedirect(page)
+
+    def _ask(
+        self, request: HttpRequest, act: Act, chosen: list[int], back: str, selection: dict[str, object] | None = None
+    ) -> HttpResponse:
+        deliveries = Delivery.objects.filter(pk__in=chosen)
+        by_target = deliveries.order_by().values_list("notification__identifier", "notification__url")
+        targets = list(by_target.annotate(count=Count("pk")).order_by("-count", "notification__identifier"))
+        texts = [act.explanation.format(counted(len(chosen)))]
+        delivered = deliveries.filter(state=Delivery.State.DELIVERED).count()
+        if delivered:
+            texts.append(f"Delivered before, and now to be delivered once more: {counted(delivered)}.")
+        hidden = {**(selection or {}), CONFIRMED: ",".join(map(str, chosen))}
+        return confirmation.ask(request, self, act.title, texts, targets, back, hidden)
+
+    def _send(self, request: HttpRequest, act: Act, chosen: list[int]) -> None:
+        assert request.user.is_authenticated
+        deliveries = Delivery.objects.filter(pk__in=chosen)
+        with transaction.atomic():
+            count = act.run(deliveries)
+            taken = deliveries.filter(state=Delivery.State.PENDING, lease=None).only("identifier")
+            LogEntry.objects.log_actions(request.user.pk, taken, CHANGE, f"{act.done}.")
+        text = f"{act.done}: {counted(count)}."
+        if count < len(chosen):
+            text += f" Left alone, as they are {act.left_alone}: {len(chosen) - count}."
+        self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
+
+
+def counted(number: int) -> str:
+    return "1 delivery" if number == 1 else f"{number:,} deliveries"
+
+
+def confirmed(request: HttpRequest) -> list[int]:
+    """Read what the confirmation page gave back."""
+    numbers = re.findall(r"\d{1,18}", request.POST[CONFIRMED])
+    return [int(number) for number in numbers[:MOST_LISTED]]

@@ -1,0 +1,79 @@
+"""The admin's form for notifications, with a signing key that goes in and never comes out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
+
+from notifications import signing
+from notifications.models import Notification
+
+KEPT = "Kept secret. Leave it empty to keep the key that is set."
+
+
+class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Knows which columns staff have changed, compared to what their page showed them."""
+
+    # With the value that the page showed beside it, so that another's change meanwhile is not taken back.
+    url = forms.CharField(
+        label="URL",
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "https://example.com/webhooks"}),
+        show_hidden_initial=True,
+        help_text="Where events are sent to: an absolute http or https URL.",
+    )
+    new_signing_key = forms.CharField(
+        label="Signing key",
+        required=False,
+        strip=False,
+        widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False),
+        help_text="Optional: without one, events are sent unsigned. After whsec_ it is base64, else taken as it is.",
+    )
+    remove_signing_key = forms.BooleanField(
+        label="Remove the signing key",
+        required=False,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="Events are sent unsigned from then on.",
+    )
+
+    changed_columns: set[str]
+
+    class Meta:
+        model = Notification
+        fields = ["identifier", "type", "url"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            self.fields["new_signing_key"].label = "New signing key"
+        if self.instance.pk and self.instance.has_signing_key:
+            self.fields["new_signing_key"].help_text = KEPT
+
+    def clean_new_signing_key(self) -> str:
+        key: str = self.cleaned_data["new_signing_key"]
+        try:
+            signing.key_bytes(key)
+        except signing.UnusableKey as error:
+            raise forms.ValidationError(str(error)) from None
+        return key
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("new_signing_key") and cleaned.get("remove_signing_key"):
+            self.add_error("remove_signing_key", "Type a new key or remove the one that is set, not both.")
+        return cleaned
+
+    def _post_clean(self) -> None:
+        """Change the instance by the model's own methods, once Django has checked what was typed."""
+        before = self.instance.url
+        super()._post_clean()  # type: ignore[misc]  # not in the stubs
+        typed, self.instance.url = self.instance.url, before
+        self.changed_columns = {"type"} & set(self.changed_data)
+        if typed != before and (self.instance._state.adding or "url" in self.changed_data):
+            self.instance.set_url(typed)
+            self.changed_columns |= {"url", "failing_since", "gone_at"}
+        key = self.cleaned_data.get("new_signing_key")
+        if key or self.cleaned_data.get("remove_signing_key"):
+            self.instance.set_signing_key(key)
+            self.changed_columns.add("signing_key")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+
+from relayer_service import addresses
+from relayer_service.encryption import EncryptedJSONField
+from relayer_service.leases import Leased
+from relayer_service.resources import Resource
+
+
+def validate_webhook_url(value: str) -> None:
+    """Refuse a URL that could never be sent to; where its name leads is seen at each attempt."""
+    parts = addresses.split_http_url(value)
+    assert parts.hostname
+    if not addresses.is_allowed_port(addresses.port_of(parts)):
+        raise ValidationError("the port must be 80, 443 or at least 1024")
+    address = addresses.literal_address(parts.hostname)
+    if address and not addresses.is_allowed(address, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS):
+        raise ValidationError("this address is not allowed: it is private, local or reserved")
+
+
+class Notification(Resource):
+    """A webhook target: where events are sent to, and the key that signs them."""
+
+    class Type(models.TextChoices):
+        WEBHOOK = "webhook", "Webhook"
+
+    type = models.CharField(max_length=32, choices=Type, default=Type.WEBHOOK)
+    url = models.TextField("URL", validators=[validate_webhook_url], help_text="Where events are sent to.")
+    signing_key = EncryptedJSONField(null=True, editable=False)
+    failing_since = models.DateTimeField(
+        null=True, editable=False, help_text="When attempts began to fail; empty while they succeed."
+    )
+    gone_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the target answered 410 Gone; nothing is sent to it since."
+    )
+
+    class Meta(Resource.Meta):
+        constraints = [
+            models.CheckConstraint(condition=models.Q(type="webhook"), name="notification_type_known"),
+            models.CheckConstraint(condition=~models.Q(identifier=""), name="notification_identifier_not_empty"),
+            models.CheckConstraint(condition=~models.Q(url=""), name="notification_url_not_empty"),
+        ]
+
+    @property
+    def has_signing_key(self) -> bool:
+        # The stored value and not the attribute: no key is opened to see whether there is one.
+        return self.__dict__["signing_key"] is not None
+
+    def set_url(self, url: str) -> None:
+        """Point at another target; what is known of the old one does not hold for it."""
+        if url != self.url:
+            self.url, self.failing_since, self.gone_at = url, None, None
+
+    def set_signing_key(self, signing_key: str | None) -> None:
+        """Set the key, or remove it when it is None or empty."""
+        self.signing_key = signing_key or None
+
+
+def new_message_id() -> str:
+    return f"msg_{uuid.uuid4().hex}"
+
+
+class Delivery(Leased):
+    """One event on its way to one target. The row is the truth: what is due is sent, whoever was told of it."""
+
+    class State(models.TextChoices):
+        PENDING = "pending", "Pending"
+        DELIVERED = "delivered", "Delivered"
+        FAILED = "failed", "Failed"
+
+    identifier = models.CharField(
+        "webhook-id", max_length=64, unique=True, default=new_message_id, help_text="The same at every attempt."
+    )
+    notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries")
+    event = models.CharField(max_length=64)
+    body = models.BinaryField()
+    state = models.CharField(max_length=16, choices=State, default=State.PENDING)
+    attempts_made = models.PositiveIntegerField("attempts", default=0, help_text="Since it was emitted or replayed.")
+    response_code = models.PositiveSmallIntegerField(null=True, help_text="Of the last attempt.")
+    error = models.CharField(max_length=200, blank=True, help_text="What went wrong at the last attempt.")
+    created_at = models.DateTimeField(default=timezone.now)
+    attempted_at = models.DateTimeField("last attempt", null=True)
+
+    class Meta:
+        verbose_name_plural = "deliveries"
+        ordering = ["-id"]
+        indexes = [
+            models.Index("notification", "due_at", name="delivery_due", condition=models.Q(due_at__isnull=False)),
+            models.Index("notification", "created_at", name="delivery_of_target"),
+            models.Index("state", "id", name="delivery_state"),
+            models.Index("event", "id", name="delivery_event"),
+            models.Index("created_at", name="delivery_created"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=["pending", "delivered", "failed"]), name="delivery_state_known"
+            ),
+            # What is pending is due at some time, so that it cannot be forgotten; what is not is never due.
+            models.CheckConstraint(
+                condition=models.Q(state="pending", due_at__isnull=False)
+                | (~models.Q(state="pending") & models.Q(due_at__isnull=True)),
+                name="delivery_due_while_pending",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.identifier
+
+
+class Attempt(models.Model):
+    """One time that a delivery was tried."""
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
+    started_at = models.DateTimeField()
+    milliseconds = models.PositiveIntegerField()
+    response_code = models.PositiveSmallIntegerField(null=True)
+    answer = models.TextField(blank=True, help_text="The first 2 kB of what the target answered.")
+    error = models.CharField(max_length=200, blank=True)
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.started_at:%Y-%m-%d %H:%M:%S}"

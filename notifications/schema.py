@@ -1,0 +1,60 @@
+"""The notifications' part of the OpenAPI document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.extensions import OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
+
+from notifications.models import Notification
+from notifications.serializers import NotificationSerializer, UpdateNotificationSerializer
+
+
+class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Give the type the name that it has in the contract."""
+
+    target_class = "notifications.serializers.TypeField"
+
+    def get_name(self) -> str:
+        return "NotificationType"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        return {"type": "string", "enum": Notification.Type.values}
+
+
+UPDATE_NOTIFICATION: dict[str, Any] = {
+    "parameters": [
+        OpenApiParameter(
+            "notification_id",
+            str,
+            OpenApiParameter.PATH,
+            description="The notification's id; any character in it may be percent-encoded, slashes included.",
+            examples=[OpenApiExample("notification", "notification-1")],
+        )
+    ],
+    "request": UpdateNotificationSerializer,
+    "responses": {200: OpenApiResponse(NotificationSerializer, description="The notification as it is now.")},
+    # Made-up values: what has the form of a secret is none.
+    "examples": [
+        OpenApiExample(
+            "change",
+            {"type": "webhook", "url": "https://example.com/hooks/relayers", "signing_key": "<signing key>"},
+            summary="Change the target and set the key",
+            request_only=True,
+        ),
+        OpenApiExample("remove-key", {"signing_key": ""}, summary="Remove the key", request_only=True),
+        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
+        OpenApiExample(
+            "Notification",
+            {
+                "id": "notification-1",
+                "type": "webhook",
+                "url": "https://example.com/hooks/relayers",
+                "has_signing_key": True,
+            },
+            response_only=True,
+        ),
+    ],
+}

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.validators import ProhibitNullCharactersValidator
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+from rest_framework import serializers
+
+from notifications.models import Notification, validate_webhook_url
+from relayer_service.serializers import ChoiceField, StrictSerializer, StringField
+
+
+class TypeField(ChoiceField):
+    """The type of a notification."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=Notification.Type.choices, **kwargs)
+
+
+@extend_schema_field(OpenApiTypes.URI)
+class WebhookUrlField(StringField):
+    """A URL that events can be sent to."""
+
+    default_validators = [validate_webhook_url]
+
+
+class SigningKeyField(StringField):
+    """Any string at all: it is stored encrypted, so that no character of it can trouble a database."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
+
+
+@extend_schema_serializer(component_name="Notification")
+class NotificationSerializer(serializers.Serializer[Notification]):
+    """A webhook target, as answers show it: whether it has a signing key, never the key."""
+
+    id = StringField(source="identifier")
+    type = TypeField()
+    url = StringField(help_text="Where events are sent to.")
+    has_signing_key = serializers.BooleanField(help_text="Whether a signing key is set.")
+
+
+@extend_schema_serializer(component_name="UpdateNotification")
+class UpdateNotificationSerializer(StrictSerializer):
+    """What to change of a notification; what is left out stays as it is."""
+
+    type = TypeField(required=False)
+    url = WebhookUrlField(
+        required=False,
+        help_text="An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one.",
+    )
+    signing_key = SigningKeyField(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        write_only=True,
+        help_text=(
+            "Absent or null: the signing key is unchanged. An empty string: it is removed. "
+            "Any other string: it is set to exactly that. No answer ever has it."
+        ),
+    )
+
+    def update(self, instance: Notification, validated_data: dict[str, Any]) -> Notification:
+        """Save what changes and nothing else; of the one type there is, nothing can."""
+        changed = []
+        url, signing_key = validated_data.get("url", instance.url), validated_data.get("signing_key")
+        if url != instance.url:
+            instance.set_url(url)
+            changed += ["url", "failing_since", "gone_at"]
+        if signing_key is not None:
+            instance.set_signing_key(signing_key)
+            changed.append("signing_key")
+        # With nothing to write, this does nothing.
+        instance.save(update_fields=changed)
+        return instance
+
+    def to_representation(self, instance: Notification) -> dict[str, Any]:
+        return NotificationSerializer(instance).data

@@ -1,0 +1,44 @@
+"""Signatures of webhooks after the Standard Webhooks specification."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import UTC, datetime
+
+from standardwebhooks import Webhook
+
+BASE64_PREFIX = "whsec_"
+
+
+class UnusableKey(Exception):
+    """Why nothing can be signed with a key."""
+
+
+def key_bytes(signing_key: str) -> bytes:
+    """Give the bytes that sign: base64 behind the standard's prefix, of any other key its UTF-8."""
+    if not signing_key.startswith(BASE64_PREFIX):
+        try:
+            return signing_key.encode()
+        except UnicodeEncodeError:
+            raise UnusableKey("The signing key has a character that no text can have.") from None
+    encoded = signing_key.removeprefix(BASE64_PREFIX)
+    try:
+        # Padding may be left out.
+        key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if not key:
+        raise UnusableKey("The signing key begins with whsec_ and is not base64 after it.")
+    return key
+
+
+def headers(identifier: str, moment: datetime, body: bytes, signing_key: str | None) -> dict[str, str]:
+    """Give the headers of an attempt; without a key there is no signature among them."""
+    timestamp = int(moment.timestamp())
+    result = {"webhook-id": identifier, "webhook-timestamp": str(timestamp)}
+    if signing_key is not None:
+        result["webhook-signature"] = Webhook(key_bytes(signing_key)).sign(
+            identifier, moment.astimezone(UTC), body.decode()
+        )
+    return result

@@ -1,0 +1,23 @@
+from django.conf import settings
+
+from notifications import delivery
+from notifications.sender import sender
+from relayer_service.tasks import periodic, queue, task
+
+
+@task()
+def deliver(notification_pk: int) -> None:
+    """Send what is due for a target."""
+    sender.wake(notification_pk)
+
+
+@periodic(seconds=2)
+def send_due_webhooks() -> None:
+    """Find what is due again, and what nobody was told of."""
+    for target_pk in delivery.due_targets():
+        sender.wake(target_pk)
+
+
+@queue.on_shutdown()
+def stop_sending() -> None:
+    sender.stop(settings.WORKER_STOP_SECONDS)

@@ -1,0 +1,140 @@
+"""Where the service may send requests: which URLs can be asked for, and which addresses may be connected to."""
+
+import ipaddress
+import re
+import unicodedata
+from collections.abc import Iterable
+from urllib.parse import SplitResult, urlsplit
+
+from django.core.exceptions import ValidationError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# Spelt out, as Python's `is_private` and `is_global` each let some of these through. After the IANA registries of
+# special-purpose addresses.
+FORBIDDEN: list[Network] = [
+    ipaddress.ip_network(network)
+    for network in (
+        "0.0.0.0/8",  # this host
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # carrier-grade NAT
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, where clouds serve their metadata
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments, with one cloud's metadata
+        "192.0.2.0/24",  # documentation
+        "192.31.196.0/24",  # AS112
+        "192.52.193.0/24",  # automatic multicast tunnels
+        "192.88.99.0/24",  # 6to4 relays
+        "192.168.0.0/16",  # private
+        "192.175.48.0/24",  # AS112
+        "198.18.0.0/15",  # benchmarks of network devices
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, and broadcast
+        "168.63.129.16/32",  # one cloud's metadata, on a public address
+        # Of IPv6 only 2000::/3 is given out: what is outside of it is reserved, if it is nothing worse.
+        "::/3",
+        "4000::/2",
+        "8000::/1",
+        "::/96",  # unspecified, loopback and IPv4-compatible
+        "::ffff:0:0/96",  # IPv4-mapped
+        "::ffff:0:0:0/96",  # IPv4-translated
+        "64:ff9b::/96",  # NAT64
+        "64:ff9b:1::/48",  # local NAT64
+        "100::/64",  # discard
+        "100:0:0:1::/64",  # dummy
+        "2001::/23",  # protocol assignments, with Teredo, benchmarks and ORCHID
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4
+        "2620:4f:8000::/48",  # AS112
+        "3fff::/20",  # documentation
+        "5f00::/16",  # segment routing
+        "fc00::/7",  # unique local, where clouds serve their metadata
+        "fe80::/10",  # link-local
+        "fec0::/10",  # site-local
+        "ff00::/8",  # multicast
+    )
+]
+# Where clouds serve metadata, with the credentials of the machine among them.
+METADATA: list[Network] = [
+    ipaddress.ip_network(network)
+    for network in (
+        "169.254.0.0/16",
+        "100.100.100.200/32",
+        "168.63.129.16/32",
+        "192.0.0.192/32",
+        "fd00:ec2::/32",
+        "fd20:ce::/32",
+        "fe80::/10",
+    )
+]
+LOWEST_FREE_PORT = 1024
+LONGEST_HOST = 253
+WELL_KNOWN_PORTS = {80, 443}
+# Unicode's categories of control characters, surrogates and all kinds of space.
+UNPRINTED = {"Cc", "Cs", "Zs", "Zl", "Zp"}
+# A resolver takes a host that ends in a number for an IPv4 address, in forms such as 127.1 and 0x7f000001.
+ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
+
+
+def is_allowed(address: str, opened: Iterable[Network] = ()) -> bool:
+    """Tell whether an address may be connected to: a public one, or one in a network that was opened."""
+    # A scope only says by which interface.
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if any(ip in network for network in opened):
+        return True
+    return not any(ip in network for network in FORBIDDEN)
+
+
+def is_metadata(address: str) -> bool:
+    """Tell whether a cloud may serve its metadata at an address, in whatever form it is written."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped:
+        ip = ip.ipv4_mapped
+    return any(ip in network for network in METADATA)
+
+
+def validate_http_url(value: str) -> None:
+    """Refuse what is not an absolute http or https URL."""
+    split_http_url(value)
+
+
+def split_http_url(value: str) -> SplitResult:
+    if any(unicodedata.category(character) in UNPRINTED or character == "\\" for character in value):
+        raise ValidationError("spaces, backslashes and control characters are not allowed in a URL")
+    try:
+        parts = urlsplit(value)
+        host, port = ascii_host(parts.hostname or ""), parts.port
+    except ValueError:
+        host, port = "", None
+    ambiguous = ENDS_IN_NUMBER.search(host) and literal_address(host) is None
+    if not host or ambiguous or parts.scheme not in {"http", "https"} or port == 0:
+        raise ValidationError("an absolute http or https URL is required")
+    return parts
+
+
+def port_of(parts: SplitResult) -> int:
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def is_allowed_port(port: int) -> bool:
+    return port in WELL_KNOWN_PORTS or port >= LOWEST_FREE_PORT
+
+
+def literal_address(host: str) -> str | None:
+    """Give the address that a URL's host spells, in whatever digits and dots, or None when it is a name."""
+    try:
+        return str(ipaddress.ip_address(ascii_host(host)))
+    except ValueError:
+        return None
+
+
+def ascii_host(host: str) -> str:
+    """Give a host as name servers are asked for it; raise ValueError for one that none could be asked for."""
+    # Longer than any name; to encode it would take seconds.
+    if len(host) > LONGEST_HOST:
+        raise ValueError("too long")
+    return host.encode("idna").decode()

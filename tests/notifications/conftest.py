@@ -1,0 +1,3 @@
+from tests.notifications.clock import clock
+
+__all__ = ["clock"]

@@ -1,0 +1,72 @@
+"""Targets and deliveries with fixed values, in memory and in the database."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+from django.utils import timezone
+
+from notifications import sending
+from notifications.delivery import Turn
+from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.models import Delivery, Notification
+
+BODY = b'{"type":"notification.test","timestamp":"2026-01-01T12:00:00.000000Z","data":{"notification_id":"hook"}}'
+URL = "https://hooks.example.com/hook"
+
+
+def make_notification(url: str = URL, signing_key: str | None = None, identifier: str = "hook") -> Notification:
+    return Notification(identifier=identifier, url=url, signing_key=signing_key)
+
+
+def make_delivery(url: str = URL, signing_key: str | None = None, body: bytes = BODY) -> Delivery:
+    """A delivery that no database knows: enough to send it once."""
+    notification = make_notification(url, signing_key)
+    return Delivery(identifier="msg_1", notification=notification, event="notification.test", body=body)
+
+
+def send(*deliveries: Delivery) -> list[sending.Outcome]:
+    """Try deliveries once, one after the other, in a session of their own."""
+
+    async def run() -> list[sending.Outcome]:
+        async with sending.open_session() as session:
+            return [await sending.send(session, delivery) for delivery in deliveries]
+
+    return asyncio.run(run())
+
+
+def attempt(url: str, **kwargs: Any) -> sending.Outcome:
+    (outcome,) = send(make_delivery(url, **kwargs))
+    return outcome
+
+
+def create_notification(**kwargs: Any) -> Notification:
+    notification = make_notification(**kwargs)
+    notification.save()
+    return notification
+
+
+def emit_test(notification: Notification) -> Delivery:
+    return emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+
+
+def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> sending.Outcome:
+    """What an attempt came to that began just now and took 12 ms."""
+    error = "" if response_code == 200 else f"The target answered {response_code}."
+    values = {"milliseconds": 12, "response_code": response_code, "error": error} | kwargs
+    return sending.Outcome(delivery, timezone.now(), **values)
+
+
+def take(
+    notification: Notification,
+    *outcomes: sending.Outcome,
+    lease: uuid.UUID | None = None,
+    room: int = 64,
+    even_if_failing: bool = False,
+    unsent: list[Delivery] | None = None,
+) -> list[Delivery]:
+    """Take a worker's turn with a target; each turn is that of another worker, unless it has a lease."""
+    turn = Turn(notification.pk, lease or uuid.uuid4(), list(outcomes), unsent or [], room)
+    return turn.take(even_if_failing)

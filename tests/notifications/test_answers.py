@@ -1,0 +1,154 @@
+"""What a target may answer: what counts as success, how long it may take, and what is kept of it."""
+
+from __future__ import annotations
+
+import gzip
+import ipaddress
+import time
+from datetime import timedelta
+
+import pytest
+from pytest_django import Settings
+
+from notifications import sending
+from tests.notifications.factories import attempt
+from tests.notifications.receivers import Behaviour, answer, close, hang, raw, receiver, slow
+
+BROKE = "The connection broke before the answer was there."
+NOT_HTTP = "The target's answer is not HTTP."
+LATE = "There was no answer in time."
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.fixture(autouse=True)
+def opened(settings: Settings) -> None:
+    settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
+    settings.WEBHOOK_TIMEOUT_SECONDS = 1
+
+
+def attempt_at(behaviour: Behaviour) -> sending.Outcome:
+    with receiver(behaviour) as server:
+        return attempt(server.url)
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
+def test_any_2xx_is_success(status: int) -> None:
+    outcome = attempt_at(answer(status))
+    assert outcome.succeeded
+    assert (outcome.response_code, outcome.error) == (status, "")
+
+
+@pytest.mark.parametrize("status", [300, 301, 302, 304, 307, 400, 401, 404, 408, 410, 429, 500, 503, 599, 999])
+def test_any_other_status_is_not(status: int) -> None:
+    outcome = attempt_at(answer(status))
+    assert not outcome.succeeded
+    assert outcome.gone is (status == 410)
+    assert (outcome.response_code, outcome.error) == (status, f"The target answered {status}.")
+
+
+@pytest.mark.parametrize(
+    "before", [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n"]
+)
+def test_an_interim_answer_is_passed_over(before: bytes) -> None:
+    outcome = attempt_at(raw(before, OK + b"Content-Length: 2\r\n\r\nok"))
+    assert (outcome.response_code, outcome.answer) == (200, "ok")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "code", "said"),
+    [
+        (raw(b"HTTP/1.1 199 Odd\r\n\r\n"), None, BROKE),
+        (raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), 101, "101"),
+        (raw(b"HTTP/1.1 2000 OK\r\n\r\n"), None, NOT_HTTP),
+        (raw(b"SSH-2.0-OpenSSH_9.6\r\n"), None, NOT_HTTP),
+        (raw(b"\x00\xff" * 1000), None, NOT_HTTP),
+        (raw(b"HTTP/1.1 20"), None, BROKE),
+        (raw(OK + b"Content-Length: -1\r\n\r\n"), None, NOT_HTTP),
+        (raw(OK + b"X: " + b"a" * 1_000_000), None, NOT_HTTP),
+        (raw(OK + b"X: a\r\n" * 100_000), None, NOT_HTTP),
+        (raw(b"H" * 1_000_000), None, NOT_HTTP),
+        (close, None, BROKE),
+    ],
+    ids=["199", "101", "2000", "ssh", "binary", "cut", "length", "long header", "many headers", "long line", "close"],
+)
+def test_an_answer_that_is_none_is_a_failure(behaviour: Behaviour, code: int | None, said: str) -> None:
+    outcome = attempt_at(behaviour)
+    assert not outcome.succeeded
+    assert (outcome.response_code, outcome.answer) == (code, "")
+    assert outcome.error == (said if code is None else f"The target answered {code}.")
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        hang,
+        slow(3),
+        raw(*[b"H", b"TTP/1.1 200 OK\r\n", *[b"X-Header: 1\r\n"] * 30], seconds=0.1),
+        raw(*[b"HTTP/1.1 103 Early Hints\r\n\r\n"] * 30, seconds=0.1),
+    ],
+    ids=["silent", "slow", "drips headers", "drips interim answers"],
+)
+def test_connection_and_answer_have_one_second_together(behaviour: Behaviour) -> None:
+    begun = time.monotonic()
+    outcome = attempt_at(behaviour)
+    assert (outcome.response_code, outcome.error) == (None, LATE)
+    assert 1 <= time.monotonic() - begun < 2.5
+    assert 1000 <= outcome.milliseconds < 2500
+
+
+def test_a_body_that_drips_is_cut_off_and_its_status_counts() -> None:
+    begun = time.monotonic()
+    outcome = attempt_at(raw(OK + b"\r\n", *[b"a"] * 30, seconds=0.2))
+    assert time.monotonic() - begun < 2.5
+    assert (outcome.response_code, outcome.error) == (200, "")
+    assert 3 <= len(outcome.answer) <= 6
+    assert set(outcome.answer) == {"a"}
+
+
+def test_a_failure_whose_body_drips_stays_that_failure() -> None:
+    outcome = attempt_at(raw(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n", *[b"a"] * 30, seconds=0.2))
+    assert (outcome.response_code, outcome.error) == (503, "The target answered 503.")
+    assert outcome.retry_after == timedelta(seconds=7)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b"", ""),
+        (b"thanks", "thanks"),
+        (b"a" * 2048, "a" * 2048),
+        (b"a" * 2049, "a" * 2048),
+        (b"a" * 5_000_000, "a" * 2048),
+        ("gr\u00fc\u00dfe".encode(), "gr\u00fc\u00dfe"),
+        (b"a" * 2047 + "\u00fc".encode(), "a" * 2047 + "\ufffd"),
+        (b"a\x00b\xffc", "a\ufffdb\ufffdc"),
+    ],
+)
+def test_two_kilobytes_of_the_answer_are_kept_as_text(body: bytes, kept: str) -> None:
+    outcome = attempt_at(answer(200, body))
+    assert (outcome.response_code, outcome.answer) == (200, kept)
+
+
+def test_a_compressed_answer_is_kept_as_it_came_and_not_unpacked() -> None:
+    packed = gzip.compress(b"a" * 10_000_000)
+    outcome = attempt_at(answer(200, packed, {"Content-Encoding": "gzip"}))
+    assert outcome.succeeded
+    assert outcome.answer == sending.as_text(bytearray(packed[:2048]))
+
+
+def test_an_answer_that_ends_early_keeps_its_status() -> None:
+    outcome = attempt_at(raw(OK + b"Content-Length: 50\r\n\r\n", b"half", seconds=0.1))
+    assert (outcome.response_code, outcome.answer, outcome.error) == (200, "half", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"), [(429, 120), (503, 120), (500, None), (200, None), (302, None), (404, None)]
+)
+def test_retry_after_is_read_where_it_has_a_meaning(status: int, expected: int | None) -> None:
+    outcome = attempt_at(answer(status, headers={"Retry-After": "120"}))
+    assert outcome.retry_after == (None if expected is None else timedelta(seconds=expected))
+
+
+def test_a_retry_after_that_is_no_text_is_passed_over() -> None:
+    outcome = attempt_at(raw(b"HTTP/1.1 503 Busy\r\nRetry-After: \xff\xfe\r\nContent-Length: 0\r\n\r\n"))
+    assert (outcome.response_code, outcome.retry_after) == (503, None)

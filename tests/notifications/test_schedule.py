@@ -1,0 +1,124 @@
+"""When a delivery is tried again."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from notifications.schedule import LONGEST_RETRY_AFTER, next_attempt, parse_retry_after
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SCHEDULE = [0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
+DAY = 86_400
+
+
+def wait(attempts_made: int, jitter: int = 0, retry_after: timedelta | None = None) -> float | None:
+    moment = next_attempt(SCHEDULE, jitter, attempts_made, NOW, retry_after)
+    return None if moment is None else (moment - NOW).total_seconds()
+
+
+def test_the_usual_schedule_is_that_of_the_standard(settings: Settings) -> None:
+    assert (settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT) == (SCHEDULE, 10)
+
+
+def test_each_wait_follows_the_schedule_and_none_follows_the_last_attempt() -> None:
+    waits = [wait(attempts_made) for attempts_made in range(1, 12)]
+    assert waits == [5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400, None, None]
+
+
+def test_a_schedule_of_one_attempt_has_no_second() -> None:
+    assert next_attempt([0], 10, 1, NOW, None) is None
+    assert next_attempt([0], 10, 1, NOW, timedelta(hours=1)) is None
+
+
+@given(st.integers(1, 9), st.integers(0, 100), st.randoms(use_true_random=False))
+def test_the_jitter_keeps_to_its_share_on_both_sides(attempts_made: int, jitter: int, source: random.Random) -> None:
+    random.seed(source.random())
+    waited = wait(attempts_made, jitter)
+    assert waited is not None
+    planned = SCHEDULE[attempts_made]
+    assert planned * (1 - jitter / 100) - 1e-3 <= waited <= planned * (1 + jitter / 100) + 1e-3
+
+
+def test_targets_that_failed_together_are_not_tried_together() -> None:
+    waits = [wait(2, 10) for _ in range(200)]
+    assert len(set(waits)) > 190
+    assert min(filter(None, waits)) < 285
+    assert max(filter(None, waits)) > 315
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "expected"),
+    [
+        (None, 5),
+        (timedelta(0), 5),
+        (timedelta(seconds=3), 5),
+        (timedelta(seconds=60), 60),
+        (timedelta(days=1), DAY),
+        (timedelta(days=2), DAY),
+        (timedelta.max, DAY),
+    ],
+)
+def test_a_target_may_ask_for_a_longer_wait_up_to_a_day(retry_after: timedelta | None, expected: float) -> None:
+    assert wait(1, retry_after=retry_after) == expected
+
+
+def test_a_target_cannot_shorten_the_wait_of_the_schedule() -> None:
+    assert wait(9, retry_after=timedelta(seconds=1)) == DAY
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0),
+        ("120", 120),
+        ("007", 7),
+        ("9999999999", 9_999_999_999),
+        ("Thu, 01 Jan 2026 12:01:00 GMT", 60),
+        ("Thu, 01 Jan 2026 14:01:00 +0200", 60),
+        ("Thursday, 01-Jan-26 12:01:00 GMT", 60),
+        ("Thu Jan  1 12:01:00 2026", 60),
+        ("Thu, 01 Jan 2026 12:01:00", 60),
+        ("Thu, 01 Jan 2026 12:01:00 -0000", 60),
+        ("Thu, 01 Jan 2026 11:59:59 GMT", 0),
+        ("Mon, 01 Jan 0001 00:00:00 GMT", 0),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", 0),
+    ],
+)
+def test_both_forms_of_retry_after_are_read(value: str, seconds: int) -> None:
+    assert parse_retry_after(value, NOW) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(None, "", " ", "-1", "+1", "1.5", "1e3", "soon", "٣", "²", "2026-01-01T12:01:00Z"),
+        "Thu, 32 Jan 2026 12:01:00 GMT",
+        "Thu, 01 Jan 2026 25:00:00 GMT",
+        "Thu, 01 Jan 2026 12:01:00 +9999",
+        "Fri, 31 Dec 10000 23:59:59 GMT",
+    ],
+)
+def test_what_is_not_retry_after_is_as_good_as_none(value: str | None) -> None:
+    assert parse_retry_after(value, NOW) is None
+
+
+DAYS = ("Thu", "Thu,", "01", "1", "Jan", "2026", "26", "0001", "9999", "10000")
+TIMES = ("12:00:00", "00:00", "25:61:61", "GMT", "UTC", "Z", "+9999", "-2359", "-0000")
+WORDS = st.sampled_from([*DAYS, *TIMES, ",", ":", "-", "+", ".", "1.5", "é"])
+
+
+@example("9" * 5000)
+@example("Fri, 31 Dec 9999 23:59:59 GMT")
+@example("Fri, 31 Dec 9999 23:59:59 -2359")
+@example("Mon, 01 Jan 0001 00:00:00 +2359")
+@given(st.text() | st.lists(WORDS, max_size=8).map(" ".join) | st.lists(WORDS, max_size=8).map("".join))
+def test_no_header_leads_to_more_than_a_day_or_to_the_past(value: str) -> None:
+    moment = next_attempt([0, 5], 0, 1, NOW, parse_retry_after(value, NOW))
+    assert moment is not None
+    assert NOW + timedelta(seconds=5) <= moment <= NOW + LONGEST_RETRY_AFTER

@@ -1,0 +1,313 @@
+"""The sender of a worker, with its own event loop and threads, against real receivers."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+from django.utils import timezone
+from pytest_django import Settings
+
+from notifications import delivery, sending, tasks
+from notifications import sender as sender_module
+from notifications.models import Attempt, Delivery, Notification
+from notifications.sender import Sender
+from relayer_service.tasks import queue
+from tests.notifications.factories import create_notification, emit_test
+from tests.notifications.receivers import Receiver, answer, hang, in_turn, receiver, slow
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+KEY = "a key"
+
+
+@pytest.fixture(autouse=True)
+def quick(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
+    settings.WEBHOOK_SCHEDULE = [0, 0, 0, 0]
+    monkeypatch.setattr(sender_module, "DATABASE_PAUSE_SECONDS", 0.05)
+
+
+@contextmanager
+def running() -> Iterator[Sender]:
+    made = Sender()
+    try:
+        yield made
+    finally:
+        made.stop(5)
+        # The threads' connections go with them.
+        made._database.shutdown()
+
+
+@pytest.fixture
+def sender(transactional_db: None) -> Iterator[Sender]:
+    with running() as made:
+        yield made
+
+
+def target_of(server: Receiver, identifier: str = "hook") -> Notification:
+    return create_notification(url=server.url, signing_key=server.key, identifier=identifier)
+
+
+def emit_many(notification: Notification, count: int) -> list[str]:
+    return [emit_test(notification).identifier for _ in range(count)]
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.02)
+
+
+def all_delivered(notification: Notification) -> bool:
+    return not notification.deliveries.exclude(state=Delivery.State.DELIVERED).exists()
+
+
+def states() -> list[tuple[Any, ...]]:
+    return sorted(Delivery.objects.values_list("state", "attempts_made"))
+
+
+def test_what_is_due_is_delivered_once_and_verified_by_its_receiver(sender: Sender) -> None:
+    with receiver(key=KEY) as server:
+        notification = target_of(server)
+        emitted = emit_many(notification, 100)
+        sender.wake(notification.pk)
+        wait_until(lambda: all_delivered(notification))
+    assert sorted(server.webhook_ids) == sorted(emitted)
+    assert server.forged == []
+    assert states() == [("delivered", 1)] * 100
+    assert Attempt.objects.filter(response_code=200, error="").count() == 100
+
+
+def test_a_target_has_at_most_so_many_deliveries_at_once(sender: Sender, settings: Settings) -> None:
+    settings.WEBHOOK_TARGET_CONCURRENCY = 3
+    with receiver(slow(0.1)) as server:
+        notification = target_of(server)
+        emit_many(notification, 15)
+        sender.wake(notification.pk)
+        wait_until(lambda: all_delivered(notification))
+    assert server.most_at_once == 3
+    assert len(server.requests) == 15
+
+
+def test_workers_together_send_no_more_at_once_than_one_and_nothing_twice(settings: Settings) -> None:
+    settings.WEBHOOK_TARGET_CONCURRENCY = 3
+    with receiver(slow(0.03)) as server, running() as first, running() as second, running() as third:
+        notification = target_of(server)
+        emitted = []
+
+        def sweep() -> bool:
+            for sender in (first, second, third):
+                sender.wake(notification.pk)
+            return all_delivered(notification)
+
+        for _ in range(20):
+            emitted += emit_many(notification, 3)
+            sweep()
+        wait_until(sweep)
+    assert sorted(server.webhook_ids) == sorted(emitted)
+    assert server.most_at_once == 3
+
+
+def test_a_hanging_target_does_not_hold_a_fast_one(sender: Sender) -> None:
+    with receiver(hang) as hanging, receiver() as fast:
+        slow_target, fast_target = target_of(hanging, "hanging"), target_of(fast, "fast")
+        emit_many(slow_target, 50)
+        sender.wake(slow_target.pk)
+        wait_until(lambda: hanging.at_once == 8)
+        emit_many(fast_target, 50)
+        begun = time.monotonic()
+        sender.wake(fast_target.pk)
+        wait_until(lambda: all_delivered(fast_target))
+        assert time.monotonic() - begun < 5
+        assert hanging.at_once == 8
+        assert not slow_target.deliveries.exclude(state="pending", attempts_made=0).exists()
+
+
+def test_targets_that_fail_do_not_take_the_places_of_others(settings: Settings) -> None:
+    settings.WEBHOOK_TARGETS = 1
+    with receiver(hang) as hanging, receiver() as fast, running() as sender:
+        slow_target, fast_target = target_of(hanging, "hanging"), target_of(fast, "fast")
+        Notification.objects.filter(pk=slow_target.pk).update(failing_since=timezone.now())
+        emit_many(slow_target, 5)
+        sender.wake(slow_target.pk)
+        wait_until(lambda: hanging.at_once == 1)
+        emit_many(fast_target, 5)
+        sender.wake(fast_target.pk)
+        wait_until(lambda: all_delivered(fast_target), 5)
+        assert (hanging.at_once, len(hanging.requests)) == (1, 1)
+        hanging.closing.set()
+
+
+def test_what_is_emitted_while_others_are_sent_is_sent_too(sender: Sender) -> None:
+    with receiver(slow(0.005)) as server:
+        notification = target_of(server)
+        emitted = []
+        for _ in range(60):
+            emitted += emit_many(notification, 1)
+            sender.wake(notification.pk)
+        wait_until(lambda: all_delivered(notification))
+    assert sorted(server.webhook_ids) == sorted(emitted)
+
+
+def test_a_failure_is_tried_again_under_the_same_id_until_it_succeeds(sender: Sender) -> None:
+    with receiver(in_turn(answer(500), answer(503), answer(204)), key=KEY) as server:
+        notification = target_of(server)
+        (identifier,) = emit_many(notification, 1)
+
+        def sweep() -> bool:
+            sender.wake(notification.pk)
+            return all_delivered(notification)
+
+        wait_until(sweep)
+    assert server.webhook_ids == [identifier] * 3
+    assert list(Attempt.objects.values_list("response_code", flat=True)) == [500, 503, 204]
+    notification.refresh_from_db()
+    assert notification.failing_since is None
+
+
+def test_a_target_that_is_gone_gets_nothing_more(sender: Sender, settings: Settings) -> None:
+    settings.WEBHOOK_TARGET_CONCURRENCY = 1
+    with receiver(answer(410)) as server:
+        notification = target_of(server)
+        emit_many(notification, 1)
+        sender.wake(notification.pk)
+        wait_until(lambda: states() == [("failed", 1)])
+        emit_many(notification, 3)
+        sender.wake(notification.pk)
+        wait_until(lambda: states() == [("failed", 0)] * 3 + [("failed", 1)])
+    assert len(server.requests) == 1
+
+
+def test_nothing_is_sent_when_the_key_cannot_be_read(sender: Sender, settings: Settings) -> None:
+    with receiver() as server:
+        notification = create_notification(url=server.url, signing_key=KEY)
+        settings.ENCRYPTION_KEYS = {"new": bytes(32)}
+        emit_many(notification, 1)
+        sender.wake(notification.pk)
+        wait_until(Attempt.objects.exists)
+        sender.stop(5)
+    assert server.connections == 0
+    assert Attempt.objects.first().error == "The encryption key '1' is not among ENCRYPTION_KEYS."  # type: ignore[union-attr]
+
+
+def test_a_stop_waits_for_what_is_on_its_way_and_takes_nothing_more(sender: Sender, settings: Settings) -> None:
+    settings.WEBHOOK_TARGET_CONCURRENCY = 1
+    with receiver(slow(0.7)) as server:
+        notification = target_of(server)
+        (first, *_) = emit_many(notification, 3)
+        sender.wake(notification.pk)
+        wait_until(lambda: len(server.requests) == 1)
+        sender.stop(10)
+        # What was taken and not sent is due for another worker at once.
+        assert states() == [("delivered", 1), ("pending", 0), ("pending", 0)]
+        assert Delivery.objects.filter(state="pending", lease=None, due_at__lte=timezone.now()).count() == 2
+        assert server.webhook_ids == [first]
+
+
+def test_a_sender_that_was_stopped_is_not_woken(sender: Sender) -> None:
+    with receiver() as server:
+        notification = target_of(server)
+        sender.wake(notification.pk)
+        sender.stop(5)
+        emit_many(notification, 1)
+        sender.wake(notification.pk)
+        sender.stop(5)
+        time.sleep(0.2)
+    assert server.requests == []
+    assert states() == [("pending", 0)]
+
+
+def test_a_stop_does_not_wait_for_longer_than_it_is_told_to(sender: Sender) -> None:
+    with receiver(hang) as server:
+        notification = target_of(server)
+        emit_many(notification, 1)
+        sender.wake(notification.pk)
+        wait_until(lambda: len(server.requests) == 1)
+        begun = time.monotonic()
+        sender.stop(0.5)
+        assert time.monotonic() - begun < 3
+    # That we hung up is no failure of the target. The lease ends by itself, and another worker sends it.
+    assert Delivery.objects.filter(state="pending", attempts_made=0, lease__isnull=False).count() == 1
+    assert not Attempt.objects.exists()
+
+
+@pytest.mark.parametrize("failing_call", [1, 2])
+def test_a_database_that_fails_for_a_moment_loses_and_doubles_nothing(
+    failing_call: int, sender: Sender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = iter(range(1, 10**6))
+    real = delivery.Turn.take
+
+    def take(turn: delivery.Turn, even_if_failing: bool) -> list[Delivery]:
+        if next(calls) == failing_call:
+            raise OperationalError("the database is away")
+        return real(turn, even_if_failing)
+
+    monkeypatch.setattr(delivery.Turn, "take", take)
+    with receiver() as server:
+        notification = target_of(server)
+        emitted = emit_many(notification, 5)
+        sender.wake(notification.pk)
+        wait_until(lambda: all_delivered(notification))
+    assert sorted(server.webhook_ids) == sorted(emitted)
+    assert Attempt.objects.count() == 5
+    errors = [record.getMessage() for record in caplog.records if record.name == "notifications.sender"]
+    assert errors == ["Deliveries cannot be read or written"]
+
+
+def test_a_fault_in_one_attempt_does_not_stop_its_target(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = threading.Event()
+    real = sending.signing.headers  # type: ignore[attr-defined]
+
+    def headers(*args: Any) -> dict[str, str]:
+        if not failed.is_set():
+            failed.set()
+            raise RuntimeError("a fault")
+        made: dict[str, str] = real(*args)
+        return made
+
+    monkeypatch.setattr("notifications.signing.headers", headers)
+    with receiver() as server:
+        notification = target_of(server)
+        emit_many(notification, 3)
+
+        def sweep() -> bool:
+            sender.wake(notification.pk)
+            return all_delivered(notification)
+
+        wait_until(sweep)
+    assert states() == [("delivered", 1), ("delivered", 1), ("delivered", 2)]
+    assert len(server.requests) == 3
+
+
+def test_an_event_reaches_the_sender_by_its_task(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "sender", sender)
+    with receiver() as server:
+        notification = target_of(server)
+        emit_many(notification, 1)
+        task = queue.dequeue()
+        assert task.name == "deliver"
+        queue.execute(task)
+        wait_until(lambda: all_delivered(notification))
+    assert len(server.requests) == 1
+
+
+def test_an_event_whose_task_was_lost_reaches_the_sender_by_the_sweep(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "sender", sender)
+    with receiver() as server:
+        notification = target_of(server)
+        emit_many(notification, 1)
+        queue.flush()
+        tasks.send_due_webhooks.call_local()
+        wait_until(lambda: all_delivered(notification))
+    assert len(server.requests) == 1

@@ -1,0 +1,324 @@
+"""What is written of an attempt: on its delivery, in the log of attempts, and on its target."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from datetime import timedelta
+from operator import attrgetter
+from typing import Any
+
+import pytest
+from pytest_django import DjangoAssertNumQueries, Settings
+
+from notifications import delivery
+from notifications.models import Attempt, Delivery, Notification
+from notifications.replay import replay
+from tests.notifications.clock import NOON, Clock
+from tests.notifications.factories import create_notification, emit_test, outcome, take
+
+pytestmark = pytest.mark.django_db
+
+MINE = uuid.UUID(int=1)
+OTHERS = uuid.UUID(int=2)
+
+
+@pytest.fixture(autouse=True)
+def schedule(settings: Settings) -> None:
+    settings.WEBHOOK_SCHEDULE = [0, 5, 300]
+    settings.WEBHOOK_JITTER_PERCENT = 0
+
+
+def taken(notification: Notification) -> Delivery:
+    """A delivery on its way."""
+    emit_test(notification)
+    (row,) = take(notification, lease=MINE, even_if_failing=True)
+    return row
+
+
+def state(row: Delivery) -> dict[str, Any]:
+    names = ("state", "attempts_made", "response_code", "error", "attempted_at", "due_at", "lease")
+    return dict(Delivery.objects.values(*names).get(pk=row.pk))
+
+
+def health(notification: Notification) -> tuple[Any, Any]:
+    notification.refresh_from_db()
+    return notification.failing_since, notification.gone_at
+
+
+def test_a_success_ends_a_delivery(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    take(notification, outcome(row, 204, answer="thanks", error=""), lease=MINE)
+    assert state(row) == {
+        "state": "delivered",
+        "attempts_made": 1,
+        "response_code": 204,
+        "error": "",
+        "attempted_at": NOON,
+        "due_at": None,
+        "lease": None,
+    }
+    assert Attempt.objects.values().get() == {
+        "id": Attempt.objects.get().pk,
+        "delivery_id": row.pk,
+        "started_at": NOON,
+        "milliseconds": 12,
+        "response_code": 204,
+        "answer": "thanks",
+        "error": "",
+    }
+    assert health(notification) == (None, None)
+    assert delivery.due_targets() == []
+
+
+def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    take(notification, outcome(row, 500, answer="oops"), lease=MINE)
+    assert state(row) == {
+        "state": "pending",
+        "attempts_made": 1,
+        "response_code": 500,
+        "error": "The target answered 500.",
+        "attempted_at": NOON,
+        "due_at": NOON + timedelta(seconds=5),
+        "lease": None,
+    }
+    assert Attempt.objects.values_list("response_code", "answer", "error").get() == (
+        500,
+        "oops",
+        "The target answered 500.",
+    )
+    assert health(notification) == (NOON, None)
+    clock.forward(4.999)
+    assert delivery.due_targets() == []
+    clock.forward(0.001)
+    assert delivery.due_targets() == [notification.pk]
+
+
+def test_a_failure_without_an_answer_has_no_code(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    take(notification, outcome(row, None, error="There was no answer in time."), lease=MINE)
+    assert (state(row)["response_code"], state(row)["error"]) == (None, "There was no answer in time.")
+
+
+def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    for _ in range(2):
+        take(notification, outcome(row, 500), lease=MINE)
+        clock.forward(300)
+        (row,) = take(notification, lease=MINE, even_if_failing=True)
+    take(notification, outcome(row, 503, retry_after=timedelta(seconds=60)), lease=MINE)
+    assert state(row) == {
+        "state": "failed",
+        "attempts_made": 3,
+        "response_code": 503,
+        "error": "The target answered 503.",
+        "attempted_at": clock.now,
+        "due_at": None,
+        "lease": None,
+    }
+    assert list(Attempt.objects.values_list("response_code", flat=True)) == [500, 500, 503]
+    clock.forward(10**6)
+    assert delivery.due_targets() == []
+
+
+def test_a_success_after_failures_forgets_the_error(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    take(notification, outcome(row, 500), lease=MINE)
+    clock.forward(5)
+    (row,) = take(notification, lease=MINE, even_if_failing=True)
+    take(notification, outcome(row, 200), lease=MINE)
+    assert (state(row)["state"], state(row)["attempts_made"], state(row)["error"]) == ("delivered", 2, "")
+    assert health(notification) == (None, None)
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(2, 5), (60, 60), (10**7, 86_400)])
+def test_a_target_that_asks_for_patience_gets_it(asked: int, waited: int, clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    take(notification, outcome(row, 429, retry_after=timedelta(seconds=asked)), lease=MINE)
+    assert state(row)["due_at"] == NOON + timedelta(seconds=waited)
+
+
+def test_many_outcomes_of_one_turn_are_each_written_onto_their_own_delivery(clock: Clock) -> None:
+    notification = create_notification()
+    for _ in range(5):
+        emit_test(notification)
+    rows = sorted(take(notification, lease=MINE), key=attrgetter("pk"))
+    codes = [200, 500, 204, 200, None]
+    take(notification, *[outcome(row, code) for row, code in zip(rows, codes, strict=True)], lease=MINE)
+    found = Delivery.objects.order_by("id").values_list("state", "response_code", "attempts_made")
+    assert list(found) == [
+        ("delivered", 200, 1),
+        ("pending", 500, 1),
+        ("delivered", 204, 1),
+        ("delivered", 200, 1),
+        ("pending", None, 1),
+    ]
+    assert list(Attempt.objects.order_by("delivery_id").values_list("response_code", flat=True)) == codes
+
+
+def test_a_turn_of_many_successes_costs_as_many_queries_as_one(
+    clock: Clock, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    notification = create_notification()
+    for _ in range(64):
+        emit_test(notification)
+    rows = take(notification, lease=MINE)
+    assert len(rows) == 64
+    # The transaction's two, the deliveries, the attempts, the target, what others hold, and what is due.
+    with django_assert_max_num_queries(8):
+        take(notification, *[outcome(row) for row in rows], lease=MINE)
+
+
+@pytest.mark.parametrize("code", [200, 500, 410])
+def test_an_attempt_whose_lease_was_lost_changes_nothing_on_the_delivery(code: int, clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    clock.forward(60)
+    take(notification, lease=OTHERS)
+    before = state(row)
+    delivery.settle([outcome(row, code)])
+    assert state(row) == before
+    assert before["lease"] == OTHERS
+    # It was made all the same.
+    assert Attempt.objects.values_list("delivery", "response_code").get() == (row.pk, code)
+
+
+def test_an_attempt_that_ends_after_a_replay_changes_nothing(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    clock.forward(60)
+    assert replay(Delivery.objects.all()) == 1
+    before = state(row)
+    delivery.settle([outcome(row, 200)])
+    assert state(row) == before
+
+
+def test_410_stops_a_target_and_is_shown_on_it(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    waiting = emit_test(notification)
+    take(notification, outcome(row, 410), lease=MINE)
+    assert health(notification) == (NOON, NOON)
+    assert state(row) | {"error": ""} == {
+        "state": "failed",
+        "attempts_made": 1,
+        "response_code": 410,
+        "error": "",
+        "attempted_at": NOON,
+        "due_at": None,
+        "lease": None,
+    }
+    assert state(waiting) == {
+        "state": "failed",
+        "attempts_made": 0,
+        "response_code": None,
+        "error": "Not sent: the target has answered 410 Gone.",
+        "attempted_at": None,
+        "due_at": None,
+        "lease": None,
+    }
+
+
+def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clock: Clock) -> None:
+    notification = create_notification()
+    Notification.objects.update(gone_at=NOON)
+    row = emit_test(notification)
+    assert delivery.due_targets() == [notification.pk]
+    assert take(notification, even_if_failing=True) == []
+    assert (state(row)["state"], state(row)["error"]) == ("failed", delivery.GONE)
+    assert delivery.due_targets() == []
+
+
+def test_what_waits_for_its_next_attempt_fails_when_its_time_comes_and_the_target_is_gone(clock: Clock) -> None:
+    notification = create_notification()
+    waiting = taken(notification)
+    take(notification, outcome(waiting, 500), lease=MINE)
+    row = taken(notification)
+    take(notification, outcome(row, 410), lease=MINE)
+    assert state(waiting)["state"] == "pending"
+    clock.forward(5)
+    assert take(notification, even_if_failing=True) == []
+    assert state(waiting)["state"] == "failed"
+
+
+def test_another_url_is_not_gone_and_does_not_fail(clock: Clock) -> None:
+    notification = create_notification()
+    take(notification, outcome(taken(notification), 410), lease=MINE)
+    notification.refresh_from_db()
+    notification.set_url("https://hooks.example.com/new")
+    notification.save()
+    assert health(notification) == (None, None)
+    row = emit_test(notification)
+    assert take(notification) == [row]
+
+
+@pytest.mark.parametrize("code", [410, 500])
+def test_what_the_old_url_answered_does_not_hold_for_the_new_one(code: int, clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    notification.set_url("https://hooks.example.com/new")
+    notification.save()
+    take(notification, outcome(row, code), lease=MINE)
+    assert health(notification) == (None, None)
+
+
+def test_a_target_fails_since_its_first_failure(clock: Clock) -> None:
+    notification = create_notification()
+    rows = [taken(notification) for _ in range(2)]
+    take(notification, outcome(rows[0], 500), lease=MINE)
+    clock.forward(60)
+    take(notification, outcome(rows[1], 500), lease=MINE)
+    assert health(notification) == (NOON, None)
+
+
+def test_a_target_does_not_fail_while_some_attempts_succeed(clock: Clock) -> None:
+    notification = create_notification()
+    rows = [taken(notification) for _ in range(2)]
+    take(notification, outcome(rows[0], 500), outcome(rows[1], 200), lease=MINE)
+    assert health(notification) == (None, None)
+
+
+def test_a_turn_without_outcomes_says_nothing_of_a_targets_health(clock: Clock) -> None:
+    notification = create_notification()
+    Notification.objects.update(failing_since=NOON)
+    take(notification)
+    assert health(notification) == (NOON, None)
+
+
+def test_what_is_written_is_all_or_nothing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    before = state(row)
+
+    def fail(*args: Any) -> None:
+        raise RuntimeError("the database is away")
+
+    monkeypatch.setattr(delivery, "note_health", fail)
+    with pytest.raises(RuntimeError):
+        take(notification, outcome(row, 200), lease=MINE)
+    assert state(row) == before
+    assert not Attempt.objects.exists()
+
+
+def test_each_attempt_is_logged_without_its_target_or_its_key(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    notification = create_notification(url="https://user:password@hooks.example.com/token", signing_key="a secret key")
+    first, second = taken(notification), taken(notification)
+    take(notification, outcome(first, 200), outcome(second, 500), lease=MINE)
+    said = [(record.levelname, record.getMessage(), record.fields) for record in caplog.records]  # type: ignore[attr-defined]  # extra
+    fields = {"event": "notification.test", "attempt": 1, "milliseconds": 12}
+    assert said == [
+        ("INFO", "Webhook delivered", fields | {"delivery": first.identifier, "response_code": 200}),
+        (
+            "WARNING",
+            "Webhook attempt failed: The target answered 500.",
+            fields | {"delivery": second.identifier, "response_code": 500},
+        ),
+    ]

@@ -1,0 +1,149 @@
+"""Signatures after Standard Webhooks, as the public package makes and verifies them."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from notifications.signing import UnusableKey, headers, key_bytes
+
+NOON = datetime(2026, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC)
+BODY = b'{"type":"notification.test","data":{"name":"J\xc3\xbcrgen"}}'
+NOT_BASE64 = "The signing key begins with whsec_ and is not base64 after it."
+
+
+def now() -> datetime:
+    return datetime.now(tz=UTC)
+
+
+def test_the_headers_of_a_fixed_moment_are_exactly_these() -> None:
+    assert headers("msg_1", NOON, BODY, "a key") == {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": "1767268800",
+        "webhook-signature": "v1,WlhVRoOavWTapkYCvXagsm8wSuuOLF2UM4Ks119VIcE=",
+    }
+
+
+def test_the_example_of_the_standard_comes_out() -> None:
+    made = headers(
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        datetime.fromtimestamp(1614265330, tz=UTC),
+        b'{"test": 2432232314}',
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    )
+    assert made == {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+
+
+def test_without_a_key_there_is_no_signature() -> None:
+    assert headers("msg_1", NOON, BODY, None) == {"webhook-id": "msg_1", "webhook-timestamp": "1767268800"}
+
+
+def test_the_moment_may_be_told_in_any_zone() -> None:
+    elsewhere = NOON.astimezone(timezone(timedelta(hours=-7)))
+    assert headers("msg_1", elsewhere, BODY, "a key") == headers("msg_1", NOON, BODY, "a key")
+
+
+@pytest.mark.parametrize(
+    ("signing_key", "expected"),
+    [
+        ("k", b"k"),
+        (" ", b" "),
+        ("  a key with spaces  ", b"  a key with spaces  "),
+        ("schl\u00fcssel \U0001f511", "schl\u00fcssel \U0001f511".encode()),
+        ("e\u0301", b"e\xcc\x81"),
+        ("a\x00b\n", b"a\x00b\n"),
+        ("k" * 10_000, b"k" * 10_000),
+        ("WHSEC_AAEC", b"WHSEC_AAEC"),
+        (" whsec_AAEC", b" whsec_AAEC"),
+        ("whsec", b"whsec"),
+        ("whsec_AAEC", b"\x00\x01\x02"),
+        ("whsec_+/+/", b"\xfb\xff\xbf"),
+        ("whsec_AAECAw==", b"\x00\x01\x02\x03"),
+        ("whsec_AAECAw", b"\x00\x01\x02\x03"),
+        ("whsec_AAECAwQ=", b"\x00\x01\x02\x03\x04"),
+        ("whsec_AAECAwQ", b"\x00\x01\x02\x03\x04"),
+    ],
+)
+def test_a_key_is_base64_behind_the_prefix_and_else_its_utf_8(signing_key: str, expected: bytes) -> None:
+    assert key_bytes(signing_key) == expected
+
+
+@pytest.mark.parametrize(
+    "signing_key",
+    [
+        "whsec_",
+        "whsec_=",
+        "whsec_====",
+        "whsec_A",
+        "whsec_AAECA",
+        "whsec_AA=C",
+        "whsec_not base64",
+        "whsec_AAEC\n",
+        "whsec_-_-_",
+        "whsec_schl\u00fcssel",
+        "whsec_whsec_AAEC",
+        "whsec_AAEC\ud800",
+    ],
+)
+def test_a_key_with_the_prefix_that_is_not_base64_is_refused(signing_key: str) -> None:
+    with pytest.raises(UnusableKey) as raised:
+        headers("msg_1", NOON, BODY, signing_key)
+    assert str(raised.value) == NOT_BASE64
+
+
+def test_a_key_that_cannot_be_encoded_is_refused_and_not_shown() -> None:
+    with pytest.raises(UnusableKey) as raised:
+        key_bytes("secret \ud800")
+    assert str(raised.value) == "The signing key has a character that no text can have."
+    # A traceback would show the encoder's error, and with it the key.
+    assert raised.value.__suppress_context__
+
+
+@given(st.text(min_size=1, alphabet=st.characters(exclude_categories=["Cs"])).filter(lambda t: t[:6] != "whsec_"))
+def test_what_any_plain_key_signs_is_verified_with_its_bytes(signing_key: str) -> None:
+    Webhook(signing_key.encode()).verify(BODY, headers("msg_1", now(), BODY, signing_key))
+
+
+@given(st.binary(min_size=1))
+def test_what_any_standard_key_signs_is_verified_with_it_as_it_stands(key: bytes) -> None:
+    padded = f"whsec_{base64.b64encode(key).decode()}"
+    for signing_key in (padded, padded.rstrip("=")):
+        Webhook(signing_key).verify(BODY, headers("msg_1", now(), BODY, signing_key))
+
+
+@pytest.mark.parametrize("place", [0, len(BODY) // 2, len(BODY) - 1])
+def test_a_changed_byte_is_not_verified(place: int) -> None:
+    changed = bytearray(BODY)
+    changed[place] ^= 1
+    with pytest.raises(WebhookVerificationError, match="No matching signature found"):
+        Webhook(b"a key").verify(bytes(changed), headers("msg_1", now(), BODY, "a key"), json_parse=False)
+
+
+@pytest.mark.parametrize(("minutes", "said"), [(-6, "too old"), (6, "too new")])
+def test_another_time_than_now_is_not_verified(minutes: int, said: str) -> None:
+    moment = now() + timedelta(minutes=minutes)
+    with pytest.raises(WebhookVerificationError, match=said):
+        Webhook(b"a key").verify(BODY, headers("msg_1", moment, BODY, "a key"))
+
+
+@pytest.mark.parametrize("header", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_a_changed_header_is_not_verified(header: str) -> None:
+    sent = headers("msg_1", now(), BODY, "a key")
+    other = headers("msg_2", now() - timedelta(seconds=2), BODY, "a key")
+    with pytest.raises(WebhookVerificationError, match="No matching signature found"):
+        Webhook(b"a key").verify(BODY, sent | {header: other[header]})
+
+
+@pytest.mark.parametrize("key", [b"another key", b"a ke", b"a key ", b"A key"])
+def test_another_key_does_not_verify(key: bytes) -> None:
+    with pytest.raises(WebhookVerificationError, match="No matching signature found"):
+        Webhook(key).verify(BODY, headers("msg_1", now(), BODY, "a key"))

@@ -1,0 +1,264 @@
+"""What a worker takes of a target's deliveries, and what it leaves to others."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+from pytest_django import Settings
+
+from notifications import delivery
+from notifications.models import Delivery, Notification
+from notifications.sending import Outcome
+from tests.notifications.clock import NOON, Clock
+from tests.notifications.factories import create_notification, emit_test, outcome, take
+
+MINE = uuid.UUID(int=1)
+OTHERS = uuid.UUID(int=2)
+
+
+def in_threads(*works: Callable[[], Any]) -> list[Any]:
+    """Run works in threads that begin together, and give what each came to."""
+    barrier = threading.Barrier(len(works))
+    results: dict[int, Any] = {}
+
+    def run(number: int) -> None:
+        try:
+            barrier.wait()
+            results[number] = works[number]()
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == len(works)
+    return [results[number] for number in range(len(works))]
+
+
+@pytest.mark.django_db
+def test_what_is_due_is_taken_oldest_first_under_one_lease(clock: Clock, settings: Settings) -> None:
+    settings.WEBHOOK_TIMEOUT_SECONDS = 15
+    notification = create_notification()
+    emitted = []
+    for _ in range(3):
+        emitted.append(emit_test(notification))
+        clock.forward(1)
+    later = emit_test(notification)
+    Delivery.objects.filter(pk=later.pk).update(due_at=clock.now.replace(year=2027))
+    taken = take(notification, lease=MINE)
+    assert taken == emitted
+    rows = list(Delivery.objects.order_by("id").values_list("state", "lease", "due_at", "attempts_made"))
+    until = clock.now + delivery.lease_length()
+    assert rows == [("pending", MINE, until, 0)] * 3 + [("pending", None, clock.now.replace(year=2027), 0)]
+    # A row outlives its stay in the stock, its attempt, and the writing of what it came to.
+    assert delivery.lease_length().total_seconds() >= 15 + delivery.LONGEST_IN_STOCK_SECONDS
+
+
+@pytest.mark.django_db
+def test_no_more_is_taken_than_there_is_room_for(clock: Clock) -> None:
+    notification = create_notification()
+    emitted = [emit_test(notification) for _ in range(5)]
+    assert take(notification, lease=MINE, room=-1) == []
+    assert take(notification, lease=MINE, room=0) == []
+    assert len(take(notification, lease=MINE, room=2)) == 2
+    assert len(take(notification, lease=MINE, room=64)) == 3
+    assert Delivery.objects.filter(lease=MINE).count() == len(emitted)
+
+
+@pytest.mark.django_db
+def test_what_is_taken_carries_its_target(clock: Clock) -> None:
+    notification = create_notification(signing_key="a key")
+    emit_test(notification)
+    (row,) = take(notification)
+    assert (row.notification, row.notification.url) == (notification, notification.url)
+    assert row.notification.signing_key == "a key"
+
+
+@pytest.mark.django_db
+def test_another_worker_takes_nothing_while_one_holds_a_target(clock: Clock) -> None:
+    notification, other = create_notification(), create_notification(identifier="other")
+    emitted = {emit_test(notification) for _ in range(3)}
+    elsewhere = emit_test(other)
+    assert len(take(notification, lease=MINE, room=1)) == 1
+    assert take(notification, lease=OTHERS) == []
+    assert take(other, lease=OTHERS) == [elsewhere]
+    clock.forward(delivery.lease_length().total_seconds() - 0.001)
+    assert take(notification, lease=OTHERS) == []
+    clock.forward(0.001)
+    # The first worker was killed: another makes it good.
+    assert set(take(notification, lease=OTHERS)) == emitted
+
+
+@pytest.mark.django_db
+def test_a_target_is_free_for_others_when_all_that_was_taken_is_written_back(clock: Clock) -> None:
+    notification = create_notification()
+    emitted = {emit_test(notification), emit_test(notification)}
+    (row,) = take(notification, lease=MINE, room=1)
+    assert take(notification, lease=OTHERS) == []
+    assert take(notification, outcome(row), lease=MINE, room=0) == []
+    assert {row, *take(notification, lease=OTHERS)} == emitted
+
+
+@pytest.mark.django_db
+def test_what_was_taken_and_not_sent_is_due_again_as_it_was(clock: Clock) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    before = Delivery.objects.values().get()
+    unsent = take(notification, lease=MINE)
+    clock.forward(3)
+    assert take(notification, lease=MINE, room=0, unsent=unsent) == []
+    assert Delivery.objects.values().get() == before | {"due_at": clock.now}
+
+
+@pytest.mark.django_db
+def test_what_another_worker_took_meanwhile_is_not_given_back(clock: Clock) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    unsent = take(notification, lease=MINE)
+    clock.forward(60)
+    (row,) = take(notification, lease=OTHERS)
+    take(notification, lease=MINE, room=0, unsent=unsent)
+    assert Delivery.objects.values_list("lease", "due_at").get() == (OTHERS, row.due_at)
+
+
+@pytest.mark.django_db
+def test_a_target_that_fails_is_tried_with_one_delivery_and_only_in_its_own_place(clock: Clock) -> None:
+    notification = create_notification()
+    Notification.objects.update(failing_since=NOON)
+    emitted = {emit_test(notification) for _ in range(3)}
+    assert take(notification, lease=MINE) == []
+    (row,) = take(notification, lease=MINE, even_if_failing=True)
+    assert {row, *take(notification, outcome(row, 200), lease=MINE, even_if_failing=True)} == emitted
+
+
+@pytest.mark.django_db
+def test_a_turn_tells_whether_the_target_fails(clock: Clock) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    (row,) = take(notification, lease=MINE)
+    turn = delivery.Turn(notification.pk, MINE, [outcome(row, 500)])
+    turn.take(even_if_failing=False)
+    assert turn.target_fails
+    turn = delivery.Turn(notification.pk, MINE, [outcome(row, 200)])
+    turn.take(even_if_failing=False)
+    assert not turn.target_fails
+
+
+@pytest.mark.django_db
+def test_a_target_that_is_not_there_has_nothing_to_take() -> None:
+    assert delivery.Turn(12345, MINE, room=64).take(even_if_failing=True) == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_that_take_at_once_one_gets_a_target(settings: Settings) -> None:
+    notification = create_notification()
+    emitted = {emit_test(notification) for _ in range(50)}
+    taken = in_threads(*[lambda: take(notification, room=8)] * 8)
+    assert sorted(len(rows) for rows in taken) == [0] * 7 + [8]
+    assert {row for rows in taken for row in rows} < emitted
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_take_and_write_back_at_once_send_each_delivery_once() -> None:
+    notification = create_notification()
+    emitted = [emit_test(notification).pk for _ in range(60)]
+    on_their_way: list[int] = []
+    most: list[int] = []
+    sent: list[int] = []
+
+    def work() -> None:
+        lease = uuid.uuid4()
+        outcomes: list[Outcome] = []
+        deadline = time.monotonic() + 30
+        while len(sent) < len(emitted) and time.monotonic() < deadline:
+            rows = take(notification, *outcomes, lease=lease, room=8)
+            on_their_way.extend(row.pk for row in rows)
+            most.append(len(on_their_way))
+            time.sleep(0.005)
+            for row in rows:
+                sent.append(row.pk)
+                on_their_way.remove(row.pk)
+            outcomes = [outcome(row) for row in rows]
+        take(notification, *outcomes, lease=lease, room=0)
+
+    in_threads(*[work] * 4)
+    assert sorted(sent) == emitted
+    assert max(most) <= 8
+    assert set(Delivery.objects.values_list("state", "attempts_made", "lease")) == {("delivered", 1, None)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_is_emitted_while_a_worker_has_the_target_locked() -> None:
+    notification = create_notification()
+    emit_test(notification)
+    locked, emitted = threading.Event(), threading.Event()
+    waited = []
+
+    def work() -> None:
+        with transaction.atomic():
+            take(notification)
+            locked.set()
+            # SQLite has one writer at a time: the emitter waits there, and does not fail.
+            waited.append(emitted.wait(10 if connection.vendor == "postgresql" else 0.5))
+
+    def emitter() -> None:
+        locked.wait(10)
+        emit_test(notification)
+        emitted.set()
+
+    in_threads(work, emitter)
+    assert waited == [connection.vendor == "postgresql"]
+    assert Delivery.objects.count() == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_with_nothing_to_write_does_not_wait_for_a_locked_target() -> None:
+    notification = create_notification()
+    emit_test(notification)
+    locked, taken = threading.Event(), threading.Event()
+    results = []
+
+    def holder() -> None:
+        with transaction.atomic():
+            Notification.objects.select_for_update(no_key=True).get()
+            locked.set()
+            taken.wait(10 if connection.vendor == "postgresql" else 0.5)
+
+    def taker() -> None:
+        locked.wait(10)
+        results.append(take(notification))
+        taken.set()
+
+    in_threads(holder, taker)
+    # SQLite has no locks of rows: the turn waits for the other's transaction, and then takes.
+    assert [len(rows) for rows in results] == [0 if connection.vendor == "postgresql" else 1]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_target_answered_is_noted_even_if_it_is_locked_at_that_moment() -> None:
+    notification = create_notification()
+    emit_test(notification)
+    (row,) = take(notification, lease=MINE)
+    locked = threading.Event()
+
+    def holder() -> None:
+        with transaction.atomic():
+            Notification.objects.select_for_update(no_key=True).get()
+            locked.set()
+            time.sleep(0.5)
+
+    def writer() -> None:
+        locked.wait(10)
+        take(notification, outcome(row, 410), lease=MINE)
+
+    in_threads(holder, writer)
+    notification.refresh_from_db()
+    assert notification.gone_at is not None

@@ -1,0 +1,70 @@
+"""TLS is always verified."""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from pytest_django import Settings
+
+from tests.notifications.factories import attempt
+from tests.notifications.receivers import Receiver, receiver
+
+
+@pytest.fixture(autouse=True)
+def opened(settings: Settings) -> None:
+    settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
+
+
+@pytest.fixture
+def refused_tls(tmp_path: Path) -> Iterator[Receiver]:
+    """A receiver whose certificate nobody has vouched for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(tz=UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
+        )
+        .sign(key, hashes.SHA256())
+    )
+    file = tmp_path / "certificate.pem"
+    file.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    with receiver(tls=context) as server:
+        yield server
+
+
+def test_a_certificate_that_nobody_vouched_for_is_refused(refused_tls: Receiver) -> None:
+    outcome = attempt(refused_tls.url)
+    assert (outcome.response_code, outcome.error) == (None, "The target's TLS certificate is not valid.")
+    assert refused_tls.requests == []
+
+
+def test_the_same_receiver_is_reached_by_who_trusts_its_certificate(
+    refused_tls: Receiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trusting = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
+    monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
+    assert attempt(refused_tls.url).response_code == 200
+
+
+def test_a_target_that_speaks_no_tls_is_a_failure() -> None:
+    with receiver() as server:
+        outcome = attempt(server.url.replace("http:", "https:"))
+    assert (outcome.response_code, outcome.error) == (None, "TLS could not be agreed on with the target.")
+    assert server.requests == []

@@ -1,0 +1,257 @@
+"""What docs/webhooks.md shows: its receivers are run, and its bodies and figures are those of the service."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_type_hints, is_typeddict
+
+import httpx
+import orjson
+import pytest
+from django.conf import settings
+
+from notifications import delivery, sending, signing
+from notifications.events import EVENTS
+from tests.servers import PROJECT, free_port, wait_for_port
+
+DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
+
+IDENTIFIER = "msg_0123456789abcdef0123456789abcdef"
+BODY = '{"type":"notification.test","timestamp":"2026-11-15T04:38:58Z","data":{"notification_id":"Zürich"}}'.encode()
+ANOTHER_KEY = "another key"
+SIGNING_KEYS = {
+    "padded": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+    "unpadded": "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",
+    "text": " correct horse  bättery staple ",
+    "short": "k",
+}
+
+
+def blocks(language: str) -> list[str]:
+    """Give the document's blocks of code in a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, re.M | re.S)
+
+
+def executable(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no {name}")
+    return found
+
+
+def python_program(folder: Path) -> list[str]:
+    return [sys.executable, str(written(folder / "receiver.py", "python"))]
+
+
+def javascript_program(folder: Path) -> list[str]:
+    return [executable("node"), str(written(folder / "receiver.mjs", "js"))]
+
+
+def go_program(folder: Path) -> list[str]:
+    program, source = folder / "receiver", written(folder / "receiver.go", "go")
+    subprocess.run([executable("go"), "build", "-o", str(program), str(source)], check=True)
+    return [str(program)]
+
+
+def written(file: Path, language: str) -> Path:
+    (source,) = blocks(language)
+    file.write_text(source)
+    return file
+
+
+@pytest.fixture(scope="module", params=[python_program, javascript_program, go_program])
+def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs a receiver of the document."""
+    command: list[str] = request.param(tmp_path_factory.mktemp("receiver"))
+    return command
+
+
+@dataclass
+class Receiver:
+    url: str
+    signing_key: str
+    log: Path
+    client: httpx.Client
+
+    def answer(self, request: Request) -> int:
+        return self.client.post(self.url, content=request.body, headers=request.headers).status_code
+
+
+@pytest.fixture(scope="module", params=SIGNING_KEYS)
+def receiver(
+    request: pytest.FixtureRequest, program: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Receiver]:
+    log = tmp_path_factory.mktemp("receiver") / "log"
+    signing_key = SIGNING_KEYS[request.param]
+    with running(program, signing_key, log) as url, httpx.Client(trust_env=False) as client:
+        yield Receiver(url, signing_key, log, client)
+
+
+@contextmanager
+def running(program: Sequence[str], signing_key: str, log: Path) -> Iterator[str]:
+    port = free_port()
+    with log.open("wb") as file:
+        env = os.environ | {"SIGNING_KEY": signing_key, "PORT": str(port)}
+        process = subprocess.Popen(program, env=env, stdout=file, stderr=file)
+        try:
+            wait_for_port(port)
+            yield f"http://127.0.0.1:{port}/hook"
+        finally:
+            process.terminate()
+            process.wait(10)
+
+
+@dataclass
+class Request:
+    signing_key: str
+    body: bytes = BODY
+    moment: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __post_init__(self) -> None:
+        self.headers = signing.headers(IDENTIFIER, self.moment, self.body, self.signing_key)
+
+    @property
+    def signature(self) -> str:
+        return self.headers["webhook-signature"]
+
+
+def test_a_genuine_request_is_taken(receiver: Receiver) -> None:
+    assert receiver.answer(Request(receiver.signing_key)) == 204
+    assert f"{IDENTIFIER} notification.test\n" in receiver.log.read_text()
+
+
+def test_a_changed_byte_of_the_body_is_refused(receiver: Receiver) -> None:
+    request = Request(receiver.signing_key)
+    request.body = BODY.replace(b"notification.test", b"notification.tesu")
+    assert receiver.answer(request) == 401
+
+
+def test_a_changed_id_is_refused(receiver: Receiver) -> None:
+    request = Request(receiver.signing_key)
+    request.headers["webhook-id"] = "msg_another"
+    assert receiver.answer(request) == 401
+
+
+def test_a_changed_timestamp_is_refused(receiver: Receiver) -> None:
+    request = Request(receiver.signing_key)
+    request.headers["webhook-timestamp"] = str(int(request.headers["webhook-timestamp"]) + 1)
+    assert receiver.answer(request) == 401
+
+
+@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
+def test_a_header_that_is_missing_is_refused(receiver: Receiver, name: str) -> None:
+    request = Request(receiver.signing_key)
+    del request.headers[name]
+    assert receiver.answer(request) == 401
+
+
+@pytest.mark.parametrize("away", [timedelta(minutes=-6), timedelta(minutes=6)], ids=["old", "of the future"])
+def test_a_signed_timestamp_that_is_far_away_is_refused(receiver: Receiver, away: timedelta) -> None:
+    assert receiver.answer(Request(receiver.signing_key, moment=datetime.now(UTC) + away)) == 401
+
+
+@pytest.mark.parametrize("away", [timedelta(minutes=-4), timedelta(minutes=4)], ids=["late", "early"])
+def test_a_signed_timestamp_that_is_near_is_taken(receiver: Receiver, away: timedelta) -> None:
+    assert receiver.answer(Request(receiver.signing_key, moment=datetime.now(UTC) + away)) == 204
+
+
+def test_the_signature_of_another_key_is_refused(receiver: Receiver) -> None:
+    assert receiver.answer(Request(ANOTHER_KEY)) == 401
+
+
+def test_one_signature_of_several_is_enough(receiver: Receiver) -> None:
+    request = Request(receiver.signing_key)
+    request.headers["webhook-signature"] = f"{Request(ANOTHER_KEY).signature} {request.signature}"
+    assert receiver.answer(request) == 204
+
+
+@pytest.mark.parametrize("signature", ["", "v1", "v1,", "v1,no base64", "v2,{}", "{}"])
+def test_a_signature_of_another_form_is_refused(receiver: Receiver, signature: str) -> None:
+    request = Request(receiver.signing_key)
+    request.headers["webhook-signature"] = signature.format(request.signature.removeprefix("v1,"))
+    assert receiver.answer(request) == 401
+    assert receiver.answer(Request(receiver.signing_key)) == 204
+
+
+@pytest.mark.parametrize("signing_key", ["", "whsec_"])
+def test_a_receiver_without_a_key_does_not_start(program: list[str], signing_key: str) -> None:
+    env = os.environ | {"SIGNING_KEY": signing_key, "PORT": str(free_port())}
+    assert subprocess.run(program, env=env, capture_output=True, timeout=10).returncode != 0
+
+
+def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> None:
+    (shown,) = blocks("http")
+    head, body = shown.rstrip("\n").split("\n\n")
+    headers = dict(line.split(": ", 1) for line in head.splitlines()[1:])
+    moment = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
+    signed = signing.headers(headers["webhook-id"], moment, body.encode(), "correct horse battery staple")
+    named = {name: value for name, value in sending.HEADERS.items() if name != "Accept-Encoding"}
+    assert headers == {"Host": "hooks.example.com"} | named | signed
+
+
+def shape(value: Any) -> Any:
+    """Give the names and types of what a body holds."""
+    if isinstance(value, dict):
+        return {name: shape(inner) for name, inner in value.items()}
+    return type(value)
+
+
+def declared(kind: Any) -> Any:
+    """Give the same of a typed dictionary."""
+    if is_typeddict(kind):
+        return {name: declared(inner) for name, inner in get_type_hints(kind).items()}
+    return kind
+
+
+def test_every_event_is_shown_with_a_body_as_it_is_sent() -> None:
+    (shown,) = blocks("json")
+    bodies = [orjson.loads(line) for line in shown.splitlines()]
+    assert [orjson.dumps(body).decode() for body in bodies] == shown.splitlines()
+    assert [body["type"] for body in bodies] == list(EVENTS)
+    assert {body["type"]: shape(body) for body in bodies} == {
+        event.name: {"type": str, "timestamp": str, "data": declared(event.data)} for event in EVENTS.values()
+    }
+
+
+def test_every_event_is_described() -> None:
+    described = dict(re.findall(r"^\| `([a-z.]+)` \| (.*) \|$", DOCUMENT, re.M))
+    assert {name: described[name] for name in EVENTS} == {event.name: event.description for event in EVENTS.values()}
+
+
+def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:
+    (waits,) = re.findall(r"^\| wait \| (.*) \|$", DOCUMENT, re.M)
+    units = {"s": 1, "min": 60, "h": 3600}
+    seconds = [int(number) * units.get(unit, 1) for number, unit in re.findall(r"(\d+)(?: (\w+))?", waits)]
+    assert seconds == settings.WEBHOOK_SCHEDULE
+    assert f"each {settings.WEBHOOK_JITTER_PERCENT}% more or less" in DOCUMENT
+    assert f"There are {settings.WEBHOOK_TIMEOUT_SECONDS} seconds for connection and answer together." in DOCUMENT
+    assert f"At most {settings.WEBHOOK_TARGET_CONCURRENCY} deliveries are on their way to a target" in DOCUMENT
+
+
+def test_the_example_of_settings_shows_the_defaults() -> None:
+    example = dict(re.findall(r"^#(WEBHOOK_\w+)=(.*)$", (PROJECT / ".env.example").read_text(), re.M))
+    # Which private networks are open by default depends on the profile.
+    assert example.pop("WEBHOOK_ALLOWED_PRIVATE_NETWORKS") == ""
+    values = {name: getattr(settings, name) for name in dir(settings) if name.startswith("WEBHOOK_")}
+    del values["WEBHOOK_ALLOWED_PRIVATE_NETWORKS"]
+    assert example == {
+        name: ",".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in values.items()
+    }
+
+
+def test_every_reason_of_a_failure_is_explained() -> None:
+    explained = set(re.findall(r"^\| (\S.*\.) \| .* \|$", DOCUMENT, re.M))
+    with pytest.raises(signing.UnusableKey) as unusable:
+        signing.key_bytes("whsec_?")
+    forbidden = sending.in_words(sending.ForbiddenTarget())
+    others = {delivery.GONE, str(unusable.value), forbidden, sending.in_words(Exception())}
+    assert {words for _, words in sending.WORDS} | others <= explained
