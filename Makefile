@@ -12,7 +12,7 @@ help:  ## Show what there is to make.
 run: .venv/installed  ## Install, migrate and run the service with its worker.
 	@exec $(BIN)/python -m relayer_service.run
 
-test: .venv/installed-dev  ## Run every test, on SQLite and on PostgreSQL.
+test: .venv/installed-dev tests/node/node_modules/installed  ## Run every test, on SQLite and on PostgreSQL.
 	@$(BIN)/python -m tests.run
 
 check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift.
@@ -41,7 +41,7 @@ lock: .venv/installed-dev  ## Pin the dependencies anew.
 	  --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
 
 clean:  ## Remove what was installed and built; the data stays.
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -56,3 +56,8 @@ clean:  ## Remove what was installed and built; the data stays.
 .venv/installed-dev: requirements-dev.lock | .venv/bin/python
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@ .venv/installed
+
+# The Ethereum node of the tests; without npm, what needs it is skipped.
+tests/node/node_modules/installed: tests/node/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules/installed; fi

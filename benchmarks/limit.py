@@ -60,12 +60,20 @@ def page(connection: Any, resource: Resource, query: str) -> dict[str, Any]:
     rows = connection.execute(resource.page, {"limit": per_page, "offset": (number - 1) * per_page}).fetchall()
     total = connection.execute(resource.count).fetchone()["count"]
     return {
-        "data": rows,
+        "data": [without_unset(row, resource) for row in rows] if resource.json_text else rows,
         "error": "",
         "metadata": {"logs": [], "traces": []},
         "pagination": {"current_page": number, "per_page": per_page, "total_items": total},
         "success": True,
     }
+
+
+def without_unset(row: dict[str, Any], resource: Resource) -> dict[str, Any]:
+    row = {name: value for name, value in row.items() if value is not None}
+    for name in resource.json_text:
+        if name in row:
+            row[name] = orjson.Fragment(row[name])
+    return row
 
 
 def create(connection: Any, resource: Resource, environ: dict[str, Any]) -> dict[str, Any]:

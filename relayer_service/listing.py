@@ -38,11 +38,11 @@ class PageQuery:
 
     def _compile(self, vendor: str) -> str:
         """Make the SQL, once for each kind of database."""
-        start = RawSQL(counting.PAGE_START, (), output_field=BigIntegerField())  # noqa: S611  # a constant of ours
-        rows = self.queryset.order_by("sequence").filter(sequence__gte=start).values_list("sequence", *self.columns)
+        chosen = RawSQL(counting.CHOSEN, (), output_field=BigIntegerField())  # noqa: S611  # a constant of ours
+        rows = self.queryset.order_by().filter(sequence__in=chosen).values_list("sequence", *self.columns)
         sql, parameters = rows.query.sql_with_params()
         assert not parameters, "a page takes no parameters but its place and size"
-        return counting.PAGE.format(rows=sql)
+        return counting.PAGE.format(table=self.table, bucket_rows=counting.BUCKET_ROWS, rows=sql)
 
     def page(self, page: PageRequest) -> tuple[int, list[tuple[Any, ...]]]:
         """Give the exact total, and the rows of the page."""

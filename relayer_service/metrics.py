@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests, the database pool and the task queue."""
+"""What Prometheus reads: requests, the database pool, the task queue, and what the apps add."""
 
 import os
 import time
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.db import connection
+from django.utils.module_loading import autodiscover_modules
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -73,11 +74,16 @@ class QueueCollector(Collector):
         yield family
 
 
+# Read from what all processes share, so that it does not matter which of them is asked. The `metrics` module of an
+# app adds its own.
+shared = CollectorRegistry()
+shared.register(QueueCollector())
+
+
 def exposition() -> bytes:
+    autodiscover_modules("metrics")
     registry: Any = REGISTRY
     if SHARED_FOLDER:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the client has no types there
-    queue = CollectorRegistry()
-    queue.register(QueueCollector())
-    return generate_latest(registry) + generate_latest(queue)
+    return generate_latest(registry) + generate_latest(shared)

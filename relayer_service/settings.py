@@ -131,6 +131,37 @@ SIGNER_BACKENDS = {
     "provider_e": "signers.backends.coinbase_cdp.CoinbaseCdp",
 }
 
+# Webhooks.
+
+# The wait before each attempt, in seconds: after Standard Webhooks, a little over three days in all.
+WEBHOOK_SCHEDULE = env.integers(
+    "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
+)
+WEBHOOK_JITTER_PERCENT = env.integer("WEBHOOK_JITTER_PERCENT", 10, maximum=100)
+# For connection and answer together.
+WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
+# Deliveries on their way to one target at once, from all workers together.
+WEBHOOK_TARGET_CONCURRENCY = env.integer("WEBHOOK_TARGET_CONCURRENCY", 8, minimum=1)
+# Targets that one worker sends to at once, and as many again that fail.
+WEBHOOK_TARGETS = env.integer("WEBHOOK_TARGETS", 200, minimum=1)
+# Private networks that webhooks may be sent to all the same.
+WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
+
+# Relayers.
+
+# A JSON file of networks that are added to those of `relayers/networks.json`, or replace them by name.
+NETWORKS_FILE = env.text("NETWORKS_FILE")
+# For one attempt at one node, and for a call with all its attempts.
+NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
+NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
+# So many failures within a minute pause a node for a minute.
+NODE_FAILURES_TO_PAUSE = env.integer("NODE_FAILURES_TO_PAUSE", 3, minimum=1)
+NODE_MAX_ANSWER_BYTES = env.integer("NODE_MAX_ANSWER_BYTES", 16_777_216, minimum=1)
+# How often each relayer is checked, and after how many checks in a row it is disabled and enabled.
+HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
+HEALTH_FAILURES_TO_DISABLE = env.integer("HEALTH_FAILURES_TO_DISABLE", 2, minimum=1)
+HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimum=1)
+
 # Django.
 
 INSTALLED_APPS = [
@@ -148,6 +179,8 @@ INSTALLED_APPS = [
     "drf_spectacular_sidecar",
     "tokens",
     "signers",
+    "notifications",
+    "relayers",
 ]
 
 MIDDLEWARE = [
@@ -281,6 +314,8 @@ UNFOLD = {
     "DASHBOARD_CARDS": [
         "relayer_service.dashboard.readiness",
         "relayer_service.dashboard.periodic_work",
+        "relayers.dashboard.relayers",
+        "notifications.dashboard.webhooks",
         "tokens.admin.recently_used",
         "relayer_service.dashboard.own_changes",
     ],
@@ -303,10 +338,28 @@ UNFOLD = {
                 "title": "Fleet",
                 "items": [
                     {
+                        "title": "Relayers",
+                        "icon": "rocket_launch",
+                        "link": reverse_lazy("admin:relayers_relayer_changelist"),
+                        "permission": "relayers.dashboard.may_view",
+                    },
+                    {
                         "title": "Signers",
                         "icon": "encrypted",
                         "link": reverse_lazy("admin:signers_signer_changelist"),
                         "permission": "signers.admin.may_view",
+                    },
+                    {
+                        "title": "Notifications",
+                        "icon": "webhook",
+                        "link": reverse_lazy("admin:notifications_notification_changelist"),
+                        "permission": "notifications.dashboard.may_view",
+                    },
+                    {
+                        "title": "Deliveries",
+                        "icon": "outbox",
+                        "link": reverse_lazy("admin:notifications_delivery_changelist"),
+                        "permission": "notifications.dashboard.may_view_deliveries",
                     },
                 ],
             },

@@ -60,6 +60,25 @@ def redis() -> Iterator[str]:
             process.wait(10)
 
 
+@contextmanager
+def hardhat(port: int | None = None) -> Iterator[str]:
+    """Give the URL of an Ethereum node of our own, with chain id 31337 and accounts that have coins."""
+    executable, program = shutil.which("node"), HARDHAT / "node_modules/hardhat/internal/cli/bootstrap.js"
+    if executable is None or not program.exists():
+        raise Unavailable("Hardhat: there is no Node.js, or `npm ci` was not run in tests/node")
+    port = port or free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [executable, str(program), "node", "--hostname", "127.0.0.1", "--port", str(port)]
+        environment = {"PATH": os.environ["PATH"], "HOME": folder, "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true"}
+        process = subprocess.Popen(command, cwd=HARDHAT, env=environment, stdout=subprocess.DEVNULL)
+        try:
+            wait_for_port(port)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+            process.wait(10)
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -80,3 +99,4 @@ def wait_for_port(port: int, seconds: float = 20) -> None:
 
 
 PROJECT = Path(__file__).resolve().parent.parent
+HARDHAT = PROJECT / "tests/node"

@@ -19,10 +19,13 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun, RowDelta
+from relayers.models import Relayer
 from signers.models import Signer
 from tests import processes
 from tests.api import Api
@@ -42,6 +45,10 @@ CHROMIUM = [
 WIDE = {"width": 1280, "height": 800}
 # Milliseconds, enough for a busy machine: what does not come at all is a failure after it.
 PATIENCE = 20_000
+# Whatever tests and pages write, those first that refer to others.
+MODELS: list[type[Model]] = [
+    *(LogEntry, Session, PeriodicRun, Item, Relayer, Signer, Delivery, Notification, RowDelta, AccessToken, User)
+]
 
 TakeScreenshot = Callable[[Page, str], None]
 
@@ -84,7 +91,7 @@ def transactional_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[
     """
     with django_db_blocker.unblock():
         yield
-        for model in (LogEntry, Session, PeriodicRun, Item, Signer, RowDelta, AccessToken, User):
+        for model in MODELS:
             model._default_manager.all().delete()
         connection.close()
 

@@ -61,7 +61,10 @@ def test_a_wrong_password_is_refused_in_words(context: BrowserContext, staff: Us
 
 SIDEBAR = {
     "Overview": "/admin/",
+    "Relayers": "/admin/relayers/relayer/",
     "Signers": "/admin/signers/signer/",
+    "Notifications": "/admin/notifications/notification/",
+    "Deliveries": "/admin/notifications/delivery/",
     "Access tokens": "/admin/tokens/accesstoken/",
     "Users": "/admin/auth/user/",
     "Groups": "/admin/auth/group/",
@@ -178,6 +181,10 @@ def cards(page: Page) -> dict[str, list[str]]:
     return found
 
 
+NO_RELAYERS = ["Active | 0", "Disabled | 0", "Paused | 0", "Low balance | 0", "Unknown | 0"]
+NO_WEBHOOKS = ["Pending | 0", "Failed in the last day | 0", "Targets that fail | 0", "Targets that are gone | 0"]
+
+
 def test_the_overview_says_what_is_going_on(
     page: Page, tokens: list[AccessToken], working_worker: None, take_screenshot: TakeScreenshot
 ) -> None:
@@ -188,6 +195,8 @@ def test_the_overview_says_what_is_going_on(
     assert shown == {
         "Readiness": ["Database | OK", "Cache | OK", "Migrations | OK", "Encryption | OK", "Worker | OK"],
         "Periodic work": ["Clear sessions | 25 minutes ago | OK"],
+        "Relayers": NO_RELAYERS,
+        "Webhooks": NO_WEBHOOKS,
         "Tokens used last": [
             "Wallet production | wallet-backend | a minute ago",
             "Smoke tests | olga | 2 hours ago",
@@ -204,6 +213,8 @@ def test_the_overview_of_a_new_service_says_what_is_missing(page: Page) -> None:
     assert cards(page) == {
         "Readiness": ["Database | OK", "Cache | OK", "Migrations | OK", "Encryption | OK", "Worker | FAILED"],
         "Periodic work": ["No worker has run yet."],
+        "Relayers": NO_RELAYERS,
+        "Webhooks": NO_WEBHOOKS,
         "Tokens used last": ["No token has been used yet."],
         "Your last changes": ["You have changed nothing yet."],
     }

@@ -8,6 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from tokens.models import AccessToken
 
@@ -27,6 +28,8 @@ def add_rows(first: int, last: int) -> None:
         user = User.objects.create_user(f"user-{number}")
         token, _ = AccessToken.objects.issue(name=f"token {number}", user=user, last_used_at=now)
         PeriodicRun.objects.create(name=f"work {number}", slot=1, started_at=now)
+        target = Notification.objects.create(identifier=f"hook {number}", url="https://example.com/", gone_at=now)
+        Delivery.objects.create(notification=target, event="notification.test", body=b"{}", due_at=now)
         LogEntry.objects.log_actions(olga.pk, [token], ADDITION, change_message="[]", single_object=True)
 
 
@@ -39,6 +42,8 @@ def add_rows(first: int, last: int) -> None:
         "/admin/auth/user/",
         "/admin/auth/group/",
         "/admin/relayer_service/periodicrun/",
+        "/admin/notifications/notification/",
+        "/admin/notifications/delivery/",
     ],
 )
 def test_a_page_of_100_rows_makes_as_many_queries_as_one_of_5(staff_client: Client, path: str) -> None:

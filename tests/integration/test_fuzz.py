@@ -2,11 +2,12 @@
 
 import json
 from typing import Any
-from urllib.parse import quote_from_bytes
+from urllib.parse import quote, quote_from_bytes
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from notifications.models import Notification
 from tests.api import Answer, Api
 from tests.contract import raw
 
@@ -23,13 +24,16 @@ NOISE = st.lists(
     st.one_of(
         st.binary(min_size=1, max_size=20),
         st.sampled_from([b"/", b"//", b"..", b"%", b"%00", b"%ff", b"?", b"&", b"=", b"#", b";", b" ", b"v1/items"]),
+        st.sampled_from([b"v1/notifications/", b"%2F", b"%0A"]),
         st.sampled_from([b"page=", b"per_page=", b"9" * 30, b"\r\n", b"\n", b"\x00", b"\xc3\xa9", b"HTTP/1.1"]),
     ),
     max_size=12,
 ).map(b"".join)
 # The server itself refuses most noise; the same bytes in a form that HTTP allows reach the service.
 ENCODED = st.tuples(
-    st.sampled_from(["", "v1/", "v1/items/", "v1/items?", "v1/items?page=", "v1/items?per_page=2&page="]),
+    st.sampled_from(
+        ["", "v1/", "v1/items/", "v1/items?", "v1/items?page=", "v1/items?per_page=2&page=", "v1/notifications/"]
+    ),
     st.binary(max_size=40).map(lambda data: quote_from_bytes(data, safe="/?&=;+")),
 ).map(lambda parts: "".join(parts).encode())
 VISIBLE = st.binary(max_size=60).map(lambda data: bytes(byte for byte in data if byte >= 32 and byte != 127))
@@ -61,15 +65,26 @@ JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
     max_leaves=8,
 )
 ITEMS = st.fixed_dictionaries({"id": st.one_of(st.text(), JSON_VALUES), "name": st.one_of(st.text(), JSON_VALUES)})
+NOTIFICATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.one_of(st.just("webhook"), JSON_VALUES),
+        "url": st.one_of(
+            st.text().map("https://example.com/{}".format), st.text().map("http://{}".format), JSON_VALUES
+        ),
+        "signing_key": st.one_of(st.text(), JSON_VALUES),
+    },
+)
+OBJECTS = st.one_of(ITEMS, NOTIFICATIONS)
 BODIES = st.one_of(
     st.binary(max_size=200),
-    st.one_of(JSON_VALUES, ITEMS).map(lambda value: json.dumps(value).encode()),
-    st.tuples(ITEMS, st.binary(min_size=1, max_size=3)).map(lambda pair: json.dumps(pair[0]).encode() + pair[1]),
+    st.one_of(JSON_VALUES, OBJECTS).map(lambda value: json.dumps(value).encode()),
+    st.tuples(OBJECTS, st.binary(min_size=1, max_size=3)).map(lambda pair: json.dumps(pair[0]).encode() + pair[1]),
 )
 JSON_TYPE = b"Content-Type: application/json\r\n"
 
 
-def check(answer: Answer) -> None:
+def check(answer: Answer, *, paginated: bool = True) -> None:
     assert answer.status < 500
     assert answer.headers["content-type"] == "application/json"
     body = answer.body
@@ -81,7 +96,7 @@ def check(answer: Answer) -> None:
         assert answer.status in {200, 201}
         assert set(body) - {"pagination"} == {"data", "error", "metadata", "success"}
         assert (body["error"], body["success"]) == ("", True)
-        assert ("pagination" in body) == (answer.status == 200)
+        assert ("pagination" in body) == (paginated and answer.status == 200)
 
 
 @settings(FUZZ, max_examples=200)
@@ -113,6 +128,25 @@ def test_any_legal_headers_are_answered_in_the_envelope(api: Api, headers: bytes
 def test_any_body_is_answered_in_the_envelope(api: Api, body: bytes) -> None:
     headers = raw.bearer(api.token) + JSON_TYPE
     check(raw.send(api.port, raw.request(b"POST", b"/api/v1/items", headers, body), end=True))
+
+
+@settings(FUZZ, max_examples=300)
+@given(body=st.one_of(NOTIFICATIONS.map(lambda value: json.dumps(value).encode()), BODIES))
+def test_any_body_of_a_patch_is_answered_in_the_envelope(api: Api, body: bytes) -> None:
+    Notification.objects.get_or_create(identifier="notification-1", defaults={"url": "https://example.com"})
+    headers = raw.bearer(api.token) + JSON_TYPE
+    data = raw.request(b"PATCH", b"/api/v1/notifications/notification-1", headers, body)
+    check(raw.send(api.port, data, end=True), paginated=False)
+
+
+@settings(FUZZ, max_examples=300)
+@given(identifier=st.one_of(st.text(), st.binary(max_size=40)).map(lambda text: quote(text, safe="/")))
+def test_any_id_of_a_patch_is_answered_in_the_envelope(api: Api, identifier: str) -> None:
+    headers = raw.bearer(api.token) + JSON_TYPE
+    data = raw.request(b"PATCH", f"/api/v1/notifications/{identifier}".encode(), headers, b"{}")
+    answer = raw.send(api.port, data, end=True)
+    check(answer)
+    assert answer.status == 404
 
 
 @settings(FUZZ, max_examples=300)

@@ -1,5 +1,6 @@
 """The OpenAPI document against the live server: every answer is one that the document names."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from notifications.models import Notification
 from tests import check_schema
 from tests.api import Api
+from tests.relayers.factories import relayer
+from tests.servers import PROJECT
 
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
@@ -23,6 +27,10 @@ def document(api: Api) -> dict[str, Any]:
 
 def test_no_answer_is_undocumented(api: Api, tmp_path: Path) -> None:
     """Run schemathesis with all of its checks, in a folder of its own as it leaves files."""
+    Notification.objects.create(identifier="notification-1", url="https://example.com")
+    relayer(policies={"gas_price_cap": 2**128 - 1}, rpc_urls=[{"url": "https://rpc.example.com/KEY", "weight": 100}])
+    # The service offers no way to create one, so that none could be guessed.
+    (tmp_path / "schemathesis.toml").write_text('[parameters]\nnotification_id = "notification-1"\n')
     command = [
         str(Path(sys.executable).with_name("st")),
         "--no-color",
@@ -40,10 +48,12 @@ def test_no_answer_is_undocumented(api: Api, tmp_path: Path) -> None:
     ]
     if shutil.which(command[0]) is None:
         pytest.skip("schemathesis is not installed")
-    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    env = os.environ | {"SCHEMATHESIS_HOOKS": "tests.integration.schemathesis_hooks", "PYTHONPATH": str(PROJECT)}
+    finished = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "Operations:       4 selected / 4 total" in finished.stdout
-    assert "2 passed" in finished.stdout
+    assert "Operations:       6 selected / 6 total" in finished.stdout
+    assert "6 passed" in finished.stdout
+    assert "No issues found" in finished.stdout
 
 
 def test_the_document_is_valid_openapi_3_1(api: Api, document: dict[str, Any]) -> None:
@@ -61,6 +71,8 @@ def test_every_operation_names_the_answers_that_all_share(document: dict[str, An
     assert answers == {
         "get /api/v1/items": ["200", "400", "401", "405", "429", "500"],
         "post /api/v1/items": ["201", "400", "401", "405", "409", "429", "500"],
+        "patch /api/v1/notifications/{notification_id}": ["200", "400", "401", "404", "405", "500"],
+        "get /api/v1/relayers": ["200", "400", "401", "405", "429", "500"],
         "get /api/v1/signers": ["200", "400", "401", "405", "500"],
         "post /api/v1/signers": ["201", "400", "401", "405", "409", "500"],
     }
@@ -76,6 +88,25 @@ def test_the_examples_of_success_are_what_the_server_answers(api: Api, document:
     request = only_example(item["post"]["requestBody"])
     assert api.post("/api/v1/items", request).body == only_example(item["post"]["responses"]["201"])
     assert api.get("/api/v1/items").body == only_example(item["get"]["responses"]["200"])
+
+
+def test_the_example_of_a_notification_is_what_the_server_answers(api: Api, document: dict[str, Any]) -> None:
+    Notification.objects.create(identifier="notification-1", url="https://example.com")
+    operation = document["paths"]["/api/v1/notifications/{notification_id}"]["patch"]
+    requests = operation["requestBody"]["content"]["application/json"]["examples"]
+    answer = api.patch("/api/v1/notifications/notification-1", requests["Change"]["value"])
+    assert (answer.status, answer.body) == (200, only_example(operation["responses"]["200"]))
+
+
+def test_the_rules_of_the_signing_key_are_told(document: dict[str, Any]) -> None:
+    assert document["components"]["schemas"]["UpdateNotificationRequest"]["properties"]["signing_key"] == {
+        "type": ["string", "null"],
+        "writeOnly": True,
+        "description": (
+            "Absent or null: the signing key is unchanged. An empty string: it is removed. "
+            "Any other string: it is set to exactly that. No answer ever has it."
+        ),
+    }
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:

@@ -155,6 +155,6 @@ def test_several_processes_are_counted_together(tmp_path: Path) -> None:
     assert found["http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
 
 
-def test_a_method_that_nobody_knows_makes_no_series_of_its_own() -> None:
+def test_a_method_that_nobody_knows_makes_no_series_of_its_own(db: None) -> None:
     metrics.observe_request("MADE-UP", "health", 405, 0.001)
     assert "MADE-UP" not in metrics.exposition().decode()

@@ -1,0 +1,177 @@
+"""One attempt at one node: a JSON-RPC batch in one HTTP request, and an answer that is checked before it counts."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import itertools
+import os
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import orjson
+from django.conf import settings
+
+from relayer_service import addresses
+from relayer_service.loops import LoopThread
+from relayers.answers import BatchRefused, Fault, check_chain_id, read_answers
+
+# A URL may be given another node behind it: for so long its chain id holds, and no longer than until it fails.
+TRUST_SECONDS = 60
+# Nodes change what they take: after so long a batch is tried again.
+SINGLE_CALLS_SECONDS = 600
+SINGLE_CALLS_AT_ONCE = 8
+# Less than the 5 seconds after which servers on Node.js hang up.
+KEEP_ALIVE_SECONDS = 4
+HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
+
+loop = LoopThread("nodes")
+_sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+_ids = itertools.count(1)
+# Until when the chain id of a node is trusted, and a node that refuses batches gets single calls.
+_trusted: dict[tuple[str, int | None], float] = {}
+_single_calls: dict[str, float] = {}
+
+
+@dataclass(frozen=True)
+class Call:
+    method: str
+    params: Sequence[Any] = ()
+
+
+class ForbiddenAddress(OSError):
+    """The node's name leads to an address that nothing is sent to."""
+
+
+def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
+    """Ask one node, and give its answers in the order of the calls: values, or errors of the chain."""
+    try:
+        return loop.run(_attempt(url, calls, chain_id, seconds))
+    except Fault:
+        _trusted.pop((url, chain_id), None)
+        raise
+
+
+def forget() -> None:
+    """Begin anew, as if no node had been asked yet."""
+    _trusted.clear()
+    _single_calls.clear()
+
+
+async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
+    ask_chain = chain_id is not None and _trusted.get((url, chain_id), 0) < time.monotonic()
+    asked = [Call("eth_chainId"), *calls] if ask_chain else list(calls)
+    try:
+        async with asyncio.timeout(seconds):
+            answers = await _ask(url, asked)
+    except TimeoutError:
+        raise Fault("it did not answer in time") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise Fault(_in_words(error)) from None
+    if ask_chain:
+        assert chain_id is not None
+        check_chain_id(answers.pop(0), chain_id)
+        _trusted[url, chain_id] = time.monotonic() + TRUST_SECONDS
+    return answers
+
+
+async def _ask(url: str, calls: list[Call]) -> list[Any]:
+    if len(calls) == 1 or _single_calls.get(url, 0) < time.monotonic():
+        try:
+            return await _post(url, calls)
+        except BatchRefused:
+            pass
+    places = asyncio.Semaphore(SINGLE_CALLS_AT_ONCE)
+
+    async def ask_one(call: Call) -> Any:
+        async with places:
+            (answer,) = await _post(url, [call])
+            return answer
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ask_one(call)) for call in calls]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    _single_calls[url] = time.monotonic() + SINGLE_CALLS_SECONDS
+    return [task.result() for task in tasks]
+
+
+async def _post(url: str, calls: list[Call]) -> list[Any]:
+    try:
+        return await _exchange(url, calls)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        # A server may hang up on a connection that was idle in the very moment in which it is used again.
+        return await _exchange(url, calls)
+
+
+async def _exchange(url: str, calls: list[Call]) -> list[Any]:
+    ids = [next(_ids) for _ in calls]
+    requests = [
+        {"jsonrpc": "2.0", "id": number, "method": call.method, "params": list(call.params)}
+        for number, call in zip(ids, calls, strict=True)
+    ]
+    body = orjson.dumps(requests if len(requests) > 1 else requests[0])
+    async with _session().post(url, data=body, headers=HEADERS, allow_redirects=False) as response:
+        text = bytearray()
+        async for part in response.content.iter_any():
+            text += part
+            if len(text) > settings.NODE_MAX_ANSWER_BYTES:
+                raise Fault("its answer is too large")
+        return read_answers(response.status, response.headers.get("Retry-After", ""), bytes(text), ids)
+
+
+def _session() -> aiohttp.ClientSession:
+    running = asyncio.get_running_loop()
+    if running not in _sessions:
+        connector = aiohttp.TCPConnector(
+            limit=0,
+            ssl=ssl.create_default_context(),
+            socket_factory=_guarded_socket,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+        )
+        # The proxies of the environment are not used: they would connect to any address.
+        _sessions[running] = aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            trust_env=False,
+        )
+        atexit.register(_hang_up, _sessions[running], os.getpid())
+    return _sessions[running]
+
+
+def _hang_up(session: aiohttp.ClientSession, pid: int) -> None:
+    """Close the connections before the process ends; those of the process that it was forked from stay."""
+    if os.getpid() == pid:
+        loop.run(session.close())
+
+
+def _guarded_socket(address_info: Any) -> socket.socket:
+    """Make a socket for a node: it may be a private address, but never one where a cloud serves its metadata."""
+    family, kind, protocol, _, address = address_info
+    if addresses.is_metadata(address[0]):
+        raise ForbiddenAddress("forbidden address")
+    return socket.socket(family, kind, protocol)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name cannot be resolved"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its TLS certificate is not valid"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "TLS could not be agreed on with it"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        forbidden = isinstance(error.os_error, ForbiddenAddress)
+        return "its address is not allowed" if forbidden else "it cannot be connected to"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "its answer is not HTTP"
+    return "the connection broke"

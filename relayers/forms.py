@@ -1,0 +1,190 @@
+"""The admin's form for relayers: its signer and its nodes are asked before it is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from rest_framework.exceptions import ValidationError as ApiValidationError
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from relayer_service.encryption import DecryptionError
+from relayers import chain_ids, policy_fields
+from relayers.account import check_signer, resolve_address
+from relayers.models import Relayer
+from relayers.networks import networks
+from relayers.policies import validate_evm_address
+from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
+from relayers.rpc_urls import mask
+
+COLUMNS = ["name", "network", "chain_id", "address", "signer", "notification", "paused"]
+UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
+
+
+class NetworkInput(UnfoldAdminTextInputWidget):
+    """A text field that offers the networks that are known."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        attrs = {**(attrs or {}), "list": "known-networks", "autocomplete": "off"}
+        known = ((network.name, f"chain {network.chain_id}") for network in networks().values())
+        options = format_html_join("", '<option value="{}">{}</option>', known)
+        field = super().render(name, value, attrs, renderer)
+        return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
+
+
+class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Knows which columns staff have changed, compared to what their page showed them."""
+
+    network = forms.CharField(
+        max_length=64, widget=NetworkInput, help_text="One that is offered, or another with a chain id and RPC URLs."
+    )
+    rpc_urls = RpcUrlsField(
+        label="RPC URLs",
+        required=False,
+        help_text="Instead of the network's public nodes. Calls go to each in proportion to its weight, 0 to 100; "
+        "0 is off. Kept secret: of those that are set, only the host is shown.",
+    )
+
+    # What was asked of others, by the question: shared with another form that checks the same request again.
+    answers: dict[Any, Any] | None = None
+
+    class Meta:
+        model = Relayer
+        fields = ["identifier", *COLUMNS]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.answers = {} if self.answers is None else self.answers
+        self.warnings: list[str] = []
+        self.changed_columns: set[str] = set()
+        for name in policy_fields.form_fields():
+            value = self.instance.policies.get(name.removeprefix(policy_fields.PREFIX))
+            self.fields[name].initial = policy_fields.shown(value)
+        self.rows = self._rpc_url_rows()
+        if self.instance.pk:
+            # With the values that the page showed, so that another's change meanwhile is not taken back.
+            for name, field in self.fields.items():
+                field.show_hidden_initial = name != "rpc_urls"
+
+    def _rpc_url_rows(self) -> RpcUrlRowSet:
+        field = self.fields["rpc_urls"]
+        assert isinstance(field, RpcUrlsField)
+        try:
+            rpc_urls = self.instance.custom_rpc_urls or []
+        except DecryptionError:
+            rpc_urls = []
+            shown = ", ".join(entry["url"] for entry in self.instance.masked_rpc_urls)
+            field.help_text = f"{UNREADABLE.format(shown)} {field.help_text}"
+        rows: RpcUrlRowSet = RpcUrlRows(self.data if self.is_bound else None, rpc_urls)
+        field.show(rows)
+        return rows
+
+    def clean_address(self) -> str:
+        address: str = self.cleaned_data["address"]
+        try:
+            if address:
+                validate_evm_address(address)
+        except ApiValidationError as error:
+            raise ValidationError([str(fault) for fault in error.detail]) from None
+        return address
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        for name in COLUMNS:
+            if self.instance.pk and name in cleaned and name not in self.changed_data:
+                cleaned[name] = getattr(self.instance, name)
+        return cleaned
+
+    def _post_clean(self) -> None:
+        """Put policies and URLs onto the instance before Django checks it, and ask others only about a good one."""
+        address, changed = self.instance.address, set(self.changed_data)
+        self._set_policies(changed)
+        if "rpc_urls" in changed & set(self.cleaned_data):
+            self.instance.set_rpc_urls([entry for entry, _ in self.rows.merged()])
+            self.changed_columns |= {"custom_rpc_urls", "masked_rpc_urls"}
+        super()._post_clean()  # type: ignore[misc]  # not in the stubs
+        if not self.errors:
+            self._check_account(changed)
+        if not self.errors:
+            self._check_nodes(changed)
+        # The address is the signer's, whatever was typed; pausing is more than a column.
+        self.changed_columns |= changed & set(COLUMNS) - {"address", "paused"}
+        if self.instance.address != address:
+            self.changed_columns.add("address")
+
+    def _update_errors(self, errors: ValidationError) -> None:
+        """Leave out what only follows from a fault that is told already."""
+        if self.errors.keys() & {"network", "rpc_urls"}:
+            errors.error_dict.pop("network", None)
+        super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs
+
+    def _set_policies(self, changed: set[str]) -> None:
+        texts = {
+            name.removeprefix(policy_fields.PREFIX): self.cleaned_data[name]
+            for name in policy_fields.form_fields()
+            if name in changed and name in self.cleaned_data
+        }
+        if not texts:
+            return
+        try:
+            self.instance.policies = policy_fields.changed(self.instance.network_type, self.instance.policies, texts)
+        except ValidationError as error:
+            self.add_error(None, error)
+        self.changed_columns.add("policies")
+
+    def _check_account(self, changed: set[str]) -> None:
+        relayer, adding = self.instance, self.instance._state.adding
+        try:
+            check_signer(relayer.signer, relayer.network_type)
+        except ValidationError as error:
+            self.add_error("signer", error.message_dict["signer_id"])
+            return
+        if not adding and relayer.address and not changed & {"signer", "address"}:
+            return
+        # The address of the signer before this one says nothing of this one's.
+        given = relayer.address if adding or "address" in changed else ""
+        question = (relayer.signer.pk, relayer.signer.config_version, given)
+        answer = self._answer(question, lambda: _resolve(relayer, given))
+        if isinstance(answer, ValidationError):
+            self.add_error(None, answer)
+            return
+        relayer.address, warning = answer
+        if warning:
+            self.warnings.append(f"{warning} Its address is taken as it was given." if given else warning)
+
+    def _check_nodes(self, changed: set[str]) -> None:
+        """See whether the relayer's own nodes are on its chain; one that cannot be asked now is let in."""
+        if not self.instance._state.adding and not changed & {"rpc_urls", "network", "chain_id"}:
+            return
+        nodes = list(self.rows.merged())
+        urls = [entry["url"] for entry, _ in nodes]
+        expected = self.instance.expected_chain_id
+        for (entry, row), found in zip(nodes, self._answer(tuple(urls), lambda: chain_ids.ask(urls)), strict=True):
+            if isinstance(found, str):
+                self.warnings.append(f"The chain id of {mask(entry['url'])} was not checked: {found}.")
+            elif found != expected:
+                fault = f"{mask(entry['url'])} is on chain {found} instead of {expected}"
+                if row is not None:
+                    row.add_error("url", f"it is on chain {found} instead of {expected}")
+                self.add_error("rpc_urls", fault)
+
+    def _answer(self, question: Any, ask: Callable[[], Any]) -> Any:
+        assert self.answers is not None
+        if question not in self.answers:
+            self.answers[question] = ask()
+        return self.answers[question]
+
+
+def _resolve(relayer: Relayer, given: str) -> tuple[str, str] | ValidationError:
+    try:
+        return resolve_address(relayer.signer, given)
+    except ValidationError as error:
+        return error
+
+
+# Declared on the class, as the admin asks the class for its fields.
+RelayerForm.declared_fields.update(policy_fields.form_fields())

@@ -1,0 +1,236 @@
+"""The health check: what the chain says of each relayer's account, and what follows for its state."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from notifications.events import (
+    RELAYER_DISABLED,
+    RELAYER_ENABLED,
+    DisabledReason,
+    RelayerDisabledData,
+    emit,
+)
+from notifications.models import Notification
+from relayer_service.encryption import DecryptionError
+from relayers import nodes
+from relayers.answers import quantity
+from relayers.attempts import Call
+from relayers.models import Relayer
+from relayers.states import event_data
+
+logger = logging.getLogger(__name__)
+
+TAKEN_AT_ONCE = 500
+# Relayers in one JSON-RPC batch, with two calls each: nodes limit how many calls they take.
+RELAYERS_IN_BATCH = 25
+# These only wait: a batch whose nodes hang must not hold the others.
+READING_THREADS = 100
+WRITING_SECONDS = 60
+# Checks of the next round are a little earlier or later, so that they spread over the interval by themselves.
+SPREAD = 0.1
+
+_checking = threading.Lock()
+
+# Of the column, and more than any account will have.
+LARGEST_NONCE = 2**63 - 1
+
+ReadingOf = tuple[Relayer, "Reading"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What could be read of an account; None for what could not, and why."""
+
+    nonce: int | None = None
+    balance: int | None = None
+    reason: str = ""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.nonce is not None and self.balance is not None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a reading changes of a relayer's row, and whether it was disabled or enabled by it."""
+
+    changes: dict[str, Any]
+    disabled: bool = False
+    enabled: bool = False
+
+
+def check_due() -> int:
+    """Check the relayers whose turn it is; give how many there were.
+
+    One thread of a process does this at a time, as it goes on until nothing is due: nodes that hang must not hold
+    all threads of a worker.
+    """
+    if not _checking.acquire(blocking=False):
+        return 0
+    try:
+        checked = 0
+        with ThreadPoolExecutor(READING_THREADS, "health") as pool:
+            while taken := Relayer.objects.all().claim(TAKEN_AT_ONCE, lease_length()):
+                for readings in pool.map(read, batches(taken)):
+                    write(readings)
+                checked += len(taken)
+        return checked
+    finally:
+        _checking.release()
+
+
+def lease_length() -> timedelta:
+    """Give the time until rows must be written back: longer than the slowest reading of as many as are taken."""
+    turns = math.ceil(TAKEN_AT_ONCE / READING_THREADS)
+    return timedelta(seconds=turns * settings.NODE_DEADLINE_SECONDS + WRITING_SECONDS)
+
+
+def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
+    """Put relayers together that can be asked about in one request: those with the same nodes and chain."""
+    groups: dict[str, list[Relayer]] = defaultdict(list)
+    for relayer in relayers:
+        try:
+            key = json.dumps([relayer.expected_chain_id, relayer.node_urls()])
+        except DecryptionError:
+            key = f"unreadable {relayer.pk}"
+        groups[key].append(relayer)
+    return [
+        group[start : start + RELAYERS_IN_BATCH]
+        for group in groups.values()
+        for start in range(0, len(group), RELAYERS_IN_BATCH)
+    ]
+
+
+def read(relayers: list[Relayer]) -> list[ReadingOf]:
+    """Ask the chain about relayers that have the same nodes."""
+    asked = [relayer for relayer in relayers if relayer.address]
+    try:
+        found = _ask(asked) if asked else []
+    except nodes.NodesUnreachable as error:
+        found = [Reading(reason=str(error)) for _ in asked]
+    except DecryptionError:
+        found = [Reading(reason="its RPC URLs cannot be opened") for _ in asked]
+    except Exception:
+        # A fault of ours with these must not keep others from being checked; they are due again when the lease ends.
+        logger.exception("Relayers could not be checked")
+        return []
+    unknown = [(relayer, Reading()) for relayer in relayers if not relayer.address]
+    return [*zip(asked, found, strict=True), *unknown]
+
+
+def _ask(relayers: list[Relayer]) -> list[Reading]:
+    calls = [
+        call
+        for relayer in relayers
+        for call in (
+            Call("eth_getTransactionCount", [relayer.address, "pending"]),
+            Call("eth_getBalance", [relayer.address, "latest"]),
+        )
+    ]
+    readings = [Reading(reason="a node answered, but not with a nonce") for _ in relayers]
+    for answers in nodes.answers(relayers[0].node_urls(), calls, relayers[0].expected_chain_id):
+        for number, reading in enumerate(readings):
+            nonce, balance = (quantity(answer) for answer in answers[2 * number : 2 * number + 2])
+            if nonce is not None and nonce <= LARGEST_NONCE and not reading.is_complete:
+                readings[number] = Reading(nonce, reading.balance if balance is None else balance)
+        if all(reading.is_complete for reading in readings):
+            break
+        # A node that answers, but not with what was asked for, is not the last word: the next one is asked too.
+    return readings
+
+
+def write(readings: list[ReadingOf]) -> None:
+    """Write readings onto their relayers, and send what others are to know, in one transaction.
+
+    What cannot be written is due again when its lease ends, and holds nothing else up.
+    """
+    try:
+        with transaction.atomic():
+            _write(readings)
+    except DatabaseError:
+        logger.exception("The checks of %d relayers could not be written", len(readings))
+
+
+def _write(readings: list[ReadingOf]) -> None:
+    now = timezone.now()
+    due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - SPREAD, 1 + SPREAD))  # noqa: S311
+    unchanged = []
+    for relayer, reading in readings:
+        verdict = judge(relayer, reading)
+        if all(getattr(relayer, name) == value for name, value in verdict.changes.items()):
+            unchanged.append(relayer)
+        elif relayer.release(due_at, checked_at=now, **verdict.changes):
+            tell(relayer, verdict)
+    # Most checks find what the one before has found: one statement for all of them.
+    if unchanged:
+        rows = Relayer.objects.filter(
+            pk__in=[relayer.pk for relayer in unchanged], lease__in={relayer.lease for relayer in unchanged}
+        )
+        rows.update(due_at=due_at, lease=None, checked_at=now)
+
+
+def judge(relayer: Relayer, reading: Reading) -> Verdict:
+    """Decide what a reading means, with the patience that the settings ask for."""
+    changes: dict[str, Any] = {}
+    if not relayer.address:
+        return Verdict(changes)
+    changes["balance_text"] = "" if reading.balance is None else str(reading.balance)
+    least = relayer.policies.get("min_balance")
+    changes["balance_is_low"] = reading.balance is not None and least is not None and reading.balance < least
+    if reading.nonce is None:
+        return _failed(relayer, reading, changes)
+    good = min(relayer.good_checks + 1, settings.HEALTH_SUCCESSES_TO_ENABLE)
+    changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
+    enabled = relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE
+    if enabled:
+        changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
+    return Verdict(changes, enabled=enabled)
+
+
+def _failed(relayer: Relayer, reading: Reading, changes: dict[str, Any]) -> Verdict:
+    failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
+    changes |= {"failed_checks": failed, "good_checks": 0}
+    disabled = not relayer.system_disabled and failed >= settings.HEALTH_FAILURES_TO_DISABLE
+    if disabled or relayer.system_disabled:
+        changes |= {
+            "system_disabled": True,
+            "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
+            "disabled_reason_details": f"The nonce could not be read from any node: {reading.reason}.",
+        }
+    return Verdict(changes, disabled=disabled)
+
+
+def tell(relayer: Relayer, verdict: Verdict) -> None:
+    """Log and emit what has changed."""
+    fields = {"relayer": relayer.identifier, "network": relayer.network}
+    if verdict.changes["balance_is_low"] and not relayer.balance_is_low:
+        logger.warning("The balance of a relayer is low", extra={"fields": fields})
+    details = verdict.changes.get("disabled_reason_details", "")
+    if verdict.disabled:
+        logger.error("A relayer is disabled: %s", details, extra={"fields": fields})
+    if verdict.enabled:
+        logger.info("A relayer is enabled again", extra={"fields": fields})
+    if not (verdict.disabled or verdict.enabled):
+        return
+    # Read now: staff may have chosen another meanwhile.
+    notification = Notification.objects.filter(relayers=relayer).first()
+    if notification and verdict.disabled:
+        reason = DisabledReason(type=verdict.changes["disabled_reason_type"], details=details)
+        emit(RELAYER_DISABLED, notification, RelayerDisabledData(**event_data(relayer), disabled_reason=reason))
+    if notification and verdict.enabled:
+        emit(RELAYER_ENABLED, notification, event_data(relayer))

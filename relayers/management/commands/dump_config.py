@@ -1,0 +1,31 @@
+"""Write signers, notifications and relayers as JSON that load_config reads, with variables instead of secrets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from relayers.config_dump import dump
+from relayers.config_references import Variables
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--output", type=Path, help="the file to write; standard output without it")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        variables = Variables()
+        text = json.dumps(dump(variables), indent=2, ensure_ascii=False)
+        if options["output"] is None:
+            self.stdout.write(text)
+        else:
+            try:
+                options["output"].write_text(f"{text}\n", encoding="utf-8")
+            except OSError as error:
+                raise CommandError(f"{options['output']} cannot be written: {error.strerror}") from None
+        self.stderr.write(f"Secrets are left to {len(variables.names)} variables, whose values are not written.")

@@ -1,0 +1,69 @@
+"""Create and update signers, notifications and relayers from a JSON file: all of it, or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from rest_framework.exceptions import ParseError
+
+from relayer_service.parsers import loads
+from relayers.config import Faults, Plan, plan
+from relayers.config_changes import Change, ChangedMeanwhile, apply
+
+
+class Command(BaseCommand):
+    help = __doc__
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path, help="the JSON file")
+        parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        found = self._plan(options["file"])
+        dry_run = options["dry_run"]
+        for warning in found.warnings:
+            self.stderr.write(f"Warning: {warning}")
+        if not dry_run:
+            self._apply(found)
+        for change in found.changes:
+            self.stdout.write(describe(change))
+        self.stdout.write(summary(found, dry_run))
+
+    @staticmethod
+    def _plan(file: Path) -> Plan:
+        try:
+            return plan(loads(file.read_bytes()))
+        except OSError as error:
+            raise CommandError(f"{file} cannot be read: {error.strerror}") from None
+        except ParseError as error:
+            raise CommandError(f"{file}: {str(error.detail).replace('the body', 'the file')}") from None
+        except Faults as faults:
+            text = "\n  ".join(faults.lines)
+            raise CommandError(f"Nothing was changed. What is wrong with {file}:\n  {text}") from None
+
+    @staticmethod
+    def _apply(found: Plan) -> None:
+        try:
+            apply(found.changes)
+        except ChangedMeanwhile:
+            raise CommandError(
+                "Nothing was changed: somebody else has changed the same meanwhile. Try again."
+            ) from None
+
+
+def state(change: Change) -> str:
+    return "created" if change.created else "updated" if change.fields else "unchanged"
+
+
+def describe(change: Change) -> str:
+    """Name a row and what is different of it, without any value."""
+    fields = f" ({', '.join(change.fields)})" if change.fields else ""
+    return f"{change.row._meta.model_name} {change.row.identifier}: {state(change)}{fields}"
+
+
+def summary(found: Plan, dry_run: bool) -> str:
+    states = [state(change) for change in found.changes]
+    counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
+    return f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}."

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.utils import timezone
+from eth_utils.address import to_checksum_address
+
+from notifications.models import Notification
+from relayer_service.encryption import EncryptedJSONField
+from relayer_service.leases import Leased
+from relayer_service.resources import Resource
+from relayers.networks import networks
+from relayers.rpc_urls import masked
+from signers.models import Signer
+
+
+class Relayer(Resource, Leased):
+    """An account on a network, with the signer that signs for it and what it may do.
+
+    `due_at` and `lease` are those of its health check.
+    """
+
+    class NetworkType(models.TextChoices):
+        EVM = "evm", "EVM"
+
+    class DisabledReason(models.TextChoices):
+        NONCE_SYNC_FAILED = "NonceSyncFailed", "The nonce cannot be read from any node"
+
+    name = models.CharField(max_length=255)
+    network = models.CharField(max_length=64)
+    network_type = models.CharField(max_length=16, choices=NetworkType, default=NetworkType.EVM)
+    chain_id = models.PositiveBigIntegerField(
+        "chain id",
+        null=True,
+        blank=True,
+        help_text="Of a network that the service does not know; its nodes must agree.",
+    )
+    address = models.CharField(max_length=64, blank=True, help_text="Derived from the signer where it can give it.")
+    signer = models.ForeignKey(Signer, on_delete=models.PROTECT, related_name="relayers")
+    notification = models.ForeignKey(
+        Notification, on_delete=models.PROTECT, related_name="relayers", null=True, blank=True
+    )
+    paused = models.BooleanField(default=False, help_text="Set by staff.")
+    system_disabled = models.BooleanField(default=False, editable=False, help_text="Set by the health check.")
+    disabled_reason_type = models.CharField(max_length=32, blank=True, editable=False, choices=DisabledReason)
+    disabled_reason_details = models.TextField(blank=True, editable=False)
+    custom_rpc_urls = EncryptedJSONField(null=True, editable=False)
+    masked_rpc_urls = models.JSONField(
+        default=list, editable=False, help_text="The custom RPC URLs as they may be shown."
+    )
+    policies = models.JSONField(default=dict, editable=False)
+
+    # One that nobody has set a time for is checked at once, and not never.
+    due_at = models.DateTimeField(null=True, db_index=True, default=timezone.now, editable=False)
+    # What the health check has seen. Amounts are text, as no database keeps such integers exact and alike.
+    checked_at = models.DateTimeField("last check", null=True, editable=False)
+    nonce = models.PositiveBigIntegerField(null=True, editable=False)
+    balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
+    balance_is_low = models.BooleanField(default=False, editable=False)
+    failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
+    good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
+
+    class Meta(Resource.Meta):
+        constraints = [
+            models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),
+            models.CheckConstraint(condition=~models.Q(name=""), name="relayer_name_not_empty"),
+            models.CheckConstraint(condition=models.Q(network_type="evm"), name="relayer_network_type_known"),
+            # A reason while it is disabled, and none while it is not.
+            models.CheckConstraint(
+                condition=models.Q(system_disabled=True, disabled_reason_type="NonceSyncFailed")
+                | models.Q(system_disabled=False, disabled_reason_type="", disabled_reason_details=""),
+                name="relayer_reason_while_disabled",
+            ),
+        ]
+
+    @property
+    def balance(self) -> int | None:
+        """The balance in wei at the last check, or None when it is not known."""
+        return int(self.balance_text) if self.balance_text else None
+
+    @property
+    def expected_chain_id(self) -> int | None:
+        known = networks().get(self.network)
+        return known.chain_id if known else self.chain_id
+
+    def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
+        self.custom_rpc_urls = rpc_urls or None
+        self.masked_rpc_urls = masked(rpc_urls)
+
+    def node_urls(self) -> list[tuple[str, int]]:
+        """Give the nodes to ask, each with its weight: the relayer's own, else those of its network."""
+        own = self.custom_rpc_urls or []
+        if own:
+            return [(entry["url"], entry["weight"]) for entry in own]
+        known = networks().get(self.network)
+        return [(url, 100) for url in known.rpc_urls] if known else []
+
+    def clean(self) -> None:
+        known = networks().get(self.network)
+        faults = {}
+        if known is None and not (self.masked_rpc_urls and self.chain_id):
+            faults["network"] = "this network is not known: it needs custom RPC URLs and a chain id"
+        if known is not None and self.chain_id not in {None, known.chain_id}:
+            faults["chain_id"] = f"{self.network} has the chain id {known.chain_id}"
+        if self.address:
+            self.address = to_checksum_address(self.address)
+        if faults:
+            raise ValidationError(faults)

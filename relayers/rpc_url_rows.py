@@ -1,0 +1,145 @@
+"""The admin's editor for RPC URLs: a row for each, with URLs that are set shown masked and kept until replaced."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.template.loader import render_to_string
+from django.utils.crypto import salted_hmac
+from django.utils.safestring import SafeString
+from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+
+from relayers.policy_fields import whole_number
+from relayers.rpc_urls import HEAVIEST, MOST_URLS, RpcUrlSerializer, mask
+
+PREFIX = "rpc_urls"
+GONE = "Another has replaced or removed this URL meanwhile: open the page again."
+
+RpcUrl = dict[str, Any]
+
+
+def names(rpc_urls: list[RpcUrl]) -> list[str]:
+    """Name each URL in a way that finds it again and does not tell it."""
+    seen: Counter[str] = Counter()
+    found = []
+    for entry in rpc_urls:
+        seen[entry["url"]] += 1
+        text = f"{seen[entry['url']]} {entry['url']}"
+        found.append(salted_hmac("relayers.rpc_urls", text, algorithm="sha256").hexdigest())
+    return found
+
+
+class RpcUrlRow(forms.Form):
+    kept = forms.CharField(required=False, widget=forms.HiddenInput)
+    url = forms.CharField(
+        label="URL",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    # With the value that the page showed, so that another's change meanwhile is not taken back.
+    weight = forms.CharField(
+        required=False,
+        initial=str(HEAVIEST),
+        show_hidden_initial=True,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric"}),
+    )
+    remove = forms.BooleanField(required=False, widget=UnfoldBooleanWidget)
+
+    def __init__(self, *args: Any, masked: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.masked = masked.get(self["kept"].value() or "", "")
+        self.is_kept = bool(self["kept"].value())
+        placeholder = "Another URL in its place" if self.is_kept else "https://node.example.com/v1/key"
+        self.fields["url"].widget.attrs |= {"placeholder": placeholder, "aria-label": placeholder}
+        self.fields["weight"].widget.attrs["aria-label"] = "Weight"
+
+    @property
+    def is_edited(self) -> bool:
+        changed = set(self.changed_data)
+        return bool(changed & {"url", "weight", "remove"} if self.is_kept else "url" in changed)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("remove") or not (self.is_kept or cleaned.get("url")):
+            return cleaned
+        typed = {"weight": whole_number(cleaned["weight"])} | ({"url": cleaned["url"]} if cleaned["url"] else {})
+        serializer = RpcUrlSerializer(data=typed, partial=True)
+        if not serializer.is_valid():
+            for name, faults in serializer.errors.items():
+                self.add_error(name, [str(fault) for fault in faults])
+        return {**cleaned, **serializer.validated_data}
+
+
+class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Turns what staff did to the rows that they saw into what is done to the URLs that are set now."""
+
+    def __init__(self, data: Any, rpc_urls: list[RpcUrl]) -> None:
+        self.stored = dict(zip(names(rpc_urls), rpc_urls, strict=True))
+        super().__init__(
+            data=data,
+            prefix=PREFIX,
+            initial=[{"kept": name, "weight": str(entry["weight"])} for name, entry in self.stored.items()],
+            form_kwargs={"masked": {name: mask(entry["url"]) for name, entry in self.stored.items()}},
+        )
+
+    @property
+    def is_edited(self) -> bool:
+        return any(row.is_edited for row in self.forms)
+
+    def clean(self) -> None:
+        for row in self.forms:
+            if row.is_kept and row.is_edited and row["kept"].value() not in self.stored:
+                row.add_error("url", GONE)
+        if not any(self.errors) and sum(1 for _ in self.merged()) > MOST_URLS:
+            raise forms.ValidationError(f"at most {MOST_URLS} URLs are allowed")
+
+    def merged(self) -> Iterator[tuple[RpcUrl, RpcUrlRow | None]]:
+        """Go through the URLs as they are to be, each with the row that it comes from."""
+        rows = {row["kept"].value(): row for row in self.forms if row.is_kept}
+        for name, entry in self.stored.items():
+            row = rows.get(name)
+            if row is None or not row.is_edited:
+                yield entry, row
+            elif not row.cleaned_data.get("remove"):
+                weight = row.cleaned_data.get("weight") if "weight" in row.changed_data else entry["weight"]
+                yield {"url": row.cleaned_data.get("url") or entry["url"], "weight": weight}, row
+        for row in self.forms:
+            if not row.is_kept and row.cleaned_data.get("url") and not row.cleaned_data.get("remove"):
+                yield {"url": row.cleaned_data["url"], "weight": row.cleaned_data["weight"]}, row
+
+
+RpcUrlRows: Any = forms.formset_factory(
+    RpcUrlRow, formset=RpcUrlRowSet, extra=1, max_num=MOST_URLS, absolute_max=2 * MOST_URLS
+)
+
+
+class RpcUrlsWidget(forms.Widget):
+    rows: RpcUrlRowSet
+    input_type = "rows"
+
+    class Media:
+        js = ["relayers/admin.js"]
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        return render_to_string("admin/relayers/relayer/rpc_urls.html", {"rows": self.rows})
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> None:
+        return None
+
+
+class RpcUrlsField(forms.Field):
+    widget: RpcUrlsWidget = RpcUrlsWidget  # type: ignore[assignment]  # Django makes an instance of it
+    rows: RpcUrlRowSet
+
+    def show(self, rows: RpcUrlRowSet) -> None:
+        self.rows = self.widget.rows = rows
+
+    def clean(self, value: Any) -> None:
+        if not self.rows.is_valid():
+            raise forms.ValidationError([*self.rows.non_form_errors(), "Mend what is marked above."])
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return self.rows.is_edited

@@ -1,0 +1,28 @@
+"""What staff do to a relayer's state, and what webhooks are told of it."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from notifications.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData, emit
+from relayers.models import Relayer
+
+
+def event_data(relayer: Relayer) -> RelayerData:
+    return RelayerData(
+        relayer_id=relayer.identifier,
+        name=relayer.name,
+        network=relayer.network,
+        network_type=relayer.network_type,
+    )
+
+
+def set_paused(relayer: Relayer, paused: bool) -> bool:
+    """Pause or resume a relayer, and tell its webhook; give False when it was so already."""
+    with transaction.atomic():
+        if not Relayer.objects.filter(pk=relayer.pk, paused=not paused).update(paused=paused):
+            return False
+        relayer.paused = paused
+        if relayer.notification is not None:
+            emit(RELAYER_PAUSED if paused else RELAYER_RESUMED, relayer.notification, event_data(relayer))
+    return True

@@ -1,0 +1,30 @@
+from collections.abc import Iterable
+
+from django.db import transaction
+from django.utils import timezone
+
+from relayer_service.tasks import periodic, push, task
+from relayers import health
+from relayers.models import Relayer
+
+
+@periodic(seconds=2)
+def check_relayers() -> None:
+    """Check the relayers whose turn it is."""
+    health.check_due()
+
+
+@task()
+def check_relayers_now() -> None:
+    """Check relayers that staff have asked for, without the wait for the next round."""
+    health.check_due()
+
+
+def check_soon(relayers: Iterable[Relayer]) -> int:
+    """Have relayers checked at once, but for those that are being checked; give how many."""
+    now = timezone.now()
+    rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer in relayers])
+    with transaction.atomic():
+        count = rows.exclude(lease__isnull=False, due_at__gt=now).update(due_at=now, lease=None)
+        push(check_relayers_now)
+    return count

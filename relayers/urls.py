@@ -1,0 +1,5 @@
+from django.urls import re_path
+
+from relayers.views import RelayerListView
+
+urlpatterns = [re_path(r"^relayers/?$", RelayerListView.as_view(), name="relayer-list")]

@@ -1,0 +1,44 @@
+"""Relayers with fixed values, in the database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from notifications.models import Notification
+from relayers.models import Relayer
+from signers.models import Signer
+
+# The first account that Hardhat and Anvil start with; its key is public.
+KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+
+
+def signer(identifier: str = "signer-1", key: str = KEY) -> Signer:
+    """Give the signer with this id; one that is not there yet gets a local key."""
+    found = Signer.objects.filter(identifier=identifier).first()
+    if found is None:
+        found = Signer(identifier=identifier, type="plain")
+        found.set_config({"key": key})
+        found.save()
+    return found
+
+
+def notification(identifier: str = "hook-1", url: str = "https://hooks.example.com/relayers") -> Notification:
+    return Notification.objects.create(identifier=identifier, url=url)
+
+
+def relayer(**changes: Any) -> Relayer:
+    """Create a relayer, with changes; its own RPC URLs are given as `rpc_urls`."""
+    rpc_urls = changes.pop("rpc_urls", [])
+    values = {
+        "identifier": "relayer-1",
+        "name": "Relayer 1",
+        "network": "sepolia",
+        "address": ADDRESS,
+    } | changes
+    if "signer" not in values:
+        values["signer"] = signer()
+    created = Relayer(**values)
+    created.set_rpc_urls(rpc_urls)
+    created.save()
+    return created

@@ -1,0 +1,150 @@
+"""What the admin writes of a relayer: what was changed alone, beside others who write at the same time."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from notifications.models import Delivery
+from relayer_service.tasks import queue
+from relayers import chain_ids, policy_fields
+from relayers.models import Relayer
+from tests.relayers import factories
+from tests.relayers.admin_pages import A, B, add, change, edit, fields, rpc_url
+
+pytestmark = pytest.mark.django_db
+
+POLICIES = {"gas_price_cap": 2**53 + 1, "min_balance": 2**128 - 1, "private_transactions": False}
+
+
+@pytest.fixture
+def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every node is on the chain that is expected of it: these tests are about rows."""
+    monkeypatch.setattr(chain_ids, "ask", lambda urls: [11155111 for _ in urls])
+
+
+@pytest.mark.usefixtures("no_node")
+@pytest.mark.parametrize(
+    ("changes", "columns"),
+    [
+        ({}, set()),
+        ({"name": "Another name"}, {"name", "due_at", "lease"}),
+        ({"network": "sepolia ", "policy_min_balance": "5"}, {"policies", "due_at", "lease"}),
+        ({"rpc_urls-0-url": B}, {"custom_rpc_urls", "masked_rpc_urls", "due_at", "lease"}),
+        ({"paused": "on"}, {"paused"}),
+    ],
+)
+def test_only_what_staff_changed_is_written(admin_client: Client, changes: dict[str, str], columns: set[str]) -> None:
+    relayer = factories.relayer()
+    with CaptureQueriesContext(connection) as queries:
+        edit(admin_client, relayer, **changes)
+    updates = [query["sql"] for query in queries if query["sql"].startswith('UPDATE "relayers_relayer"')]
+    written = [re.findall(r'"(\w+)" = ', update.partition("WHERE")[0]) for update in updates]
+    assert len(written) == bool(columns)
+    assert {name for names in written for name in names} == columns
+
+
+def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Client) -> None:
+    relayer = factories.relayer(policies=POLICIES)
+    sent = fields(admin_client.get(change(relayer)))
+    now = timezone.now()
+    seen = {"nonce": 5, "balance_text": "12", "checked_at": now, "failed_checks": 1}
+    theirs = {"name": "Their name", "paused": True, "policies": POLICIES | {"min_balance": 7}}
+    Relayer.objects.update(**seen, **theirs)
+    admin_client.post(change(relayer), sent | {"network": "holesky", "policy_gas_price_cap": "9"})
+    assert Relayer.objects.values(*seen, *theirs, "network").get() == {
+        **seen,
+        **theirs,
+        "policies": POLICIES | {"min_balance": 7, "gas_price_cap": 9},
+        "network": "holesky",
+    }
+
+
+def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain_ids, "ask", lambda urls: [5 for _ in urls])
+    relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
+    sent = fields(admin_client.get(change(relayer)))
+    Relayer.objects.update(network="my-chain", chain_id=5)
+    admin_client.post(change(relayer), sent | {"rpc_urls-0-weight": "9"})
+    relayer.refresh_from_db()
+    assert (relayer.network, relayer.chain_id, relayer.custom_rpc_urls) == ("my-chain", 5, [rpc_url(A, 9)])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relayer = factories.relayer(policies=POLICIES)
+    sent = fields(admin_client.get(change(relayer)))
+    changed = policy_fields.changed
+
+    def slowly(*args: Any) -> dict[str, Any]:
+        time.sleep(0.3)
+        return changed(*args)
+
+    monkeypatch.setattr(policy_fields, "changed", slowly)
+
+    def save(name: str) -> int:
+        try:
+            return admin_client.post(change(relayer), sent | {name: "9"}).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(save, ["policy_min_balance", "policy_gas_price_cap"])) == [302, 302]
+    relayer.refresh_from_db()
+    assert relayer.policies == POLICIES | {"min_balance": 9, "gas_price_cap": 9}
+
+
+def test_a_changed_relayer_is_checked_at_once_even_while_a_check_is_under_way(
+    admin_client: Client, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    lease = uuid.uuid4()
+    relayer = factories.relayer(due_at=timezone.now() + timedelta(minutes=2), lease=lease)
+    under_way = Relayer.objects.get()
+    with django_capture_on_commit_callbacks(execute=True):
+        edit(admin_client, relayer, network="holesky")
+    relayer.refresh_from_db()
+    assert relayer.due_at
+    assert relayer.due_at <= timezone.now()
+    assert [task.name for task in queue.pending()] == ["check_relayers_now"]
+    # What the check before has found is of another network.
+    assert not under_way.release(timezone.now() + timedelta(minutes=1), nonce=5)
+
+
+@pytest.mark.parametrize("paused", [True, False])
+def test_the_switch_pauses_and_resumes_and_tells_the_webhook(admin_client: Client, paused: bool) -> None:
+    relayer = factories.relayer(paused=not paused, notification=factories.notification())
+    sent = {name: value for name, value in fields(admin_client.get(change(relayer))).items() if name != "paused"}
+    admin_client.post(change(relayer), sent | ({"paused": "on"} if paused else {}))
+    relayer.refresh_from_db()
+    assert relayer.paused is paused
+    told_of = Delivery.objects.get()
+    assert told_of.event == ("relayer.paused" if paused else "relayer.resumed")
+    assert json.loads(bytes(told_of.body))["data"]["relayer_id"] == "relayer-1"
+
+
+def test_a_relayer_that_is_added_paused_tells_the_webhook_of_it(admin_client: Client) -> None:
+    add(admin_client, paused="on", notification=factories.notification().pk)
+    assert Relayer.objects.get().paused
+    assert Delivery.objects.get().event == "relayer.paused"
+
+
+def test_a_relayer_that_is_added_tells_nothing(admin_client: Client) -> None:
+    add(admin_client, notification=factories.notification().pk)
+    assert not Relayer.objects.get().paused
+    assert not Delivery.objects.exists()

@@ -1,0 +1,232 @@
+"""`manage.py dump_config`: everything but secrets, in a form that `load_config` takes back."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from relayers.config_references import Variables, escape, resolve
+from relayers.models import Relayer
+from signers.models import Signer
+from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, SIGNER, SPARSE, full_relayer, load, rows
+from tests.relayers.factories import ADDRESS, KEY
+from tests.relayers.stub_nodes import StubNodes, stub_nodes
+from tests.signers.examples import CONFIGS
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@pytest.fixture
+def nodes() -> Iterator[StubNodes]:
+    with stub_nodes() as running:
+        yield running
+
+
+@pytest.fixture
+def loaded(db: None, tmp_path: Path, nodes: StubNodes) -> dict[str, Any]:
+    """Have a signer of each type, and notifications and relayers of every kind, in the service."""
+    signers = [{"id": name, "type": name, "config": config} for name, config in CONFIGS.items()]
+    awkward = [SIGNER | {"id": identifier} for identifier in ("a-b", "a_b", "A B", "zürich ${HOME}", "1")]
+    hooks = [
+        NOTIFICATION,
+        {"id": "hook-2", "type": "webhook", "url": "https://hooks.example.com/${HOME}"},
+        {"id": "hook-3", "type": "webhook", "url": "https://user:url-SECRET@hooks.example.com/"},
+    ]
+    urls = [
+        {"url": f"http://127.0.0.1:{nodes.port}/11155111", "weight": 5},
+        {"url": "http://127.0.0.1:1/", "weight": 0},
+    ]
+    relayers = [
+        full_relayer(nodes),
+        SPARSE | {"id": "relayer-2", "name": "${NAME} $${", "custom_rpc_urls": urls},
+        SPARSE | {"id": "relayer-3", "signer_id": "zürich ${HOME}"},
+    ]
+    content = {"signers": [SIGNER, *signers, *awkward], "notifications": hooks, "relayers": relayers}
+    # A file has to say that this is no reference.
+    load(json.dumps(content).replace("${", "$${").encode(), tmp_path)
+    return content
+
+
+def dump(*options: str) -> tuple[str, str]:
+    output, errors = io.StringIO(), io.StringIO()
+    call_command("dump_config", *options, stdout=output, stderr=errors)
+    return output.getvalue(), errors.getvalue()
+
+
+def secrets_of(dumped: Any, original: Any) -> dict[str, str]:
+    """Give the variables that a dump asks for, with what stands in their place in the original."""
+    if isinstance(dumped, dict):
+        return {key: text for name in dumped for key, text in secrets_of(dumped[name], original.get(name)).items()}
+    if isinstance(dumped, list):
+        pairs = zip(dumped, original, strict=True)
+        return {key: text for each, other in pairs for key, text in secrets_of(each, other).items()}
+    if isinstance(dumped, str) and dumped.startswith("${"):
+        return {dumped[2:-1]: original if isinstance(original, str) else json.dumps(original)}
+    return {}
+
+
+def test_a_dump_has_the_shape_of_the_file_without_its_secrets(db: None, tmp_path: Path, nodes: StubNodes) -> None:
+    vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
+    content = {
+        "signers": [SIGNER, vault],
+        "notifications": [NOTIFICATION],
+        "relayers": [full_relayer(nodes), SPARSE | {"id": "relayer-2"}],
+    }
+    load(content, tmp_path)
+    output, errors = dump()
+    assert json.loads(output) == {
+        "signers": [
+            {"id": "signer-1", "type": "plain", "config": {"key": "${SIGNER_SIGNER_1_KEY}"}},
+            {
+                "id": "vault",
+                "type": "provider_c",
+                "config": {
+                    "address": "https://vault.example.com",
+                    "key_name": "c-key",
+                    "mount_point": "kv",
+                    "namespace": "team",
+                    "role_id": "${SIGNER_VAULT_ROLE_ID}",
+                    "secret_id": "${SIGNER_VAULT_SECRET_ID}",
+                },
+            },
+        ],
+        "notifications": [
+            {
+                "id": "hook-1",
+                "type": "webhook",
+                "url": "https://hooks.example.com/relayers",
+                "signing_key": "${NOTIFICATION_HOOK_1_SIGNING_KEY}",
+            }
+        ],
+        "relayers": [
+            {
+                "id": "relayer-1",
+                "name": "Relayer 1",
+                "network": "private-chain",
+                "network_type": "evm",
+                "chain_id": 777,
+                "address": ADDRESS,
+                "signer_id": "signer-1",
+                "notification_id": "hook-1",
+                "paused": True,
+                "custom_rpc_urls": [
+                    {"url": "${RELAYER_RELAYER_1_RPC_URL_1}", "weight": 70},
+                    {"url": "${RELAYER_RELAYER_1_RPC_URL_2}", "weight": 0},
+                ],
+                "policies": {
+                    "eip1559_pricing": True,
+                    "gas_limit_estimation": False,
+                    "gas_price_cap": 2**53 + 1,
+                    "min_balance": 2**128 - 1,
+                    "private_transactions": False,
+                    "whitelist_receivers": [OTHER_ADDRESS],
+                },
+            },
+            {
+                "id": "relayer-2",
+                "name": "Relayer 1",
+                "network": "sepolia",
+                "network_type": "evm",
+                "address": ADDRESS,
+                "signer_id": "signer-1",
+                "paused": False,
+            },
+        ],
+    }
+    assert errors == "Secrets are left to 6 variables, whose values are not written.\n"
+
+
+def test_what_was_dumped_loads_as_unchanged_once_the_variables_are_set(
+    loaded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, _ = dump()
+    variables = secrets_of(json.loads(output), loaded)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    before = rows()
+    lines, errors = load(output.encode(), tmp_path)
+    assert (lines[-1], errors) == ("0 created, 0 updated, 19 unchanged.", [])
+    assert rows() == before
+
+
+def test_what_was_dumped_makes_the_same_service_anew(
+    loaded: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, _ = dump()
+    for name, value in secrets_of(json.loads(output), loaded).items():
+        monkeypatch.setenv(name, value)
+    for model in (Relayer, Signer):
+        model.objects.all().delete()
+    load(output.encode(), tmp_path)
+    assert dump()[0] == output
+    assert {signer.identifier: signer.full_config() for signer in Signer.objects.all()} == {
+        entry["id"]: entry["config"] for entry in loaded["signers"]
+    }
+
+
+def test_a_dump_tells_no_secret(loaded: dict[str, Any]) -> None:
+    output, errors = dump()
+    assert "-SECRET" not in output + errors
+    assert KEY not in output + errors
+
+
+def test_the_names_of_variables_are_valid_and_unlike_each_other(loaded: dict[str, Any]) -> None:
+    output, errors = dump()
+    names = re.findall(r'"\$\{(.*?)\}"', output)
+    assert [name for name in names if not NAME.fullmatch(name)] == []
+    assert len(set(names)) == len(names) == 21
+    assert {"SIGNER_A_B_KEY", "SIGNER_A_B_KEY_2", "SIGNER_A_B_KEY_3", "SIGNER_Z_RICH___HOME__KEY"} <= set(names)
+    assert "21 variables" in errors
+
+
+def test_two_dumps_are_alike(loaded: dict[str, Any]) -> None:
+    assert dump() == dump()
+
+
+def test_a_dump_can_go_to_a_file(loaded: dict[str, Any], tmp_path: Path) -> None:
+    output, _ = dump("--output", str(tmp_path / "dump.json"))
+    assert output == ""
+    assert (tmp_path / "dump.json").read_bytes().decode() == dump()[0]
+
+
+def test_a_file_that_cannot_be_written_is_said_so(db: None, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be written: Is a directory"):
+        dump("--output", str(tmp_path))
+
+
+def test_what_cannot_be_opened_is_dumped_as_variables(loaded: dict[str, Any], settings: Settings) -> None:
+    settings.ENCRYPTION_KEYS = {"another": bytes(32)}
+    dumped = json.loads(dump()[0])
+    assert dumped["relayers"][1]["custom_rpc_urls"] == [
+        {"url": "${RELAYER_RELAYER_2_RPC_URL_1}", "weight": 5},
+        {"url": "${RELAYER_RELAYER_2_RPC_URL_2}", "weight": 0},
+    ]
+
+
+def test_an_empty_service_gives_an_empty_file(db: None) -> None:
+    assert json.loads(dump()[0]) == {"signers": [], "notifications": [], "relayers": []}
+
+
+@given(st.text(alphabet="${}Aa_ 1", max_size=12))
+def test_any_text_is_read_back_as_it_was_written(text: str) -> None:
+    assert resolve({"a": [escape(text)]}, {}) == ({"a": [text]}, [])
+
+
+@given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(["key", "key_2", "url"])), max_size=20))
+def test_any_ids_have_variables_that_can_be_referred_to(parts: list[tuple[str, str]]) -> None:
+    variables = Variables()
+    references = [variables.reference("signer", *each) for each in parts]
+    environment = {name: name for name in variables.names}
+    assert len(environment) == len(parts)
+    assert resolve(references, environment) == ([reference[2:-1] for reference in references], [])

@@ -1,0 +1,275 @@
+"""The health check: what a reading means, and what comes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from relayers.health import Reading, check_due, judge
+from relayers.models import Relayer
+from tests.notifications.clock import Clock
+from tests.relayers import factories, faults
+from tests.relayers.faults import SECRET, Behaviour, by_method, error, good, node
+from tests.relayers.health_checks import (
+    CHAIN,
+    NO_REASON,
+    READ,
+    REASON,
+    TEN_THOUSAND,
+    UNREAD,
+    bodies,
+    check,
+    make_due,
+    on_nodes,
+    state,
+)
+
+
+def in_memory(**values: Any) -> Relayer:
+    return Relayer(**{"identifier": "relayer-1", "address": factories.ADDRESS} | values)
+
+
+def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None = None) -> Behaviour:
+    """Be a node of the right chain that answers this of every account."""
+    zero = {"result": "0x0"}
+    return by_method(
+        eth_chainId={"result": hex(CHAIN)}, eth_getTransactionCount=nonce or zero, eth_getBalance=balance or zero
+    )
+
+
+@pytest.fixture(autouse=True)
+def patience(settings: Any) -> None:
+    settings.HEALTH_FAILURES_TO_DISABLE = 2
+    settings.HEALTH_SUCCESSES_TO_ENABLE = 2
+    settings.NODE_ATTEMPT_SECONDS = 5
+
+
+GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}
+BAD = {"balance_text": "", "good_checks": 0}
+
+
+@pytest.mark.parametrize(
+    ("before", "reading", "changes", "disabled", "enabled"),
+    [
+        # A good check.
+        ({}, READ, GOOD | {"good_checks": 1}, False, False),
+        ({"good_checks": 1}, READ, GOOD | {"good_checks": 2}, False, False),
+        ({"good_checks": 2}, READ, GOOD | {"good_checks": 2}, False, False),
+        # The first failure is let pass, the second is not.
+        ({"good_checks": 2}, UNREAD, BAD | {"failed_checks": 1}, False, False),
+        ({"failed_checks": 1}, UNREAD, BAD | {"failed_checks": 2} | REASON, True, False),
+        # One that is disabled stays so, with the newest reason.
+        (REASON | {"disabled_reason_details": "Another."}, UNREAD, BAD | {"failed_checks": 1} | REASON, False, False),
+        # It is enabled by the second good check in a row.
+        (REASON | {"failed_checks": 2}, READ, GOOD | {"good_checks": 1}, False, False),
+        (REASON | {"good_checks": 1}, READ, GOOD | {"good_checks": 2} | NO_REASON, False, True),
+        # A nonce without a balance is a good check.
+        ({}, Reading(nonce=7), GOOD | {"good_checks": 1, "balance_text": ""}, False, False),
+        # Paused by staff, it is checked like any other.
+        ({"paused": True, "failed_checks": 1}, UNREAD, BAD | {"failed_checks": 2} | REASON, True, False),
+    ],
+)
+def test_a_reading_is_judged_with_patience(
+    before: dict[str, Any], reading: Reading, changes: dict[str, Any], disabled: bool, enabled: bool
+) -> None:
+    verdict = judge(in_memory(**before), reading)
+    assert verdict.changes == {"balance_is_low": False} | changes
+    assert (verdict.disabled, verdict.enabled) == (disabled, enabled)
+
+
+@pytest.mark.parametrize(
+    ("policies", "balance", "low"),
+    [
+        ({}, 0, False),
+        ({"min_balance": 100}, 99, True),
+        ({"min_balance": 100}, 100, False),
+        ({"min_balance": 0}, 0, False),
+        ({"min_balance": 2**128 - 1}, 2**128 - 2, True),
+        ({"min_balance": 100}, None, False),
+    ],
+)
+def test_a_balance_is_low_below_the_least_and_never_where_it_is_not_known(
+    policies: dict[str, Any], balance: int | None, low: bool
+) -> None:
+    assert judge(in_memory(policies=policies), Reading(7, balance)).changes["balance_is_low"] is low
+
+
+def test_a_relayer_without_an_address_is_neither_good_nor_bad() -> None:
+    verdict = judge(in_memory(address="", failed_checks=1), Reading())
+    assert (verdict.changes, verdict.disabled, verdict.enabled) == ({}, False, False)
+
+
+@pytest.mark.django_db
+def test_a_good_check_writes_what_the_chain_says(hardhat: str, settings: Any) -> None:
+    settings.HEALTH_CHECK_SECONDS = 60
+    on_nodes(hardhat)
+    started = timezone.now()
+    relayer = check()
+    assert (relayer.nonce, relayer.balance, relayer.balance_is_low) == (0, TEN_THOUSAND, False)
+    assert (state(relayer), relayer.failed_checks, relayer.good_checks) == (NO_REASON, 0, 1)
+    assert relayer.lease is None
+    assert relayer.checked_at is not None
+    assert relayer.due_at is not None
+    assert started <= relayer.checked_at <= timezone.now()
+    assert 54 <= (relayer.due_at - relayer.checked_at).total_seconds() <= 66
+
+
+@pytest.mark.django_db
+def test_a_relayer_whose_nodes_all_fail_is_disabled_and_one_that_reads_its_nonce_again_is_enabled(
+    hardhat: str, clock: Clock
+) -> None:
+    data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
+    with node(good, hardhat) as one:
+        on_nodes(one.url, notification=factories.notification())
+        assert state(check()) == NO_REASON
+        one.behaviour = faults.status(503)
+        assert state(check()) == NO_REASON
+        details = "The nonce could not be read from any node: it answered 503."
+        assert state(check()) == REASON | {"disabled_reason_details": details}
+        check()
+        one.behaviour = good
+        assert state(check())["system_disabled"]
+        assert state(check()) == NO_REASON
+    timestamp = "2026-01-01T12:00:00.000000Z"
+    reason = {"type": "NonceSyncFailed", "details": details}
+    assert bodies() == [
+        {"type": "relayer.disabled", "timestamp": timestamp, "data": data | {"disabled_reason": reason}},
+        {"type": "relayer.enabled", "timestamp": timestamp, "data": data},
+    ]
+
+
+@pytest.mark.django_db
+def test_a_node_that_comes_and_goes_does_not_turn_the_relayer_on_and_off(hardhat: str) -> None:
+    with node(good, hardhat) as one:
+        on_nodes(one.url, notification=factories.notification())
+        for behaviour in [good, faults.status(500)] * 4:
+            one.behaviour = behaviour
+            assert state(check()) == NO_REASON
+        check()
+        for behaviour in [good, faults.status(500)] * 4:
+            one.behaviour = behaviour
+            assert state(check())["system_disabled"]
+    assert [body["type"] for body in bodies()] == ["relayer.disabled"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["refuse", "500", "wrong chain", "garbage", "401", "no nonce", "nonsense"])
+def test_one_bad_node_of_several_never_disables(hardhat: str, faulty: dict[str, str], name: str) -> None:
+    refusal, nonsense = error(-32601, "no such method"), {"result": "banana"}
+    with (
+        node(telling(nonce=refusal, balance=refusal)) as no_nonce,
+        node(telling(nonce=nonsense, balance=nonsense)) as talks_nonsense,
+    ):
+        bad = faulty | {"no nonce": no_nonce.url, "nonsense": talks_nonsense.url}
+        on_nodes(bad[name], hardhat)
+        for _ in range(6):
+            relayer = check()
+            assert (state(relayer), relayer.nonce, relayer.balance) == (NO_REASON, 0, TEN_THOUSAND)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "nonce", ["banana", "-0x1", "0x", "0x8000000000000000", "0x" + "f" * 64, "0x" + "f" * 9999, 7]
+)
+def test_a_nonce_that_cannot_be_one_is_none(nonce: Any) -> None:
+    with node(telling(nonce={"result": nonce})) as one:
+        on_nodes(one.url)
+        check()
+        relayer = check()
+    details = "The nonce could not be read from any node: a node answered, but not with a nonce."
+    assert state(relayer) == REASON | {"disabled_reason_details": details}
+
+
+@pytest.mark.django_db
+def test_the_largest_numbers_are_kept_exactly() -> None:
+    nonce, balance = 2**63 - 1, 2**256 - 1
+    with node(telling(nonce={"result": hex(nonce)}, balance={"result": hex(balance)})) as one:
+        on_nodes(one.url)
+        relayer = check()
+    assert (relayer.nonce, relayer.balance) == (nonce, balance)
+
+
+@pytest.mark.django_db
+def test_a_balance_that_cannot_be_read_is_unknown_and_not_low(hardhat: str) -> None:
+    with node(good, hardhat) as one:
+        on_nodes(one.url, policies={"min_balance": TEN_THOUSAND + 1})
+        relayer = check()
+        assert (relayer.balance, relayer.balance_is_low) == (TEN_THOUSAND, True)
+        one.behaviour = telling(balance=error(-32000, "no balances today"))
+        relayer = check()
+    assert (relayer.balance, relayer.balance_is_low, state(relayer)) == (None, False, NO_REASON)
+
+
+@pytest.mark.django_db
+def test_a_balance_that_one_node_does_not_tell_is_asked_of_the_next(hardhat: str) -> None:
+    with node(telling(balance=error(-32000, "no balances today"))) as one:
+        on_nodes(one.url, hardhat)
+        assert {check().balance for _ in range(6)} == {TEN_THOUSAND}
+
+
+@pytest.mark.django_db
+def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFixture) -> None:
+    on_nodes(hardhat, policies={"min_balance": TEN_THOUSAND + 1})
+    check()
+    assert check().balance_is_low
+    (line,) = [record for record in caplog.records if record.name == "relayers.health"]
+    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of a relayer is low")
+    assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db
+def test_details_and_logs_hold_no_url_and_no_key(
+    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None
+) -> None:
+    on_nodes(*faulty.values())
+    check()
+    relayer = check()
+    assert relayer.system_disabled
+    assert "127.0.0.1" not in relayer.disabled_reason_details
+    assert "://" not in relayer.disabled_reason_details
+    assert SECRET not in relayer.disabled_reason_details
+    assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
+
+
+@pytest.mark.django_db
+def test_a_relayer_that_is_paused_is_checked_too(hardhat: str) -> None:
+    on_nodes(hardhat, paused=True)
+    relayer = check()
+    assert (relayer.nonce, relayer.paused) == (0, True)
+
+
+@pytest.mark.django_db
+def test_a_relayer_without_an_address_is_looked_at_and_left_as_it_is(hardhat: str) -> None:
+    on_nodes(hardhat, address="")
+    for _ in range(3):
+        relayer = check()
+    assert (relayer.nonce, relayer.balance, state(relayer)) == (None, None, NO_REASON)
+    assert relayer.checked_at is not None
+
+
+@pytest.mark.django_db
+def test_a_relayer_without_a_node_is_disabled() -> None:
+    on_nodes(network="nowhere")
+    check()
+    details = "The nonce could not be read from any node: there is no node to ask."
+    assert state(check()) == REASON | {"disabled_reason_details": details}
+
+
+@pytest.mark.django_db
+def test_urls_that_cannot_be_opened_fail_one_relayer_alone(hardhat: str) -> None:
+    on_nodes(hardhat, identifier="relayer-1")
+    on_nodes(hardhat, identifier="relayer-2")
+    # The ciphertext of another row does not open.
+    moved = Relayer.objects.filter(identifier="relayer-1").values_list("custom_rpc_urls", flat=True).get()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE relayers_relayer SET custom_rpc_urls = %s WHERE identifier = 'relayer-2'", [moved.text])
+    for _ in range(2):
+        make_due()
+        assert check_due() == 2
+    first, second = Relayer.objects.all()
+    assert (first.nonce, state(first)) == (0, NO_REASON)
+    details = "The nonce could not be read from any node: its RPC URLs cannot be opened."
+    assert state(second) == REASON | {"disabled_reason_details": details}

@@ -1,0 +1,290 @@
+"""Who checks which relayer when, and what is written and told although others write at the same time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from notifications.models import Delivery
+from relayer_service.tasks import queue
+from relayers import health, nodes
+from relayers.health import Reading, check_due
+from relayers.models import Relayer
+from relayers.tasks import check_relayers_now, check_soon
+from tests.notifications.clock import NOON, Clock
+from tests.relayers import factories, faults
+from tests.relayers.faults import good, node
+from tests.relayers.health_checks import NO_REASON, OTHER_ADDRESS, UNREAD, bodies, make_due, on_nodes, state
+
+
+@pytest.fixture(autouse=True)
+def patience(settings: Any) -> None:
+    settings.HEALTH_FAILURES_TO_DISABLE = 2
+    settings.NODE_ATTEMPT_SECONDS = 5
+
+
+def in_threads(*work: Callable[[], Any]) -> list[Any]:
+    results: list[Any] = []
+
+    def run(one: Callable[[], Any]) -> None:
+        try:
+            results.append(one())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=[one]) for one in work]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == len(work)
+    return results
+
+
+@pytest.mark.django_db
+def test_what_is_not_due_is_not_checked(hardhat: str) -> None:
+    on_nodes(hardhat, due_at=timezone.now() + timedelta(hours=1))
+    assert check_due() == 0
+    assert Relayer.objects.get().checked_at is None
+
+
+@pytest.mark.django_db
+def test_relayers_on_the_same_nodes_are_read_in_one_request(hardhat: str) -> None:
+    with node(good, hardhat) as one, node(good, hardhat) as other:
+        for number in range(60):
+            on_nodes(one.url if number % 6 else other.url, identifier=f"relayer-{number}")
+        assert check_due() == 60
+        # Two calls for each, and the chain id.
+        assert sorted(len(asked) for asked in one.methods) == [51, 51]
+        assert [len(asked) for asked in other.methods] == [21]
+    assert set(Relayer.objects.values_list("nonce", flat=True)) == {0}
+
+
+@pytest.mark.django_db
+def test_checks_that_find_nothing_new_are_written_in_one_statement(hardhat: str, settings: Any) -> None:
+    settings.HEALTH_SUCCESSES_TO_ENABLE = 1
+    for number in range(25):
+        on_nodes(hardhat, identifier=f"relayer-{number}")
+    check_due()
+    make_due()
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        check_due()
+    updates = [query["sql"] for query in queries if query["sql"].startswith("UPDATE")]
+    # One to take them, one to write them back.
+    assert len(updates) == 2
+
+
+@pytest.mark.django_db
+def test_an_edit_by_staff_during_the_check_is_not_overwritten(hardhat: str) -> None:
+    relayer = on_nodes(hardhat)
+
+    def edit(handler: faults.Handler, asked: Any) -> None:
+        edited.set()
+        written.wait(10)
+        good(handler, asked)
+
+    edited, written = threading.Event(), threading.Event()
+    with node(edit, hardhat) as one:
+        relayer.set_rpc_urls([{"url": one.url, "weight": 1}])
+        relayer.save()
+        (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+        with ThreadPoolExecutor(1) as pool:
+            reading = pool.submit(health.read, [taken])
+            assert edited.wait(10)
+            other = factories.notification()
+            Relayer.objects.update(name="Another name", paused=True, notification=other, policies={"min_balance": 1})
+            written.set()
+            health.write(reading.result())
+    row = Relayer.objects.get()
+    assert (row.name, row.paused, row.notification, row.policies) == ("Another name", True, other, {"min_balance": 1})
+    assert (row.nonce, row.lease) == (0, None)
+
+
+@pytest.mark.django_db
+def test_events_go_to_the_notification_that_staff_have_chosen_meanwhile() -> None:
+    relayer = on_nodes(notification=factories.notification(), failed_checks=1)
+    (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+    other = factories.notification("hook-2")
+    Relayer.objects.filter(pk=relayer.pk).update(notification=other)
+    health.write([(taken, UNREAD)])
+    assert [delivery.notification for delivery in Delivery.objects.all()] == [other]
+
+
+@pytest.mark.django_db
+def test_a_check_whose_relayer_was_deleted_meanwhile_writes_and_tells_nothing() -> None:
+    on_nodes(notification=factories.notification(), failed_checks=1)
+    (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+    Relayer.objects.all().delete()
+    health.write([(taken, UNREAD)])
+    assert bodies() == []
+
+
+@pytest.mark.django_db
+def test_a_check_that_took_longer_than_its_lease_writes_and_tells_nothing() -> None:
+    on_nodes(notification=factories.notification(), failed_checks=1)
+    (late,) = Relayer.objects.all().claim(1, timedelta(seconds=-1))
+    (held,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+    before = Relayer.objects.values().get()
+    health.write([(late, UNREAD)])
+    health.write([(late, Reading(None, None, ""))])
+    assert Relayer.objects.values().get() == before
+    assert bodies() == []
+    health.write([(held, UNREAD)])
+    assert [body["type"] for body in bodies()] == ["relayer.disabled"]
+
+
+@pytest.mark.django_db
+def test_an_event_and_the_state_are_rolled_back_together() -> None:
+    on_nodes(notification=factories.notification(), failed_checks=1)
+    (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+    with transaction.atomic():
+        health.write([(taken, UNREAD)])
+        assert len(bodies()) == 1
+        transaction.set_rollback(True)
+    assert state(Relayer.objects.get()) == NO_REASON
+    assert bodies() == []
+
+
+@pytest.mark.django_db
+def test_an_event_that_cannot_be_written_leaves_the_state_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM nowhere")
+
+    monkeypatch.setattr(health, "emit", fail)
+    on_nodes(notification=factories.notification(), failed_checks=1)
+    (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+    health.write([(taken, UNREAD)])
+    assert state(Relayer.objects.get()) == NO_REASON
+    assert "The checks of 1 relayers could not be written" in caplog.text
+
+
+@pytest.mark.django_db
+def test_a_relayer_that_breaks_the_check_does_not_stop_the_others(
+    hardhat: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = nodes.answers
+
+    def answers(given: Any, calls: Any, chain_id: Any) -> Any:
+        if calls[0].params[0] == OTHER_ADDRESS:
+            raise RuntimeError("a fault of ours")
+        return whole(given, calls, chain_id)
+
+    monkeypatch.setattr(nodes, "answers", answers)
+    on_nodes(hardhat + "/other", identifier="relayer-1", address=OTHER_ADDRESS)
+    on_nodes(hardhat, identifier="relayer-2")
+    check_due()
+    assert list(Relayer.objects.values_list("nonce", flat=True)) == [None, 0]
+    assert "Relayers could not be checked" in caplog.text
+
+
+@pytest.mark.django_db
+def test_what_a_killed_worker_has_taken_is_checked_when_its_lease_ends(hardhat: str, clock: Clock) -> None:
+    on_nodes(hardhat, due_at=NOON)
+    assert len(Relayer.objects.all().claim(1, health.lease_length())) == 1
+    # The worker is killed here.
+    clock.forward(health.lease_length().total_seconds() - 1)
+    assert check_due() == 0
+    clock.forward(2)
+    assert check_due() == 1
+    assert Relayer.objects.get().nonce == 0
+
+
+def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
+    settings.NODE_DEADLINE_SECONDS = 60
+    assert health.lease_length() == timedelta(seconds=5 * 60 + 60)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_check_at_once_never_check_the_same_relayer(
+    hardhat: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each thread stands for a worker.
+    monkeypatch.setattr(health, "_checking", threading.Semaphore(4))
+    monkeypatch.setattr(health, "TAKEN_AT_ONCE", 7)
+    with node(good, hardhat) as one:
+        for number in range(60):
+            address = f"0x{number:040x}"
+            on_nodes(one.url, identifier=f"relayer-{number}", address=address)
+        checked = in_threads(*[check_due] * 4)
+        asked = [call["params"][0] for batch in one.requests for call in batch if call["method"] == "eth_getBalance"]
+    assert sum(checked) == 60
+    assert sorted(asked) == sorted(f"0x{number:040x}" for number in range(60))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_thread_of_a_worker_checks_at_a_time(hardhat: str) -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(handler: faults.Handler, asked: Any) -> None:
+        begun.set()
+        ended.wait(10)
+        good(handler, asked)
+
+    def second() -> int:
+        begun.wait(10)
+        on_nodes(hardhat, identifier="relayer-2")
+        try:
+            return check_due()
+        finally:
+            ended.set()
+
+    with node(slow, hardhat) as one:
+        on_nodes(one.url)
+        assert sorted(in_threads(check_due, second)) == [0, 2]
+
+
+@pytest.mark.django_db
+def test_staff_have_relayers_checked_at_once(hardhat: str, django_capture_on_commit_callbacks: Any) -> None:
+    later = timezone.now() + timedelta(hours=1)
+    relayer = on_nodes(hardhat, due_at=later)
+    on_nodes(hardhat, due_at=later, identifier="relayer-2")
+    with django_capture_on_commit_callbacks(execute=True):
+        assert check_soon([relayer]) == 1
+    assert [task.name for task in queue.pending()] == ["check_relayers_now"]
+    check_relayers_now.call_local()
+    assert list(Relayer.objects.values_list("nonce", flat=True)) == [0, None]
+
+
+@pytest.mark.django_db
+def test_a_relayer_that_is_being_checked_is_not_taken_away_from_who_checks_it(hardhat: str) -> None:
+    relayer = on_nodes(hardhat)
+    (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
+    assert check_soon([relayer]) == 0
+    assert Relayer.objects.get().lease == taken.lease
+
+
+@pytest.mark.django_db
+def test_a_relayer_that_a_killed_worker_had_taken_can_be_checked_at_once(hardhat: str) -> None:
+    relayer = on_nodes(hardhat)
+    Relayer.objects.all().claim(1, timedelta(seconds=-1))
+    assert check_soon([relayer]) == 1
+    assert Relayer.objects.get().lease is None
+
+
+@pytest.mark.django_db
+def test_nodes_that_hang_do_not_hold_up_the_check_of_others(
+    hardhat: str, faulty: dict[str, str], settings: Any
+) -> None:
+    settings.NODE_ATTEMPT_SECONDS, settings.NODE_DEADLINE_SECONDS = 1, 1
+    for number in range(30):
+        on_nodes(f"{faulty['hang']}&n={number}", identifier=f"hanging-{number}")
+    on_nodes(hardhat)
+    started = time.monotonic()
+    assert check_due() == 31
+    # Each has a second: one after the other they would take half a minute.
+    assert time.monotonic() - started < 15
+    assert Relayer.objects.get(identifier="relayer-1").nonce == 0

@@ -1,0 +1,354 @@
+"""`manage.py load_config`: what a file names is made so, all of it or nothing, and no secret is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from notifications.models import Delivery, Notification
+from relayer_service.encryption import Sealed
+from relayers import config, config_changes
+from relayers.models import Relayer
+from signers.models import Signer
+from tests.relayers.config_files import (
+    NOTIFICATION,
+    OTHER_ADDRESS,
+    OTHER_KEY,
+    SIGNER,
+    SPARSE,
+    document,
+    faults,
+    full_relayer,
+    load,
+    rows,
+)
+from tests.relayers.factories import ADDRESS, KEY
+from tests.relayers.stub_nodes import StubNodes, stub_nodes
+from tests.servers import PROJECT
+from tests.signers.examples import CONFIGS
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def nodes() -> Iterator[StubNodes]:
+    with stub_nodes() as running:
+        yield running
+
+
+@pytest.fixture
+def full(nodes: StubNodes) -> dict[str, Any]:
+    return full_relayer(nodes)
+
+
+def test_a_file_creates_what_it_names(tmp_path: Path, full: dict[str, Any]) -> None:
+    before = timezone.now()
+    output, errors = load(document(full), tmp_path)
+    assert (output, errors) == (
+        [
+            "signer signer-1: created",
+            "notification hook-1: created",
+            "relayer relayer-1: created",
+            "3 created, 0 updated, 0 unchanged.",
+        ],
+        [],
+    )
+    signer, hook, relayer = Signer.objects.get(), Notification.objects.get(), Relayer.objects.get()
+    assert (signer.identifier, signer.type, signer.full_config()) == ("signer-1", "plain", {"key": KEY})
+    assert (hook.identifier, hook.url, hook.signing_key) == (
+        "hook-1",
+        "https://hooks.example.com/relayers",
+        "hook-key-SECRET",
+    )
+    assert {name: getattr(relayer, name) for name in full if name not in {"id", "signer_id", "notification_id"}} == {
+        name: value for name, value in full.items() if name not in {"id", "signer_id", "notification_id"}
+    }
+    assert (relayer.identifier, relayer.signer, relayer.notification) == ("relayer-1", signer, hook)
+    assert relayer.masked_rpc_urls == [
+        {"url": full["custom_rpc_urls"][0]["url"].split("/777")[0] + "/***", "weight": 70},
+        {"url": full["custom_rpc_urls"][1]["url"].split("/777")[0] + "/***", "weight": 0},
+    ]
+    assert relayer.due_at is not None
+    assert before <= relayer.due_at <= timezone.now()
+
+
+def test_of_a_sparse_relayer_the_address_is_the_signers(tmp_path: Path) -> None:
+    load(document(SPARSE), tmp_path)
+    relayer = Relayer.objects.get()
+    assert (relayer.address, relayer.chain_id, relayer.notification, relayer.paused) == (ADDRESS, None, None, False)
+    assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
+
+
+def test_a_second_run_changes_nothing_and_says_so(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
+    load(document(full), tmp_path)
+    before, asked = rows(), len(nodes.asked)
+    assert load(document(full), tmp_path) == (
+        [
+            "signer signer-1: unchanged",
+            "notification hook-1: unchanged",
+            "relayer relayer-1: unchanged",
+            "0 created, 0 updated, 3 unchanged.",
+        ],
+        [],
+    )
+    assert rows() == before
+    assert len(nodes.asked) == asked
+
+
+def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
+    load(document(full), tmp_path)
+    Relayer.objects.update(nonce=5, balance_text="7", balance_is_low=True, due_at=datetime(2040, 1, 1, tzinfo=UTC))
+    changed = full | {
+        "name": "Another",
+        "chain_id": 778,
+        "custom_rpc_urls": [{"url": nodes.url(778)}],
+        "policies": full["policies"] | {"gas_price_cap": 2**53 + 2},
+    }
+    del changed["notification_id"]
+    hook = NOTIFICATION | {"url": "https://hooks.example.com/other", "signing_key": "another-SECRET"}
+    output, _ = load(document(changed, notifications=[hook]), tmp_path)
+    assert output == [
+        "signer signer-1: unchanged",
+        "notification hook-1: updated (url, signing_key)",
+        "relayer relayer-1: updated (name, chain_id, notification_id, custom_rpc_urls, policies.gas_price_cap)",
+        "0 created, 2 updated, 1 unchanged.",
+    ]
+    relayer = Relayer.objects.get()
+    assert (relayer.name, relayer.chain_id, relayer.notification) == ("Another", 778, None)
+    assert relayer.custom_rpc_urls == [{"url": nodes.url(778), "weight": 100}]
+    assert relayer.masked_rpc_urls == [{"url": f"http://127.0.0.1:{nodes.port}/***", "weight": 100}]
+    assert relayer.policies == full["policies"] | {"gas_price_cap": 2**53 + 2}
+    # What was known of an account on another chain is not known of this one, which is checked at once.
+    assert (relayer.nonce, relayer.balance, relayer.balance_is_low) == (None, None, False)
+    assert relayer.due_at is not None
+    assert relayer.due_at <= timezone.now()
+    assert (Notification.objects.get().url, Notification.objects.get().signing_key) == (
+        "https://hooks.example.com/other",
+        "another-SECRET",
+    )
+
+
+def test_what_a_relayer_of_the_file_leaves_out_is_removed_but_not_its_pause(
+    tmp_path: Path, full: dict[str, Any]
+) -> None:
+    load(document(full), tmp_path)
+    output, _ = load(document(SPARSE), tmp_path)
+    assert output[2] == (
+        "relayer relayer-1: updated (network, chain_id, notification_id, custom_rpc_urls, "
+        "policies.eip1559_pricing, policies.gas_limit_estimation, policies.gas_price_cap, policies.min_balance, "
+        "policies.private_transactions, policies.whitelist_receivers)"
+    )
+    relayer = Relayer.objects.get()
+    assert (relayer.chain_id, relayer.notification, relayer.custom_rpc_urls, relayer.policies) == (
+        None,
+        None,
+        None,
+        {},
+    )
+    assert (relayer.paused, relayer.address) == (True, ADDRESS)
+
+
+def test_what_the_file_does_not_name_is_left_alone(tmp_path: Path, full: dict[str, Any]) -> None:
+    load(document(full), tmp_path)
+    before = rows()
+    assert load({}, tmp_path) == (["0 created, 0 updated, 0 unchanged."], [])
+    assert rows() == before
+
+
+def test_a_dry_run_tells_what_would_change_and_changes_nothing(tmp_path: Path, full: dict[str, Any]) -> None:
+    load(document(full), tmp_path)
+    before = rows()
+    signer = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
+    again = full | {"name": "Another", "paused": False}
+    output, errors = load(document(again, signers=[SIGNER, signer]), tmp_path, "--dry-run")
+    assert (output, errors) == (
+        [
+            "signer signer-1: unchanged",
+            "signer signer-2: created",
+            "notification hook-1: unchanged",
+            "relayer relayer-1: updated (name, paused)",
+            "Dry run, nothing was changed: 1 created, 1 updated, 2 unchanged.",
+        ],
+        [],
+    )
+    assert rows() == before
+
+
+def test_an_unchanged_secret_is_not_sealed_anew(tmp_path: Path, full: dict[str, Any]) -> None:
+    vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
+    load(document(full, signers=[SIGNER, vault]), tmp_path)
+
+    def sealed() -> list[Sealed]:
+        return [
+            Signer.objects.get(identifier="vault").__dict__["secrets"],
+            Notification.objects.get().__dict__["signing_key"],
+            Relayer.objects.get().__dict__["custom_rpc_urls"],
+        ]
+
+    before = sealed()
+    vault = vault | {"config": CONFIGS["provider_c"] | {"key_name": "another"}}
+    hook = NOTIFICATION | {"url": "https://hooks.example.com/other"}
+    output, _ = load(document(full | {"name": "B"}, signers=[SIGNER, vault], notifications=[hook]), tmp_path)
+    assert output[1] == "signer vault: updated (config.key_name)"
+    assert sealed() == before
+    assert Signer.objects.get(identifier="vault").full_config() == CONFIGS["provider_c"] | {"key_name": "another"}
+
+
+def test_pausing_and_resuming_tell_the_webhook(tmp_path: Path) -> None:
+    relayer = SPARSE | {"notification_id": "hook-1"}
+    for paused in (True, True, False, False):
+        load(document(relayer | {"paused": paused}), tmp_path)
+    bodies = [json.loads(bytes(delivery.body)) for delivery in Delivery.objects.order_by("pk")]
+    data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "network_type": "evm"}
+    assert [{"type": body["type"], "data": body["data"]} for body in bodies] == [
+        {"type": "relayer.paused", "data": data},
+        {"type": "relayer.resumed", "data": data},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("signing_key", "kept", "line"),
+    [
+        ({}, "hook-key-SECRET", "notification hook-1: unchanged"),
+        ({"signing_key": None}, "hook-key-SECRET", "notification hook-1: unchanged"),
+        ({"signing_key": ""}, None, "notification hook-1: updated (signing_key)"),
+        ({"signing_key": "new"}, "new", "notification hook-1: updated (signing_key)"),
+    ],
+)
+def test_a_signing_key_follows_the_rule_of_the_api(
+    tmp_path: Path, signing_key: dict[str, Any], kept: str | None, line: str
+) -> None:
+    load(document(), tmp_path)
+    hook = {name: value for name, value in NOTIFICATION.items() if name != "signing_key"}
+    output, _ = load({"notifications": [hook | signing_key]}, tmp_path)
+    assert output[0] == line
+    assert Notification.objects.get().signing_key == kept
+
+
+@pytest.mark.parametrize("left_out", [{}, {"secret_id": None, "role_id": None}])
+def test_secrets_that_a_signer_leaves_out_are_kept(tmp_path: Path, left_out: dict[str, Any]) -> None:
+    vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
+    load({"signers": [vault]}, tmp_path)
+    shown = {name: CONFIGS["provider_c"][name] for name in ("address", "key_name", "mount_point", "namespace")}
+    output, _ = load({"signers": [vault | {"config": shown | left_out}]}, tmp_path)
+    assert output[0] == "signer vault: unchanged"
+    assert Signer.objects.get().full_config() == CONFIGS["provider_c"]
+
+
+def test_secrets_are_not_kept_for_another_server(tmp_path: Path) -> None:
+    vault = {"id": "vault", "type": "provider_c", "config": CONFIGS["provider_c"]}
+    load({"signers": [vault]}, tmp_path)
+    elsewhere = {"address": "https://elsewhere.example.com", "key_name": "c-key"}
+    assert faults({"signers": [vault | {"config": elsewhere}]}, tmp_path) == [
+        "signers[0].config.role_id: this field is required",
+        "signers[0].config.secret_id: this field is required",
+    ]
+
+
+def test_another_key_of_the_signer_is_another_address(tmp_path: Path) -> None:
+    load(document(SPARSE, SPARSE | {"id": "relayer-2"}), tmp_path)
+    signer = SIGNER | {"config": {"key": OTHER_KEY}}
+    output, errors = load(document(SPARSE, signer=signer), tmp_path)
+    assert output == [
+        "signer signer-1: updated (config.key)",
+        "notification hook-1: unchanged",
+        "relayer relayer-1: updated (address)",
+        "0 created, 2 updated, 1 unchanged.",
+    ]
+    assert errors == ["Warning: signers[0]: relayers that the file does not name keep their address: relayer-2"]
+    assert [relayer.address for relayer in Relayer.objects.order_by("sequence")] == [OTHER_ADDRESS, ADDRESS]
+
+
+def test_a_relayer_can_move_to_a_signer_and_a_webhook_that_the_file_creates(tmp_path: Path) -> None:
+    load(document(SPARSE), tmp_path)
+    signer = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
+    hook = NOTIFICATION | {"id": "hook-2"}
+    moved = SPARSE | {"signer_id": "signer-2", "notification_id": "hook-2"}
+    output, _ = load({"signers": [signer], "notifications": [hook], "relayers": [moved]}, tmp_path)
+    assert output[2] == "relayer relayer-1: updated (address, signer_id, notification_id)"
+    relayer = Relayer.objects.get()
+    assert relayer.notification is not None
+    assert (relayer.signer.identifier, relayer.notification.identifier, relayer.address) == (
+        "signer-2",
+        "hook-2",
+        OTHER_ADDRESS,
+    )
+
+
+def test_a_signer_that_cannot_be_asked_is_a_warning_and_the_given_address_is_taken(tmp_path: Path) -> None:
+    signer = {"id": "signer-1", "type": "plain", "config": {"key": "no-key-SECRET"}}
+    relayers = [SPARSE, SPARSE | {"id": "relayer-2", "address": ADDRESS.lower()}]
+    words = "The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex."
+    _, errors = load(document(*relayers, signer=signer), tmp_path)
+    assert errors == [f"Warning: relayers[0].address: {words}", f"Warning: relayers[1].address: {words}"]
+    assert [relayer.address for relayer in Relayer.objects.order_by("sequence")] == ["", ADDRESS]
+
+
+def test_a_signing_key_that_cannot_sign_is_a_warning(tmp_path: Path) -> None:
+    _, errors = load({"notifications": [NOTIFICATION | {"signing_key": "whsec_SECRET!"}]}, tmp_path)
+    assert errors == [
+        "Warning: notifications[0].signing_key: The signing key begins with whsec_ and is not base64 after it."
+    ]
+
+
+def test_a_node_that_cannot_be_asked_is_a_warning(tmp_path: Path) -> None:
+    urls = {"custom_rpc_urls": [{"url": "http://127.0.0.1:1/node-key-SECRET"}]}
+    _, errors = load(document(SPARSE | urls), tmp_path)
+    words = "the chain id of this node was not checked: it cannot be connected to"
+    assert errors == [f"Warning: relayers[0].custom_rpc_urls[0].url: {words}"]
+
+
+def test_a_row_that_was_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    load(document(SPARSE), tmp_path)
+    planned = config.plan(
+        document(SPARSE | {"name": "Mine"}, notifications=[NOTIFICATION | {"url": "https://a.example.com"}])
+    )
+    Relayer.objects.update(name="Theirs")
+    with pytest.raises(config_changes.ChangedMeanwhile):
+        config_changes.apply(planned.changes)
+    assert (Relayer.objects.get().name, Notification.objects.get().url) == ("Theirs", NOTIFICATION["url"])
+
+
+def test_an_id_that_was_taken_meanwhile_changes_nothing() -> None:
+    planned = config.plan(document(SPARSE))
+    Notification.objects.create(identifier="hook-1", url="https://theirs.example.com")
+    with pytest.raises(config_changes.ChangedMeanwhile):
+        config_changes.apply(planned.changes)
+    assert (Signer.objects.count(), Notification.objects.count(), Relayer.objects.count()) == (0, 1, 0)
+
+
+def test_a_thousand_relayers_are_loaded_and_found_unchanged(tmp_path: Path) -> None:
+    relayers = [SPARSE | {"id": f"relayer-{number}"} for number in range(1200)]
+    assert load(document(*relayers), tmp_path)[0][-1] == "1202 created, 0 updated, 0 unchanged."
+    assert load(document(*relayers), tmp_path)[0][-1] == "0 created, 0 updated, 1202 unchanged."
+    renamed = [relayer | {"name": "Another"} for relayer in relayers]
+    assert load(document(*renamed), tmp_path)[0][-1] == "0 created, 1200 updated, 2 unchanged."
+    assert list(Relayer.objects.values_list("identifier", flat=True)) == [relayer["id"] for relayer in relayers]
+
+
+def test_the_example_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nodes: StubNodes) -> None:
+    for name, value in {
+        "TREASURY_KEY": KEY,
+        "TREASURY_ADDRESS": ADDRESS,
+        "OPS_SIGNING_KEY": "whsec_c2VjcmV0",
+        "MAINNET_RPC_URL": nodes.url(1),
+        "MAINNET_BACKUP_RPC_URL": nodes.url(1, "backup"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    content = (PROJECT / "examples/config.json").read_bytes()
+    output, errors = load(content, tmp_path)
+    assert errors == []
+    assert output == [
+        "signer treasury: created",
+        "notification ops: created",
+        "relayer mainnet-1: created",
+        "relayer sepolia-1: created",
+        "4 created, 0 updated, 0 unchanged.",
+    ]
+    assert [relayer.address for relayer in Relayer.objects.all()] == [ADDRESS, ADDRESS]

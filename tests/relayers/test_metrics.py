@@ -1,0 +1,54 @@
+"""What Prometheus reads of relayers."""
+
+import pytest
+from django.db import DatabaseError
+from django.utils import timezone
+
+from relayer_service import metrics
+from relayers.models import Relayer
+from tests.relayer_service.test_metrics import samples
+from tests.relayers import factories
+
+
+def relayer_samples() -> dict[str, float]:
+    found = samples(metrics.exposition().decode())
+    return {name: value for name, value in found.items() if name.startswith("relayers")}
+
+
+@pytest.mark.django_db
+def test_relayers_are_counted_by_state() -> None:
+    seen = {"checked_at": timezone.now(), "nonce": 0, "balance_text": "5"}
+    factories.relayer(identifier="1", **seen)
+    factories.relayer(identifier="2", **seen)
+    factories.relayer(identifier="3", **seen, system_disabled=True, disabled_reason_type="NonceSyncFailed")
+    factories.relayer(identifier="4", **seen, paused=True, balance_is_low=True)
+    factories.relayer(identifier="5", **seen, balance_is_low=True)
+    factories.relayer(identifier="6")
+    assert relayer_samples() == {
+        "relayers{state=active}": 2,
+        "relayers{state=disabled}": 1,
+        "relayers{state=paused}": 1,
+        "relayers{state=low_balance}": 1,
+        "relayers{state=unknown}": 1,
+        "relayers_low_balance{}": 2,
+    }
+
+
+@pytest.mark.django_db
+def test_states_without_a_relayer_are_shown_too() -> None:
+    assert set(relayer_samples().values()) == {0}
+    assert len(relayer_samples()) == 6
+
+
+@pytest.mark.django_db
+def test_other_metrics_are_shown_while_relayers_cannot_be_counted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise DatabaseError("it is down")
+
+    monkeypatch.setattr(Relayer.objects, "order_by", fail)
+    found = samples(metrics.exposition().decode())
+    assert not [name for name in found if name.startswith("relayers")]
+    assert found["task_queue_depth{kind=waiting}"] == 0
+    assert "Relayers cannot be counted" in caplog.text

@@ -1,0 +1,214 @@
+"""Calls to a relayer's nodes: the choice by weight, and the answer of a good one whatever the others do."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import Any
+
+import pytest
+
+from relayers import breakers, nodes
+from relayers.answers import ChainError
+from relayers.attempts import Call
+from relayers.nodes import NodeStatus, NodesUnreachable, in_order
+from tests.relayers import faults
+from tests.relayers.factories import ADDRESS
+from tests.relayers.faults import SECRET, answering, by_method, error, good, node, status
+
+CHAIN = 31337
+BALANCE = Call("eth_getBalance", [ADDRESS, "0x0"])
+TEN_THOUSAND = "0x21e19e0c9bab2400000"
+FAULTS = [*faults.FAULTS, "refuse"]
+A, B, C = "https://a.example.com", "https://b.example.com", "https://c.example.com"
+
+numbers = count()
+
+pytestmark = pytest.mark.usefixtures("quick_nodes")
+
+
+def unused(url: str) -> str:
+    """Give a URL of the same node that has not been asked yet, and so is not paused."""
+    return f"{url}{'&' if '?' in url else '/?'}n={next(numbers)}"
+
+
+def ask_last(good_url: str, *bad_urls: str) -> tuple[list[Any], float]:
+    """Call with a good node that comes last, as it is paused; give its answers and the seconds that it took."""
+    last = unused(good_url)
+    breakers.pause(last, 60)
+    started = time.monotonic()
+    answers = nodes.call([(last, 100), *((unused(url), 100) for url in bad_urls)], [BALANCE], CHAIN)
+    return answers, time.monotonic() - started
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_good_node_answers_after_each_fault_and_each_pair_of_faults(
+    hardhat: str, faulty: dict[str, str], name: str, settings: Any
+) -> None:
+    pairs = [[faulty[name]], *([faulty[name], faulty[other]] for other in FAULTS[FAULTS.index(name) :])]
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        results = list(pool.map(lambda pair: ask_last(hardhat, *pair), pairs))
+    assert [answers for answers, _ in results] == [[TEN_THOUSAND]] * len(pairs)
+    assert max(seconds for _, seconds in results) < settings.NODE_DEADLINE_SECONDS
+
+
+def test_with_one_good_node_of_five_a_thousand_calls_give_a_thousand_answers(
+    hardhat: str, faulty: dict[str, str]
+) -> None:
+    urls = [hardhat, faulty["hang"], faulty["reset"], faulty["500"], faulty["garbage"]]
+    given = [(url, 20) for url in urls]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: nodes.call(given, [BALANCE], CHAIN), range(1000)))
+    assert answers == [[TEN_THOUSAND]] * 1000
+
+
+def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, str]) -> None:
+    given = [(faulty[name], 50) for name in ("500", "refuse", "garbage", "hang up")]
+    with pytest.raises(NodesUnreachable) as caught:
+        nodes.call(given, [BALANCE], CHAIN)
+    assert str(caught.value) == (
+        "it answered 500; it cannot be connected to; its answer is not one to these calls; the connection broke"
+    )
+
+
+def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(faulty: dict[str, str], settings: Any) -> None:
+    settings.NODE_DEADLINE_SECONDS = 1
+    given = [(unused(faulty[name]), 50) for name in ("hang", "slow headers", "slow body") for _ in range(20)]
+    started = time.monotonic()
+    with pytest.raises(NodesUnreachable, match="it did not answer in time"):
+        nodes.call(given, [BALANCE], CHAIN)
+    # A second more, for a machine that is busy.
+    assert time.monotonic() - started < settings.NODE_DEADLINE_SECONDS + 1
+
+
+def test_nodes_that_hang_leave_time_for_one_that_answers(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
+    # One attempt may take as long as the whole call.
+    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 4
+    answers, seconds = ask_last(hardhat, faulty["hang"], faulty["hang"])
+    assert answers == [TEN_THOUSAND]
+    assert seconds < settings.NODE_DEADLINE_SECONDS
+
+
+@pytest.mark.parametrize("given", [[], [(A, 0)]])
+def test_without_a_node_to_ask_the_call_says_so(given: list[nodes.Node]) -> None:
+    with pytest.raises(NodesUnreachable, match="there is no node to ask"):
+        nodes.call(given, [BALANCE], CHAIN)
+
+
+def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, settings: Any) -> None:
+    settings.NODE_FAILURES_TO_PAUSE = 1
+    refused = answering(error(3, "execution reverted", data="0x"))
+    with node(refused) as one, node(good, hardhat) as other:
+        breakers.pause(other.url, 60)
+        for _ in range(3):
+            answers = nodes.call([(one.url, 100), (other.url, 100)], [BALANCE], None)
+            assert answers == [ChainError(3, "execution reverted", "0x")]
+        assert other.requests == []
+        assert breakers.paused([one.url]) == set()
+
+
+def test_a_node_that_fails_again_and_again_is_asked_last(hardhat: str, settings: Any) -> None:
+    settings.NODE_FAILURES_TO_PAUSE = 3
+    with node(status(500)) as bad:
+        given = [(hardhat, 1), (bad.url, 100)]
+        for _ in range(1000):
+            nodes.call(given, [BALANCE], CHAIN)
+        assert len(bad.requests) == 3
+
+
+@pytest.mark.parametrize("name", ["429", "429 in a 200", "wrong chain"])
+def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: dict[str, str], name: str) -> None:
+    ask_last(hardhat, faulty[name])
+    url = unused(faulty[name])
+    with pytest.raises(NodesUnreachable):
+        nodes.call([(url, 100)], [BALANCE], CHAIN)
+    assert breakers.paused([url]) == {url}
+
+
+def test_all_calls_of_one_go_to_the_same_node(hardhat: str) -> None:
+    with node(good, hardhat) as one, node(good, hardhat) as other:
+        nodes.call([(one.url, 50), (other.url, 50)], [BALANCE] * 10, CHAIN)
+        assert sorted([len(one.requests), len(other.requests)]) == [0, 1]
+
+
+def test_more_answers_come_from_the_next_nodes(hardhat: str, faulty: dict[str, str]) -> None:
+    given = [(unused(hardhat), 100), (faulty["500"], 100), (unused(hardhat), 100)]
+    assert list(nodes.answers(given, [BALANCE], CHAIN)) == [[TEN_THOUSAND], [TEN_THOUSAND]]
+
+
+def test_nodes_are_chosen_in_proportion_to_their_weights() -> None:
+    chance = random.Random(20260101).random
+    first = Counter(in_order([(A, 70), (B, 20), (C, 10)], chance)[0] for _ in range(10_000))
+    assert abs(first[A] - 7000) < 300
+    assert abs(first[B] - 2000) < 300
+    assert abs(first[C] - 1000) < 300
+
+
+def test_the_next_choice_is_by_weight_among_those_that_are_left() -> None:
+    chance = random.Random(20260101).random
+    orders = [in_order([(A, 70), (B, 20), (C, 10)], chance) for _ in range(10_000)]
+    after_a = Counter(order[1] for order in orders if order[0] == A)
+    assert abs(after_a[B] / after_a.total() - 2 / 3) < 0.03
+
+
+def test_a_node_of_weight_zero_is_never_asked() -> None:
+    assert {tuple(in_order([(A, 1), (B, 0)])) for _ in range(1000)} == {(A,)}
+
+
+def test_a_url_that_is_given_twice_is_asked_once() -> None:
+    assert in_order([(A, 1), (A, 99)]) == [A]
+
+
+def test_paused_nodes_come_last() -> None:
+    breakers.pause(A, 60)
+    assert {tuple(in_order([(A, 100), (B, 1)])) for _ in range(100)} == {(B, A)}
+
+
+def test_if_all_nodes_are_paused_all_are_tried() -> None:
+    breakers.pause(A, 60)
+    breakers.pause(B, 60)
+    assert sorted(in_order([(A, 1), (B, 1)])) == [A, B]
+
+
+def test_faults_are_logged_without_what_may_be_a_key(
+    faulty: dict[str, str], hardhat: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in FAULTS:
+        ask_last(hardhat, faulty[name])
+    lines = [record for record in caplog.records if record.name == "relayers.nodes"]
+    assert len(lines) == len(FAULTS)
+    assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
+    port = faulty["500"].rpartition(":")[2].partition("/")[0]
+    (line,) = [record for record in lines if record.getMessage() == "A node has failed: it answered 500"]
+    assert line.fields == {"node": f"http://127.0.0.1:{port}/***"}  # type: ignore[attr-defined]
+
+
+def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str]) -> None:
+    with pytest.raises(NodesUnreachable) as caught:
+        nodes.call([(faulty[name], 10) for name in FAULTS], [BALANCE], CHAIN)
+    assert SECRET not in repr(caught.value)
+    assert "127.0.0.1" not in repr(caught.value)
+
+
+def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
+    breakers.pause(faulty["500"], 60)
+    with node(by_method(eth_chainId={"result": "0x7a69"}, eth_blockNumber=error(-32601, "no such method"))) as mute:
+        given = [(hardhat, 90), (faulty["500"], 10), (faulty["hang"], 0), (mute.url, 5)]
+        one, two, three, four = nodes.statuses(given, CHAIN)
+        mute_port = mute.server_address[1]
+    assert one.milliseconds is not None
+    assert one.head_block is not None
+    assert one == NodeStatus(hardhat, 90, one.milliseconds, one.head_block)
+    assert (two.error, two.paused, two.head_block) == ("it answered 500", True, None)
+    assert (three.error, three.weight) == ("it did not answer in time", 0)
+    assert (four.error, four.url) == ("it does not tell its head block", f"http://127.0.0.1:{mute_port}/***")
+    assert SECRET not in repr([one, two, three, four])
+
+
+def test_no_node_has_no_state() -> None:
+    assert nodes.statuses([], CHAIN) == []

@@ -1,0 +1,91 @@
+"""What staff do to a relayer's state, and what its webhook is told."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import orjson
+import pytest
+from django.db import connections, transaction
+
+from notifications.models import Delivery
+from relayers.models import Relayer
+from relayers.states import set_paused
+from tests.notifications.clock import Clock
+from tests.relayers import factories
+
+
+def bodies() -> list[Any]:
+    return [orjson.loads(bytes(delivery.body)) for delivery in Delivery.objects.order_by("pk")]
+
+
+DATA = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "network_type": "evm"}
+
+
+@pytest.mark.django_db
+def test_pausing_and_resuming_tells_the_webhook(clock: Clock) -> None:
+    relayer = factories.relayer(notification=factories.notification())
+    assert set_paused(relayer, True)
+    assert Relayer.objects.get().paused
+    assert set_paused(relayer, False)
+    assert not Relayer.objects.get().paused
+    assert bodies() == [
+        {"type": "relayer.paused", "timestamp": "2026-01-01T12:00:00.000000Z", "data": DATA},
+        {"type": "relayer.resumed", "timestamp": "2026-01-01T12:00:00.000000Z", "data": DATA},
+    ]
+
+
+@pytest.mark.django_db
+def test_a_relayer_that_is_so_already_tells_nothing() -> None:
+    relayer = factories.relayer(notification=factories.notification(), paused=True)
+    assert not set_paused(relayer, True)
+    assert bodies() == []
+
+
+@pytest.mark.django_db
+def test_a_relayer_without_a_notification_is_paused_all_the_same() -> None:
+    assert set_paused(factories.relayer(), True)
+    assert Relayer.objects.get().paused
+    assert bodies() == []
+
+
+@pytest.mark.django_db
+def test_a_pause_that_is_rolled_back_tells_nothing() -> None:
+    relayer = factories.relayer(notification=factories.notification())
+    with transaction.atomic():
+        set_paused(relayer, True)
+        transaction.set_rollback(True)
+    assert not Relayer.objects.get().paused
+    assert bodies() == []
+
+
+@pytest.mark.django_db
+def test_pausing_changes_nothing_else() -> None:
+    relayer = factories.relayer()
+    Relayer.objects.update(nonce=7, name="Another name")
+    before = Relayer.objects.values().get()
+    set_paused(relayer, True)
+    assert Relayer.objects.values().get() == before | {"paused": True}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_pause_at_once_one_tells_the_webhook() -> None:
+    factories.relayer(notification=factories.notification())
+    barrier, results = threading.Barrier(4), []
+
+    def pause() -> None:
+        relayer = Relayer.objects.get()
+        barrier.wait()
+        try:
+            results.append(set_paused(relayer, True))
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=pause) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [False, False, False, True]
+    assert [body["type"] for body in bodies()] == ["relayer.paused"]
