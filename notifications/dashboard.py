@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.db.models.functions import TruncHour
 from django.http import HttpRequest
 from django.urls import reverse
@@ -48,7 +48,9 @@ def webhooks(request: HttpRequest) -> Card | None:
     if not may_view(request) or not may_view_deliveries(request):
         return None
     yesterday = timezone.now() - timedelta(days=1)
-    failed = Delivery.objects.filter(state=Delivery.State.FAILED, attempted_at__gte=yesterday).count()
+    # What was never sent, as its target is gone, has failed too.
+    lately = Q(attempted_at__gte=yesterday) | Q(attempted_at=None, created_at__gte=yesterday)
+    failed = Delivery.objects.filter(lately, state=Delivery.State.FAILED).count()
     targets = Notification.objects.aggregate(
         **{state: Count("pk", filter=TARGET_STATES[state]) for state in ("failing", "gone")}
     )

@@ -74,7 +74,9 @@ class Turn:
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
-        if self.room <= 0 or (self.target_fails and not even_if_failing) or self._is_held_by_another(target):
+        # After an attempt that failed it is the turn of others that fail; the sweep comes back to this one.
+        must_wait = self.target_fails and (bool(self.outcomes) or not even_if_failing)
+        if self.room <= 0 or must_wait or self._is_held_by_another(target):
             return []
         # One that fails is tried with a single delivery until it succeeds again.
         room = min(self.room, 1) if self.target_fails else self.room
@@ -149,15 +151,18 @@ def release_failed(outcome: Outcome) -> None:
 def report(outcome: Outcome) -> None:
     fields = {
         "delivery": outcome.delivery.identifier,
+        "notification": outcome.delivery.notification.identifier,
         "event": outcome.delivery.event,
         "attempt": outcome.delivery.attempts_made + 1,
         "response_code": outcome.response_code,
         "milliseconds": outcome.milliseconds,
     }
     if outcome.succeeded:
-        logger.info("Webhook delivered", extra={"fields": fields})
+        logger.info("Webhook delivered to %s", outcome.delivery.notification, extra={"fields": fields})
     else:
-        logger.warning("Webhook attempt failed: %s", outcome.error, extra={"fields": fields})
+        logger.warning(
+            "Webhook to %s failed: %s", outcome.delivery.notification, outcome.error, extra={"fields": fields}
+        )
 
 
 def give_back(unsent: list[Delivery]) -> None:

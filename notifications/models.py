@@ -12,9 +12,14 @@ from relayer_service.encryption import EncryptedJSONField
 from relayer_service.leases import Leased
 from relayer_service.resources import Resource
 
+# More than any client or server takes.
+LONGEST_URL = 65_536
+
 
 def validate_webhook_url(value: str) -> None:
     """Refuse a URL that could never be sent to; where its name leads is seen at each attempt."""
+    if len(value) > LONGEST_URL:
+        raise ValidationError(f"at most {LONGEST_URL} characters are allowed")
     parts = addresses.split_http_url(value)
     assert parts.hostname
     if not addresses.is_allowed_port(addresses.port_of(parts)):

@@ -27,6 +27,8 @@ def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
     resting = deliveries.exclude(lease__isnull=False, due_at__gt=now)
     with transaction.atomic():
         targets = list(resting.order_by().values_list("notification", flat=True).distinct())
+        # Before the deliveries, as the workers do: two who lock in two orders stop each other.
+        list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
         count = resting.update(state=Delivery.State.PENDING, due_at=now, lease=None, **changes)
         # Staff ask for it: a target that was given up is tried again.
         Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)

@@ -15,6 +15,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import aiohttp
@@ -32,6 +33,7 @@ DATABASE_THREADS = 4
 # Names are resolved in threads: a name server that hangs must not hold the names of other targets.
 RESOLVER_THREADS = 64
 DATABASE_PAUSE_SECONDS = 1
+OPEN_FILES = 65_536
 # After so long the leases are lost, and with them what could be written.
 MOST_DATABASE_FAILURES = 30
 
@@ -55,7 +57,7 @@ class Sender:
         with self._start:
             if self.stopping:
                 return
-            if self._thread is None:
+            if self._thread is None or not self._thread.is_alive():
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=self._run, name="webhook-sender", daemon=True)
                 self._thread.start()
@@ -72,9 +74,7 @@ class Sender:
         self._thread.join(seconds + DATABASE_PAUSE_SECONDS)
 
     def _run(self) -> None:
-        # Each attempt is an open file, and the usual limit is low.
-        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        raise_file_limit()
         self._loop.set_default_executor(ThreadPoolExecutor(RESOLVER_THREADS, "webhook-resolver"))
         self._loop.run_forever()
         self._loop.close()
@@ -128,6 +128,14 @@ class Sender:
         return await self._loop.run_in_executor(self._database, run)
 
 
+def raise_file_limit() -> None:
+    """Let this process open more files, as each attempt is one; systems that refuse it keep their usual limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, OPEN_FILES)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+
+
 class Target:
     """What this worker holds of one target: deliveries that it has taken, is sending, and has to write back."""
 
@@ -151,8 +159,12 @@ class Target:
             self.wake.clear()
             outcomes, unsent, self._outcomes, self._unsent = self._outcomes, self._unsent, [], []
             turn = delivery.Turn(self.pk, self._lease, outcomes, unsent, target_fails=self.fails)
-            if not self.sender.stopping:
+            # One that fails has a single delivery at a time: nothing more is taken while that is on its way.
+            waits = self.fails and bool(self._stock or self._sends)
+            if not self.sender.stopping and not waits:
                 turn.room = delivery.TAKEN_AT_ONCE - len(self._stock) - len(self._sends)
+            # Before the wait: the lease begins in it.
+            taken_at = time.monotonic()
             try:
                 taken = await self.sender.in_thread(turn.take, was_failing)
             except Exception:
@@ -165,7 +177,7 @@ class Target:
                 await asyncio.sleep(DATABASE_PAUSE_SECONDS)
                 continue
             failures, self.fails = 0, turn.target_fails
-            self._stock.extend((row, time.monotonic()) for row in taken)
+            self._stock.extend((row, taken_at) for row in taken)
             self._send_from_stock()
             if not self._sends and not self._unsent and not self.wake.is_set():
                 return

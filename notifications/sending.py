@@ -77,7 +77,12 @@ def guarded_socket(address_info: Any) -> socket.socket:
 
 def open_session() -> aiohttp.ClientSession:
     connector = aiohttp.TCPConnector(
-        limit=0, ssl=ssl.create_default_context(), socket_factory=guarded_socket, ttl_dns_cache=10
+        limit=0,
+        ssl=ssl.create_default_context(),
+        socket_factory=guarded_socket,
+        ttl_dns_cache=10,
+        # Less than most servers keep a connection: one that they close meanwhile is a failure of ours.
+        keepalive_timeout=2,
     )
     # The proxies of the environment are not used: they would connect to any address.
     return aiohttp.ClientSession(

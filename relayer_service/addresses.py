@@ -71,11 +71,16 @@ METADATA: list[Network] = [
         "fe80::/10",
     )
 ]
+# IPv4-compatible addresses and NAT64.
+WITH_IPV4_AT_END = [ipaddress.IPv6Network("::/96"), ipaddress.IPv6Network("64:ff9b::/96")]
 LOWEST_FREE_PORT = 1024
 LONGEST_HOST = 253
 WELL_KNOWN_PORTS = {80, 443}
 # Unicode's categories of control characters, surrogates and all kinds of space.
 UNPRINTED = {"Cc", "Cs", "Zs", "Zl", "Zp"}
+HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
+# A name as name servers know it, or an address.
+HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?")
 # A resolver takes a host that ends in a number for an IPv4 address, in forms such as 127.1 and 0x7f000001.
 ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
 
@@ -92,9 +97,12 @@ def is_allowed(address: str, opened: Iterable[Network] = ()) -> bool:
 def is_metadata(address: str) -> bool:
     """Tell whether a cloud may serve its metadata at an address, in whatever form it is written."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address) and ip.ipv4_mapped:
-        ip = ip.ipv4_mapped
-    return any(ip in network for network in METADATA)
+    forms = [ip]
+    if isinstance(ip, ipaddress.IPv6Address):
+        forms += [inner for inner in (ip.ipv4_mapped, ip.sixtofour) if inner]
+        if any(ip in network for network in WITH_IPV4_AT_END):
+            forms.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
+    return any(form in network for form in forms for network in METADATA)
 
 
 def validate_http_url(value: str) -> None:
@@ -108,6 +116,8 @@ def split_http_url(value: str) -> SplitResult:
     try:
         parts = urlsplit(value)
         host, port = ascii_host(parts.hostname or ""), parts.port
+        if not HOST_AND_PORT.fullmatch(parts.netloc.rpartition("@")[2]) or not HOST.fullmatch(host):
+            host = ""
     except ValueError:
         host, port = "", None
     ambiguous = ENDS_IN_NUMBER.search(host) and literal_address(host) is None

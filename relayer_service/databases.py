@@ -48,7 +48,8 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
         raise ImproperlyConfigured("DATABASE_URL is not a valid PostgreSQL URL") from None
     timeouts = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
     options["options"] = " ".join(filter(None, (options.get("options"), timeouts)))
-    options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10}
+    # After an outage a pool waits longer and longer before it connects again, unless it is told to begin anew.
+    options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 2}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": options.pop("dbname", ""),

@@ -8,6 +8,12 @@ from eth_utils.address import to_checksum_address
 from signers import signing
 from signers.backends.base import Secp256k1Backend, SignerError
 from signers.models import Signer
+from signers.types import SignerType
+
+
+def is_local(signer: Signer) -> bool:
+    """Tell whether a signer can be asked without asking anybody else."""
+    return signer.type == SignerType.PLAIN
 
 
 def check_signer(signer: Signer, network_type: str) -> None:

@@ -22,7 +22,7 @@ from relayer_service.tasks import push
 from relayers import dashboard, policy_fields, status
 from relayers.filters import NetworkFilter, StateFilter, with_state
 from relayers.forms import RelayerForm
-from relayers.models import Relayer
+from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.states import set_paused
 from relayers.tasks import check_relayers_now, check_soon
 
@@ -140,7 +140,10 @@ class RelayerAdmin(ModelAdmin):
             # No other column: the health check may write those at this moment. One that is under way is of what
             # the relayer was before, so its lease is taken from it.
             obj.due_at, obj.lease = now, None
-            obj.save(update_fields={*form.changed_columns, "due_at", "lease"})
+            columns = {*form.changed_columns, "due_at", "lease"}
+            if form.changed_columns & ACCOUNT_COLUMNS:
+                columns |= obj.forget_account()
+            obj.save(update_fields=columns)
         if not change or form.changed_columns:
             push(check_relayers_now)
         if not change or "paused" in form.changed_data:
@@ -158,7 +161,8 @@ class RelayerAdmin(ModelAdmin):
 
     def _set_paused(self, request: HttpRequest, queryset: QuerySet[Relayer], paused: bool) -> None:
         assert request.user.is_authenticated
-        chosen = list(queryset)
+        # In the order in which others lock them.
+        chosen = sorted(queryset, key=lambda relayer: relayer.pk)
         word = "Paused" if paused else "Resumed"
         with transaction.atomic():
             done = [relayer for relayer in chosen if set_paused(relayer, paused)]

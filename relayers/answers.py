@@ -43,9 +43,10 @@ class ChainError:
 class Fault(Exception):
     """Why a node gave no answer that counts, in words that name no URL; another node may do better."""
 
-    def __init__(self, message: str, *, pause_seconds: float = 0) -> None:
+    def __init__(self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False) -> None:
         super().__init__(message)
         self.pause_seconds = pause_seconds
+        self.wrong_chain = wrong_chain
 
 
 class BatchRefused(Exception):
@@ -71,12 +72,21 @@ def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int])
 
 def _refuses_batches(status: int, retry_after: str, body: Any) -> bool:
     """Tell whether an answer to several calls says that they are to come one by one."""
-    if isinstance(body, list) or status in NOT_LET_IN or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if status in NOT_LET_IN or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return False
+    if isinstance(body, list):
+        return _is_too_large(body)
     error = body.get("error") if isinstance(body, dict) else None
     if isinstance(error, dict) and _is_rate_limit(error):
         raise rate_limited(retry_after)
     return isinstance(error, dict) or status >= HTTPStatus.BAD_REQUEST
+
+
+def _is_too_large(entries: list[Any]) -> bool:
+    """Tell whether a list says nothing but that there were too many calls: once, as Geth does, or for each call."""
+    errors = [entry.get("error") if isinstance(entry, dict) else None for entry in entries]
+    words = [str(error.get("message", "")).lower() if isinstance(error, dict) else "" for error in errors]
+    return bool(words) and all("batch" in text for text in words)
 
 
 def _is_answer(entry: Any) -> bool:
@@ -111,8 +121,9 @@ def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
 
 
 def _is_rate_limit(error: dict[str, Any]) -> bool:
-    words = str(error.get("message", "")).lower()
-    return error.get("code") in RATE_LIMIT_CODES or any(limit in words for limit in RATE_LIMIT_WORDS)
+    code, words = error.get("code"), str(error.get("message", "")).lower()
+    # A code may be anything, also what cannot be looked for in a set.
+    return (isinstance(code, int) and code in RATE_LIMIT_CODES) or any(limit in words for limit in RATE_LIMIT_WORDS)
 
 
 def rate_limited(retry_after: str) -> Fault:
@@ -126,7 +137,11 @@ def check_chain_id(answer: Any, expected: int) -> None:
     if found is None:
         raise Fault("it does not tell its chain id")
     if found != expected:
-        raise Fault(f"it is on chain {found} instead of {expected}", pause_seconds=WRONG_CHAIN_PAUSE_SECONDS)
+        raise Fault(
+            f"it is on chain {found} instead of {expected}",
+            pause_seconds=WRONG_CHAIN_PAUSE_SECONDS,
+            wrong_chain=True,
+        )
 
 
 def quantity(answer: Any) -> int | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import atexit
 import itertools
+import logging
 import os
 import socket
 import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import orjson
@@ -21,6 +22,11 @@ from relayer_service import addresses
 from relayer_service.loops import LoopThread
 from relayers.answers import BatchRefused, Fault, check_chain_id, read_answers
 
+logger = logging.getLogger(__name__)
+
+Key = TypeVar("Key")
+
+MOST_REMEMBERED = 10_000
 # A URL may be given another node behind it: for so long its chain id holds, and no longer than until it fails.
 TRUST_SECONDS = 60
 # Nodes change what they take: after so long a batch is tried again.
@@ -73,10 +79,16 @@ async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, second
         raise Fault("it did not answer in time") from None
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise Fault(_in_words(error)) from None
+    except Fault:
+        raise
+    except Exception:
+        # A fault of ours in reading it, which must not keep the next node from being asked.
+        logger.exception("The answer of a node could not be read")
+        raise Fault("its answer cannot be read") from None
     if ask_chain:
         assert chain_id is not None
         check_chain_id(answers.pop(0), chain_id)
-        _trusted[url, chain_id] = time.monotonic() + TRUST_SECONDS
+        _remember(_trusted, (url, chain_id), TRUST_SECONDS)
     return answers
 
 
@@ -98,8 +110,17 @@ async def _ask(url: str, calls: list[Call]) -> list[Any]:
             tasks = [group.create_task(ask_one(call)) for call in calls]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    _single_calls[url] = time.monotonic() + SINGLE_CALLS_SECONDS
+    _remember(_single_calls, url, SINGLE_CALLS_SECONDS)
     return [task.result() for task in tasks]
+
+
+def _remember(known: dict[Key, float], key: Key, seconds: float) -> None:
+    """Keep something for a time; what was kept of nodes that are no longer asked goes."""
+    now = time.monotonic()
+    if len(known) >= MOST_REMEMBERED:
+        for old in [each for each, until in known.items() if until < now]:
+            known.pop(old, None)
+    known[key] = now + seconds
 
 
 async def _post(url: str, calls: list[Call]) -> list[Any]:

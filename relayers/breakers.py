@@ -7,6 +7,7 @@ asked.
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable
 
 from django.conf import settings
@@ -21,9 +22,10 @@ def _key(kind: str, url: str) -> str:
     return f"node-{kind}-{hashlib.sha256(url.encode()).hexdigest()[:32]}"
 
 
-def paused(urls: Iterable[str]) -> set[str]:
-    """Give those of the nodes that are paused."""
-    keys = {_key("pause", url): url for url in urls}
+def paused(urls: Iterable[str], chain_id: int | None = None) -> set[str]:
+    """Give those of the nodes that are paused, for all or for those who want this chain."""
+    urls = list(urls)
+    keys = {_key(kind, url): url for url in urls for kind in ("pause", f"chain-{chain_id}")}
     return {keys[key] for key in cache.get_many(keys)}
 
 
@@ -42,4 +44,12 @@ def note_failure(url: str) -> None:
 
 
 def pause(url: str, seconds: float) -> None:
-    cache.set(_key("pause", url), True, seconds)
+    """Pause a node, and never for less than it is paused already."""
+    key, until = _key("pause", url), time.time() + seconds
+    if (cache.get(key) or 0) < until:
+        cache.set(key, until, seconds)
+
+
+def pause_for_chain(url: str, chain_id: int | None, seconds: float) -> None:
+    """Pause a node for those who want this chain: to others it may be the right one."""
+    cache.set(_key(f"chain-{chain_id}", url), True, seconds)

@@ -13,7 +13,7 @@ from django.db import models
 from notifications.models import Notification
 from relayer_service.serializers import StrictSerializer
 from relayers import chain_ids, config_changes
-from relayers.account import check_signer
+from relayers.account import check_signer, is_local
 from relayers.config_addresses import Addresses
 from relayers.config_changes import Change
 from relayers.config_entries import NotificationEntry, RelayerEntry, SignerEntry, lines
@@ -177,7 +177,8 @@ class Planner:
         """Take the address from the signer, unless the one that is known is still its."""
         row: Relayer = change.row
         is_same_signer = change.seen and change.seen["signer_id"] == row.signer.pk
-        is_same_key = is_same_signer and row.signer.identifier not in self.new_keys
+        # A local key is looked at each time: it may have been changed in the admin since.
+        is_same_key = is_same_signer and row.signer.identifier not in self.new_keys and not is_local(row.signer)
         if is_same_key and row.address and given.lower() in {"", row.address.lower()}:
             return
         row.address, warning = self.addresses.of(row.signer, given)

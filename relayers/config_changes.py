@@ -13,7 +13,7 @@ from notifications import signing
 from notifications.models import Notification
 from relayer_service.encryption import DecryptionError
 from relayers import states
-from relayers.models import Relayer
+from relayers.models import ACCOUNT_COLUMNS, Relayer
 from signers.configs import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
@@ -36,9 +36,6 @@ COLUMNS: dict[type[models.Model], tuple[str, ...]] = {
         "paused",
     ),
 }
-# Where these change it is another account, of which nothing is known yet.
-ACCOUNT = {"network", "chain_id", "address"}
-UNKNOWN_ACCOUNT = {"nonce": None, "balance_text": "", "balance_is_low": False}
 
 
 class ChangedMeanwhile(Exception):
@@ -195,10 +192,8 @@ def compare(change: Change) -> None:
             change.note(name, name, "masked_rpc_urls")
         else:
             change.note(name, name.removesuffix("_id") if name in {"signer_id", "notification_id"} else name)
-    if ACCOUNT & change.columns:
-        for name, unknown in UNKNOWN_ACCOUNT.items():
-            setattr(change.row, name, unknown)
-        change.columns |= set(UNKNOWN_ACCOUNT)
+    if ACCOUNT_COLUMNS & change.columns:
+        change.columns |= change.row.forget_account()
     if change.columns:
         # A check that is on its way asks about what the relayer was.
         change.row.due_at, change.row.lease = timezone.now(), None

@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from relayer_service.encryption import DecryptionError
 from relayers import chain_ids, policy_fields
-from relayers.account import check_signer, resolve_address
+from relayers.account import check_signer, is_local, resolve_address
 from relayers.models import Relayer
 from relayers.networks import networks
 from relayers.policies import validate_evm_address
@@ -143,7 +143,9 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
         except ValidationError as error:
             self.add_error("signer", error.message_dict["signer_id"])
             return
-        if not adding and relayer.address and not changed & {"signer", "address"}:
+        is_settled = not adding and relayer.address and not changed & {"signer", "address"}
+        # A local key is looked at each time: it may have been changed since.
+        if is_settled and not is_local(relayer.signer):
             return
         # The address of the signer before this one says nothing of this one's.
         given = relayer.address if adding or "address" in changed else ""
@@ -152,7 +154,9 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
         if isinstance(answer, ValidationError):
             self.add_error(None, answer)
             return
-        relayer.address, warning = answer
+        found, warning = answer
+        if not (is_settled and warning):
+            relayer.address = found
         if warning:
             self.warnings.append(f"{warning} Its address is taken as it was given." if given else warning)
 

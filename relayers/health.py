@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import random
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -35,11 +34,12 @@ from relayers.states import event_data
 
 logger = logging.getLogger(__name__)
 
-TAKEN_AT_ONCE = 500
 # Relayers in one JSON-RPC batch, with two calls each: nodes limit how many calls they take.
 RELAYERS_IN_BATCH = 25
-# These only wait: a batch whose nodes hang must not hold the others.
+# These only wait: nodes that hang must not hold the others.
 READING_THREADS = 100
+# So often those who have become due are looked for while nodes that hang are waited for.
+LOOK_SECONDS = 1
 WRITING_SECONDS = 60
 # Checks of the next round are a little earlier or later, so that they spread over the interval by themselves.
 SPREAD = 0.1
@@ -82,22 +82,26 @@ def check_due() -> int:
     """
     if not _checking.acquire(blocking=False):
         return 0
+    checked, reading = 0, set[Future[list[ReadingOf]]]()
     try:
-        checked = 0
         with ThreadPoolExecutor(READING_THREADS, "health") as pool:
-            while taken := Relayer.objects.all().claim(TAKEN_AT_ONCE, lease_length()):
-                for readings in pool.map(read, batches(taken)):
-                    write(readings)
+            while True:
+                # No more than can be asked about now, be it that each has nodes of its own.
+                taken = Relayer.objects.all().claim(READING_THREADS - len(reading), lease_length())
+                reading |= {pool.submit(read, batch) for batch in batches(taken)}
                 checked += len(taken)
-        return checked
+                if not reading:
+                    return checked
+                done, reading = wait(reading, 0 if taken else LOOK_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    write(future.result())
     finally:
         _checking.release()
 
 
 def lease_length() -> timedelta:
-    """Give the time until rows must be written back: longer than the slowest reading of as many as are taken."""
-    turns = math.ceil(TAKEN_AT_ONCE / READING_THREADS)
-    return timedelta(seconds=turns * settings.NODE_DEADLINE_SECONDS + WRITING_SECONDS)
+    """Give the time until rows must be written back: longer than the slowest reading."""
+    return timedelta(seconds=settings.NODE_DEADLINE_SECONDS + WRITING_SECONDS)
 
 
 def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
@@ -167,6 +171,9 @@ def write(readings: list[ReadingOf]) -> None:
 
 
 def _write(readings: list[ReadingOf]) -> None:
+    # Locked at once and in one order, as others do it: two who lock the same rows in two orders stop each other.
+    rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer, _ in readings]).order_by("pk")
+    list(rows.select_for_update(no_key=True).values_list("pk"))
     now = timezone.now()
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - SPREAD, 1 + SPREAD))  # noqa: S311
     unchanged = []
@@ -219,12 +226,12 @@ def tell(relayer: Relayer, verdict: Verdict) -> None:
     """Log and emit what has changed."""
     fields = {"relayer": relayer.identifier, "network": relayer.network}
     if verdict.changes["balance_is_low"] and not relayer.balance_is_low:
-        logger.warning("The balance of a relayer is low", extra={"fields": fields})
+        logger.warning("The balance of the relayer %s is low", relayer, extra={"fields": fields})
     details = verdict.changes.get("disabled_reason_details", "")
     if verdict.disabled:
-        logger.error("A relayer is disabled: %s", details, extra={"fields": fields})
+        logger.error("The relayer %s is disabled: %s", relayer, details, extra={"fields": fields})
     if verdict.enabled:
-        logger.info("A relayer is enabled again", extra={"fields": fields})
+        logger.info("The relayer %s is enabled again", relayer, extra={"fields": fields})
     if not (verdict.disabled or verdict.enabled):
         return
     # Read now: staff may have chosen another meanwhile.

@@ -15,6 +15,9 @@ from relayers.networks import networks
 from relayers.rpc_urls import masked
 from signers.models import Signer
 
+# Where these change it is another account, of which nothing is known yet.
+ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
+
 
 class Relayer(Resource, Leased):
     """An account on a network, with the signer that signs for it and what it may do.
@@ -84,6 +87,11 @@ class Relayer(Resource, Leased):
     def expected_chain_id(self) -> int | None:
         known = networks().get(self.network)
         return known.chain_id if known else self.chain_id
+
+    def forget_account(self) -> set[str]:
+        """Drop what was seen of another account; give the columns of it."""
+        self.nonce, self.balance_text, self.balance_is_low = None, "", False
+        return {"nonce", "balance_text", "balance_is_low"}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
         self.custom_rpc_urls = rpc_urls or None

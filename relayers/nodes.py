@@ -43,7 +43,7 @@ def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) 
     the time that is left, so that some that hang cannot use up the time of one that would answer.
     """
     deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
-    urls = in_order(nodes)
+    urls = in_order(nodes, chain_id=chain_id)
     reasons, answered = set(), False
     for position, url in enumerate(urls):
         left = deadline - time.monotonic()
@@ -54,7 +54,7 @@ def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) 
         try:
             found = attempt(url, calls, chain_id, min(settings.NODE_ATTEMPT_SECONDS, share, left))
         except Fault as fault:
-            note(url, fault)
+            note(url, fault, chain_id)
             reasons.add(str(fault))
         else:
             answered = True
@@ -64,18 +64,22 @@ def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) 
         raise NodesUnreachable("; ".join(sorted(reasons)) or "there is no node to ask")
 
 
-def in_order(nodes: Sequence[Node], chance: Callable[[], float] = random.random) -> list[str]:
+def in_order(
+    nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
+) -> list[str]:
     """Put nodes into an order by chance and weight. Those that are paused come last: if all are, all are tried."""
     # A number to the power of one by the weight: the greatest is each node's in proportion to its weight.
     drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
     urls = list(dict.fromkeys(url for _, url in drawn))
-    paused = breakers.paused(urls)
+    paused = breakers.paused(urls, chain_id)
     return sorted(urls, key=lambda url: url in paused)
 
 
-def note(url: str, fault: Fault) -> None:
-    logger.warning("A node has failed: %s", fault, extra={"fields": {"node": mask(url)}})
-    if fault.pause_seconds:
+def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
+    logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
+    if fault.wrong_chain:
+        breakers.pause_for_chain(url, chain_id, fault.pause_seconds)
+    elif fault.pause_seconds:
         breakers.pause(url, fault.pause_seconds)
     else:
         breakers.note_failure(url)
@@ -97,7 +101,7 @@ def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
     """Ask every node for its head block, all at once."""
     if not nodes:
         return []
-    paused = breakers.paused(url for url, _ in nodes)
+    paused = breakers.paused((url for url, _ in nodes), chain_id)
     with ThreadPoolExecutor(min(len(nodes), MOST_AT_ONCE)) as pool:
         return list(pool.map(lambda node: _status(node, chain_id, node[0] in paused), nodes))
 

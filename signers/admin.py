@@ -87,6 +87,15 @@ class SignerAdmin(ModelAdmin):
         names = format_html_join(", ", "{}", ((str(user),) for user in users[:MOST_USERS_SHOWN]))
         return format_html("{}{}", names, " …" if len(users) > MOST_USERS_SHOWN else "")
 
+    def save_model(self, request: HttpRequest, obj: Signer, form: SignerForm, change: bool) -> None:
+        before = Signer.objects.get(pk=obj.pk).config_version if change else None
+        super().save_model(request, obj, form, change)
+        users = referring(obj) if change and obj.config_version != before else []
+        if users:
+            names = ", ".join(str(user) for user in users[:MOST_USERS_SHOWN])
+            text = f"If this is another key, save what uses it again, so that it takes over the new address: {names}."
+            self.message_user(request, text, messages.WARNING)
+
     @admin.action(description="Verify selected signers", permissions=["change"])
     def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> None:
         for signer in queryset:

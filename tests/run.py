@@ -7,11 +7,13 @@ import subprocess
 import sys
 import tempfile
 from contextlib import AbstractContextManager, ExitStack
+from itertools import product
 from urllib.parse import urlsplit, urlunsplit
 
 from tests import servers
 
 NO_TESTS = 5
+SLOW = ["tests/browser", "tests/integration"]
 
 
 def main(arguments: list[str]) -> int:
@@ -21,49 +23,65 @@ def main(arguments: list[str]) -> int:
     with ExitStack() as stack:
         redis_url = start(stack, servers.redis(), failed)
         postgresql_url = start(stack, servers.postgresql(), failed)
-        # Both at once, as much of a test is waiting; the output of the second follows that of the first.
-        runs = [Run(stack, "SQLite", arguments, "", redis_url)]
-        if postgresql_url:
-            runs.append(Run(stack, "PostgreSQL", arguments, postgresql_url, redis_url))
-        failed += [run.engine for run in runs if not run.passed()]
+        engines = {"SQLite": "", **({"PostgreSQL": postgresql_url} if postgresql_url else {})}
+        # All at once, as much of a test is waiting; the output of each follows that of the one before.
+        runs = [
+            Run(stack, number, engine, part, url, redis_url)
+            for number, (part, (engine, url)) in enumerate(product(parts(arguments), engines.items()))
+        ]
+        failed += [run.name for run in runs if not run.passed()]
     if failed:
         print(f"\nFailed: {', '.join(failed)}")
     return 1 if failed else 0
 
 
+def parts(arguments: list[str]) -> list[list[str]]:
+    """Split the whole suite into what waits for browsers and processes, and the rest."""
+    if arguments:
+        return [arguments]
+    return [["tests", *(f"--ignore={path}" for path in SLOW)], SLOW]
+
+
 class Run:
-    """The suite on one engine, in a process, a folder and a Redis database of its own."""
+    """Tests on one engine, in a process, a folder and databases of its own."""
 
     def __init__(
-        self, stack: ExitStack, engine: str, arguments: list[str], database_url: str, redis_url: str | None
+        self,
+        stack: ExitStack,
+        number: int,
+        engine: str,
+        arguments: list[str],
+        database_url: str,
+        redis_url: str | None,
     ) -> None:
-        self.engine = engine
-        self.output = None
+        self.name = f"{engine}, {' '.join(arguments)}"
+        self.output = stack.enter_context(tempfile.TemporaryFile()) if number else None  # noqa: SIM115  # the stack closes it
         environment = os.environ | {
-            "DATABASE_URL": database_url,
+            "DATABASE_URL": in_database(database_url, f"part{number}") if database_url else "",
             "DATA_DIR": stack.enter_context(tempfile.TemporaryDirectory(prefix="relayer-tests-")),
-            "TEST_REDIS_URL": redis_url or "",
+            "TEST_REDIS_URL": in_database(redis_url, str(number)) if redis_url else "",
         }
         if database_url:
-            self.output = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115  # the stack closes it
             environment["TEST_ONLY_DATABASE"] = "true"
-            if redis_url:
-                environment["TEST_REDIS_URL"] = urlunsplit(urlsplit(redis_url)._replace(path="/1"))
         command = [sys.executable, "-m", "pytest", *arguments]
         self.process = subprocess.Popen(command, env=environment, stdout=self.output, stderr=self.output)
         stack.callback(self.process.terminate)
 
     def passed(self) -> bool:
         if self.output is None:
-            print(f"\n===== on {self.engine} =====", flush=True)
+            print(f"\n===== on {self.name} =====", flush=True)
         code = self.process.wait()
         if self.output is not None:
-            print(f"\n===== on {self.engine} =====", flush=True)
+            print(f"\n===== on {self.name} =====", flush=True)
             self.output.seek(0)
             shutil.copyfileobj(self.output, sys.stdout.buffer)
             sys.stdout.flush()
         # With an argument that names tests without a database, the second run has none.
         return code == 0 or (self.output is not None and code == NO_TESTS)
+
+
+def in_database(url: str, name: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
 
 
 def start(stack: ExitStack, server: AbstractContextManager[str], failed: list[str]) -> str | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from notifications.models import validate_webhook_url
-from relayer_service.addresses import FORBIDDEN, is_allowed, split_http_url, validate_http_url
+from relayer_service.addresses import FORBIDDEN, is_allowed, is_metadata, split_http_url, validate_http_url
 
 NOT_A_URL = "an absolute http or https URL is required"
 UNPRINTED = "spaces, backslashes and control characters are not allowed in a URL"
@@ -288,3 +288,27 @@ def test_any_text_is_a_url_or_refused_and_nothing_else(text: str) -> None:
 def test_a_host_that_is_longer_than_any_name_is_refused_before_it_is_encoded(host: str) -> None:
     with pytest.raises(ValidationError):
         validate_webhook_url(f"https://{host}/")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fe80::1%eth0"),
+        *("::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::"),
+    ],
+)
+def test_an_address_of_metadata_is_known_in_every_form(address: str) -> None:
+    assert is_metadata(address)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "8.8.8.8", "2606:4700::1111", "fd12::1"])
+def test_other_addresses_are_none_of_metadata(address: str) -> None:
+    assert not is_metadata(address)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1]SECRET/", "http://h;k=SECRET/", "http://*/", "http://<b>/", "http://a[b]/"]
+)
+def test_a_host_with_characters_that_no_host_has_is_refused(url: str) -> None:
+    with pytest.raises(ValidationError):
+        split_http_url(url)

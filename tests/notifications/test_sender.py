@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from pytest_django import Settings
 from notifications import delivery, sending, tasks
 from notifications import sender as sender_module
 from notifications.models import Attempt, Delivery, Notification
-from notifications.sender import Sender
+from notifications.sender import Sender, raise_file_limit
 from relayer_service.tasks import queue
 from tests.notifications.factories import create_notification, emit_test
 from tests.notifications.receivers import Receiver, answer, hang, in_turn, receiver, slow
@@ -311,3 +312,11 @@ def test_an_event_whose_task_was_lost_reaches_the_sender_by_the_sweep(
         tasks.send_due_webhooks.call_local()
         wait_until(lambda: all_delivered(notification))
     assert len(server.requests) == 1
+
+
+def test_a_system_that_keeps_its_limit_of_files_does_not_stop_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(kind: int, limits: tuple[int, int]) -> None:
+        raise ValueError("not allowed to raise maximum limit")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    raise_file_limit()

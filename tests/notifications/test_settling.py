@@ -313,12 +313,21 @@ def test_each_attempt_is_logged_without_its_target_or_its_key(clock: Clock, capl
     first, second = taken(notification), taken(notification)
     take(notification, outcome(first, 200), outcome(second, 500), lease=MINE)
     said = [(record.levelname, record.getMessage(), record.fields) for record in caplog.records]  # type: ignore[attr-defined]  # extra
-    fields = {"event": "notification.test", "attempt": 1, "milliseconds": 12}
+    name = notification.identifier
+    fields = {"notification": name, "event": "notification.test", "attempt": 1, "milliseconds": 12}
     assert said == [
-        ("INFO", "Webhook delivered", fields | {"delivery": first.identifier, "response_code": 200}),
+        ("INFO", f"Webhook delivered to {name}", fields | {"delivery": first.identifier, "response_code": 200}),
         (
             "WARNING",
-            "Webhook attempt failed: The target answered 500.",
+            f"Webhook to {name} failed: The target answered 500.",
             fields | {"delivery": second.identifier, "response_code": 500},
         ),
     ]
+
+
+def test_a_target_that_has_failed_again_leaves_its_place_to_others(clock: Clock) -> None:
+    notification = create_notification()
+    row = taken(notification)
+    emit_test(notification)
+    assert take(notification, outcome(row, 500), lease=MINE, even_if_failing=True) == []
+    assert len(take(notification, lease=MINE, even_if_failing=True)) == 1

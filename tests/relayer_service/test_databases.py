@@ -14,7 +14,7 @@ from relayer_service import databases
 
 FILE = Path("/data/db.sqlite3")
 TIMEOUTS = "-c statement_timeout=15000 -c lock_timeout=5000"
-POOL = {"min_size": 1, "max_size": 20, "timeout": 10}
+POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "reconnect_timeout": 2}
 
 
 def configuration(url: str) -> dict[str, Any]:

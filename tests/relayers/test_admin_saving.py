@@ -63,13 +63,21 @@ def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Clien
     seen = {"nonce": 5, "balance_text": "12", "checked_at": now, "failed_checks": 1}
     theirs = {"name": "Their name", "paused": True, "policies": POLICIES | {"min_balance": 7}}
     Relayer.objects.update(**seen, **theirs)
-    admin_client.post(change(relayer), sent | {"network": "holesky", "policy_gas_price_cap": "9"})
-    assert Relayer.objects.values(*seen, *theirs, "network").get() == {
+    admin_client.post(change(relayer), sent | {"policy_gas_price_cap": "9"})
+    assert Relayer.objects.values(*seen, *theirs).get() == {
         **seen,
         **theirs,
         "policies": POLICIES | {"min_balance": 7, "gas_price_cap": 9},
-        "network": "holesky",
     }
+
+
+def test_what_was_seen_of_an_account_is_forgotten_with_it(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    Relayer.objects.update(nonce=5, balance_text="12", balance_is_low=True)
+    sent = fields(admin_client.get(change(relayer)))
+    admin_client.post(change(relayer), sent | {"network": "holesky"})
+    relayer.refresh_from_db()
+    assert (relayer.network, relayer.nonce, relayer.balance, relayer.balance_is_low) == ("holesky", None, None, False)
 
 
 def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
@@ -148,3 +156,19 @@ def test_a_relayer_that_is_added_tells_nothing(admin_client: Client) -> None:
     add(admin_client, notification=factories.notification().pk)
     assert not Relayer.objects.get().paused
     assert not Delivery.objects.exists()
+
+
+def test_the_address_of_another_local_key_is_taken_over(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    relayer.signer.set_config({"key": "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"})
+    relayer.signer.save()
+    edit(admin_client, relayer, name="Another name")
+    relayer.refresh_from_db()
+    assert relayer.address == "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
+
+
+def test_who_changes_a_key_is_told_which_relayers_have_the_address_of_the_old_one(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    page = f"/admin/signers/signer/{relayer.signer.pk}/change/"
+    answer = admin_client.post(page, {"plain__key": "11" * 32}, follow=True)
+    assert "takes over the new address: relayer-1." in answer.content.decode()

@@ -164,6 +164,25 @@ def test_other_answers_to_a_batch_do_not_refuse_it(body: Any, status: int, reaso
     assert str(fault(body, [7, 8], status)) == reason
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        [{"id": 7, **error(-32600, "batch too large")}],
+        [{"id": number, **error(-32000, "maximum 1 calls in 1 batch")} for number in (7, 8)],
+    ],
+    ids=["once", "for each"],
+)
+def test_a_batch_is_refused_by_a_list_that_says_it_is_too_large(body: Any) -> None:
+    with pytest.raises(BatchRefused):
+        read(body, [7, 8])
+
+
+@pytest.mark.parametrize("code", [[1, 2], {}, "429", None, True])
+def test_a_code_of_any_type_is_no_crash(code: Any) -> None:
+    with pytest.raises((Fault, BatchRefused)):
+        read({"error": {"code": code, "message": "x"}}, [7, 8])
+
+
 def test_a_single_call_is_never_refused_as_a_batch() -> None:
     assert str(fault({"id": None, **error(-32600, "no")}, [7], 400)) == "it answered 400"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import uuid
 from typing import Any
 
@@ -27,6 +28,13 @@ def test_a_node_is_paused_after_some_failures(settings: Any) -> None:
         breakers.note_failure(URL)
         seen.append(breakers.paused([URL, OTHER]))
     assert seen == [set(), set(), {URL}]
+
+
+def test_a_shorter_pause_does_not_replace_a_longer_one() -> None:
+    breakers.pause(URL, 300)
+    breakers.pause(URL, 0.01)
+    time.sleep(0.05)
+    assert breakers.paused([URL]) == {URL}
 
 
 def test_a_pause_ends(settings: Any) -> None:

@@ -216,7 +216,7 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
     check()
     assert check().balance_is_low
     (line,) = [record for record in caplog.records if record.name == "relayers.health"]
-    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of a relayer is low")
+    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of the relayer relayer-1 is low")
     assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
 
 

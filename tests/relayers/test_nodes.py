@@ -126,7 +126,14 @@ def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: 
     url = unused(faulty[name])
     with pytest.raises(NodesUnreachable):
         nodes.call([(url, 100)], [BALANCE], CHAIN)
-    assert breakers.paused([url]) == {url}
+    assert breakers.paused([url], CHAIN) == {url}
+
+
+def test_a_node_of_another_chain_is_left_alone_by_those_alone_who_want_this_one(faulty: dict[str, str]) -> None:
+    url = unused(faulty["wrong chain"])
+    with pytest.raises(NodesUnreachable):
+        nodes.call([(url, 100)], [BALANCE], CHAIN)
+    assert breakers.paused([url], 5) == breakers.paused([url]) == set()
 
 
 def test_all_calls_of_one_go_to_the_same_node(hardhat: str) -> None:
@@ -184,7 +191,7 @@ def test_faults_are_logged_without_what_may_be_a_key(
     assert len(lines) == len(FAULTS)
     assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
     port = faulty["500"].rpartition(":")[2].partition("/")[0]
-    (line,) = [record for record in lines if record.getMessage() == "A node has failed: it answered 500"]
+    (line,) = [record for record in lines if record.getMessage().endswith("has failed: it answered 500")]
     assert line.fields == {"node": f"http://127.0.0.1:{port}/***"}  # type: ignore[attr-defined]
 
 

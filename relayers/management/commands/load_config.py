@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
 from rest_framework.exceptions import ParseError
 
 from relayer_service.parsers import loads
@@ -21,12 +22,15 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = self._plan(options["file"])
         dry_run = options["dry_run"]
-        for warning in found.warnings:
-            self.stderr.write(f"Warning: {warning}")
-        if not dry_run:
-            self._apply(found)
+        try:
+            found = self._plan(options["file"])
+            for warning in found.warnings:
+                self.stderr.write(f"Warning: {warning}")
+            if not dry_run:
+                self._apply(found)
+        except OperationalError:
+            raise CommandError("Nothing was changed: the database is busy or cannot be reached. Try again.") from None
         for change in found.changes:
             self.stdout.write(describe(change))
         self.stdout.write(summary(found, dry_run))
