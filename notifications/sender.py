@@ -33,6 +33,7 @@ DATABASE_THREADS = 4
 # Names are resolved in threads: a name server that hangs must not hold the names of other targets.
 RESOLVER_THREADS = 64
 DATABASE_PAUSE_SECONDS = 1
+GATHER_SECONDS = 0.01
 OPEN_FILES = 65_536
 # After so long the leases are lost, and with them what could be written.
 MOST_DATABASE_FAILURES = 30
@@ -182,6 +183,9 @@ class Target:
             if not self._sends and not self._unsent and not self.wake.is_set():
                 return
             await self.wake.wait()
+            if self._stock:
+                # More come back in a moment, and are written with the same transaction.
+                await asyncio.sleep(GATHER_SECONDS)
 
     def _send_from_stock(self) -> None:
         """Begin as many sends as the target may have at once; give back what has waited for too long."""
