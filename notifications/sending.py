@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
-import ssl
 import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Any
 
 import aiohttp
 from django.conf import settings
@@ -19,13 +16,15 @@ from django.utils import timezone
 from notifications import signing
 from notifications.models import Delivery
 from notifications.schedule import parse_retry_after
-from relayer_service import addresses
+from relayer_service import addresses, outgoing
 from relayer_service.encryption import DecryptionError
 
 logger = logging.getLogger(__name__)
 
 LONGEST_ANSWER = 2048
 LONGEST_ERROR = 200
+# Less than most servers keep a connection: one that they close meanwhile is a failure of ours.
+KEEP_ALIVE_SECONDS = 2
 # Statuses with which a target may say when it is to be asked again.
 RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 HEADERS = {
@@ -33,10 +32,6 @@ HEADERS = {
     "Content-Type": "application/json",
     "User-Agent": "Relayer-Management-Service",
 }
-
-
-class ForbiddenTarget(OSError):
-    """The target is at an address or a port that nothing is sent to."""
 
 
 @dataclass
@@ -60,38 +55,14 @@ class Outcome:
         return self.response_code == HTTPStatus.GONE
 
 
-def guarded_socket(address_info: Any) -> socket.socket:
-    """Make a socket for the address and port that are about to be connected to, if they may be.
-
-    This is the last step before the connection, whatever form the address had in the URL and whatever the name
-    server said before.
-    """
-    family, kind, protocol, _, address = address_info
-    host, port = address[:2]
-    if not addresses.is_allowed(host, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS):
-        raise ForbiddenTarget("forbidden address")
-    if not addresses.is_allowed_port(port):
-        raise ForbiddenTarget("forbidden port")
-    return socket.socket(family, kind, protocol)
+def may_connect(host: str, port: int) -> bool:
+    allowed = addresses.is_allowed(host, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS)
+    return allowed and addresses.is_allowed_port(port)
 
 
 def open_session() -> aiohttp.ClientSession:
-    connector = aiohttp.TCPConnector(
-        limit=0,
-        ssl=ssl.create_default_context(),
-        socket_factory=guarded_socket,
-        ttl_dns_cache=10,
-        # Less than most servers keep a connection: one that they close meanwhile is a failure of ours.
-        keepalive_timeout=2,
-    )
-    # The proxies of the environment are not used: they would connect to any address.
-    return aiohttp.ClientSession(
-        connector=connector,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers=HEADERS,
-        auto_decompress=False,
-        timeout=aiohttp.ClientTimeout(total=None),
-        trust_env=False,
+    return outgoing.open_session(
+        may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS, headers=HEADERS, auto_decompress=False
     )
 
 
@@ -143,7 +114,7 @@ def in_words(error: BaseException) -> str:
     """Say why there was no answer, without a name or an address that only the network knows."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, ForbiddenTarget):
+        if isinstance(cause, outgoing.ForbiddenAddress):
             return "The target's address or port is not allowed."
         cause = cause.__cause__ or cause.__context__
     for kind, words in WORDS:

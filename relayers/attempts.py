@@ -7,8 +7,6 @@ import atexit
 import itertools
 import logging
 import os
-import socket
-import ssl
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ import aiohttp
 import orjson
 from django.conf import settings
 
-from relayer_service import addresses
+from relayer_service import addresses, outgoing
 from relayer_service.loops import LoopThread
 from relayers.answers import BatchRefused, Fault, check_chain_id, read_answers
 
@@ -48,10 +46,6 @@ _single_calls: dict[str, float] = {}
 class Call:
     method: str
     params: Sequence[Any] = ()
-
-
-class ForbiddenAddress(OSError):
-    """The node's name leads to an address that nothing is sent to."""
 
 
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
@@ -152,19 +146,7 @@ async def _exchange(url: str, calls: list[Call]) -> list[Any]:
 def _session() -> aiohttp.ClientSession:
     running = asyncio.get_running_loop()
     if running not in _sessions:
-        connector = aiohttp.TCPConnector(
-            limit=0,
-            ssl=ssl.create_default_context(),
-            socket_factory=_guarded_socket,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
-        )
-        # The proxies of the environment are not used: they would connect to any address.
-        _sessions[running] = aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),
-            trust_env=False,
-        )
+        _sessions[running] = outgoing.open_session(_may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS)
         atexit.register(_hang_up, _sessions[running], os.getpid())
     return _sessions[running]
 
@@ -175,12 +157,9 @@ def _hang_up(session: aiohttp.ClientSession, pid: int) -> None:
         loop.run(session.close())
 
 
-def _guarded_socket(address_info: Any) -> socket.socket:
-    """Make a socket for a node: it may be a private address, but never one where a cloud serves its metadata."""
-    family, kind, protocol, _, address = address_info
-    if addresses.is_metadata(address[0]):
-        raise ForbiddenAddress("forbidden address")
-    return socket.socket(family, kind, protocol)
+def _may_connect(host: str, port: int) -> bool:
+    """Let nodes be at private addresses too, but never where a cloud serves its metadata."""
+    return not addresses.is_metadata(host)
 
 
 def _in_words(error: Exception) -> str:
@@ -191,7 +170,7 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientSSLError):
         return "TLS could not be agreed on with it"
     if isinstance(error, aiohttp.ClientConnectorError):
-        forbidden = isinstance(error.os_error, ForbiddenAddress)
+        forbidden = isinstance(error.os_error, outgoing.ForbiddenAddress)
         return "its address is not allowed" if forbidden else "it cannot be connected to"
     if isinstance(error, aiohttp.ClientResponseError):
         return "its answer is not HTTP"

@@ -5,10 +5,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import HTTPServer
 from pathlib import Path
 
 
@@ -77,6 +79,20 @@ def hardhat(port: int | None = None) -> Iterator[str]:
         finally:
             process.kill()
             process.wait(10)
+
+
+@contextmanager
+def serving(server: HTTPServer, closing: threading.Event) -> Iterator[None]:
+    """Serve from a thread; at the end the handlers that wait are told to stop."""
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield
+    finally:
+        closing.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def free_port() -> int:

@@ -21,6 +21,7 @@ from django.conf import settings
 
 from notifications import delivery, sending, signing
 from notifications.events import EVENTS
+from relayer_service import outgoing
 from tests.servers import PROJECT, free_port, wait_for_port
 
 DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
@@ -252,6 +253,6 @@ def test_every_reason_of_a_failure_is_explained() -> None:
     explained = set(re.findall(r"^\| (\S.*\.) \| .* \|$", DOCUMENT, re.M))
     with pytest.raises(signing.UnusableKey) as unusable:
         signing.key_bytes("whsec_?")
-    forbidden = sending.in_words(sending.ForbiddenTarget())
+    forbidden = sending.in_words(outgoing.ForbiddenAddress())
     others = {delivery.GONE, str(unusable.value), forbidden, sending.in_words(Exception())}
     assert {words for _, words in sending.WORDS} | others <= explained

@@ -14,6 +14,8 @@ from typing import Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from tests.servers import serving
+
 LOOPBACK = "127.0.0.1"
 
 
@@ -182,12 +184,5 @@ def receiver(
     tls: ssl.SSLContext | None = None,
 ) -> Iterator[Receiver]:
     server = Receiver(behaviour or answer(), key, host, tls)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(server, server.closing):
         yield server
-    finally:
-        server.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.servers import serving
+
 # In the user info, the path and the query of every URL here, where providers put their keys.
 SECRET = "SECRET-0123456789"
 BOMB = gzip.compress(bytes(64 * 1024 * 1024))
@@ -65,15 +67,8 @@ class NodeServer(ThreadingHTTPServer):
 @contextmanager
 def node(behaviour: Behaviour, upstream: str = "") -> Iterator[NodeServer]:
     server = NodeServer(behaviour, upstream)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
+    with serving(server, server.closing):
         yield server
-    finally:
-        server.closing.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from relayer_service import outgoing
 from relayers import attempts
 from relayers.answers import ChainError, Fault
 from relayers.attempts import Call, attempt
@@ -214,7 +215,8 @@ def test_a_name_that_leads_to_the_metadata_of_a_cloud_is_not_followed(monkeypatc
 
 
 def test_a_private_address_is_allowed() -> None:
-    attempts._guarded_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 8545))).close()
+    info = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 8545))
+    outgoing.guarded_socket(attempts._may_connect, info).close()
 
 
 def test_a_name_that_does_not_resolve_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
