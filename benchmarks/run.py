@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from benchmarks import load, targets, webhooks
+from benchmarks import load, rpc, targets, webhooks
 from benchmarks.load import Failed
 from benchmarks.resources import LARGE, RESOURCES, SMALL, Figure, Resource, figures_of
 from benchmarks.targets import LIMIT, SERVICE, STOCK
@@ -107,6 +107,7 @@ class Run:
         # The web servers have nothing to do meanwhile. What the lists are of refers to notifications.
         self.connection.execute("TRUNCATE relayers_relayer, stock_relayer CASCADE")
         sent = {} if self.options.quick else webhooks.measure(self.environment)
+        estimated = {} if self.options.quick else rpc.measure()
         return {
             "machine": {
                 "cpus": os.cpu_count(),
@@ -120,6 +121,7 @@ class Run:
             "seconds": round(time.monotonic() - self.started),
             "figures": [self.line(figure) for figure in self.rates],
             "webhooks": sent,
+            "fee_estimates": estimated,
             "profile": profile,
         }
 
@@ -244,6 +246,11 @@ def print_table(results: dict[str, Any]) -> None:
     if sent := results["webhooks"]:
         print(f"\nWebhooks: one worker sends {sent['worker_to_loop']} of what a bare loop does; the 95th percentile")
         print(f"of a fast target is {sent['p95_beside_one_that_hangs_to_alone']} x as long beside one that hangs.")
+    if estimated := results["fee_estimates"]:
+        added, slow = estimated["p50_added_milliseconds"], estimated["with_a_slow_node"]
+        print(f"\nFee estimates: the service adds {added} ms to its node's own time (p50).")
+        print(f"With a node that takes {slow['node_seconds']} s, {slow['callers']} callers get ", end="")
+        print(f"{slow['of_what_waiting_allows']} of the answers that waiting alone allows.")
     print(f"\nOwn time by package, {results['profile']['of']}:")
     for package, part in results["profile"]["own_time_by_package"].items():
         print(f"  {package:28}{part:>7.1%}")

@@ -14,24 +14,13 @@ from django.utils import timezone
 
 from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
-from relayer_service.dashboard import Card, label
+from relayer_service.dashboard import Card, bar_chart, label
 
 HOURS = 24
 COLOURS = {
     Delivery.State.DELIVERED: "var(--color-green-500)",
     Delivery.State.PENDING: "var(--color-blue-400)",
     Delivery.State.FAILED: "var(--color-red-500)",
-}
-GREY = "#9ca3af"
-CHART_OPTIONS = {
-    "animation": False,
-    "maintainAspectRatio": False,
-    "maxBarThickness": 24,
-    "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": GREY}}},
-    "scales": {
-        "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": GREY, "maxRotation": 0}},
-        "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": GREY, "precision": 0}},
-    },
 }
 
 
@@ -86,5 +75,5 @@ def last_day(notification: Notification) -> dict[str, Any]:
     return {
         "totals": {state.label: sum(counts[state]) for state in COLOURS},
         "data": json.dumps(data),
-        "options": json.dumps(CHART_OPTIONS),
+        "options": json.dumps(bar_chart()),
     }

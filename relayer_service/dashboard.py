@@ -21,6 +21,7 @@ from relayer_service import operations
 from relayer_service.models import PeriodicRun
 
 CHANGES_SHOWN = 5
+CHART_GREY = "#9ca3af"
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,21 @@ def ago(moment: datetime | None) -> str:
         return "never"
     largest, _, smaller = str(naturaltime(moment)).partition(", ")
     return f"{largest} ago" if smaller else largest
+
+
+def bar_chart(**more_axes: Any) -> dict[str, Any]:
+    """Give the options of a chart of stacked bars, with more axes by name."""
+    return {
+        "animation": False,
+        "maintainAspectRatio": False,
+        "maxBarThickness": 24,
+        "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": CHART_GREY}}},
+        "scales": {
+            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": CHART_GREY, "maxRotation": 0}},
+            "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": CHART_GREY, "precision": 0}},
+            **more_axes,
+        },
+    }
 
 
 def readiness(request: HttpRequest) -> Card:

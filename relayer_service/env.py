@@ -44,6 +44,11 @@ def integer(name: str, default: int, minimum: int = 0, maximum: int | None = Non
     return int(value)
 
 
+def optional_integer(name: str, maximum: int | None = None) -> int | None:
+    """Read a whole number; None where there is none."""
+    return integer(name, 0, maximum=maximum) if text(name) else None
+
+
 def _is_integer(text: str, maximum: int | None) -> bool:
     if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_INTEGER):
         return False

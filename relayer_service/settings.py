@@ -162,6 +162,15 @@ HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
 HEALTH_FAILURES_TO_DISABLE = env.integer("HEALTH_FAILURES_TO_DISABLE", 2, minimum=1)
 HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimum=1)
 
+# Fees.
+
+# Each applies to all networks; without it, what the network has in `relayers/networks.json`, else a default.
+FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
+FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
+FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
+# Whether a number as JSON-RPC id is answered as a string, as the contract says, or as it was sent.
+RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
+
 # Django.
 
 INSTALLED_APPS = [
@@ -181,6 +190,7 @@ INSTALLED_APPS = [
     "signers",
     "notifications",
     "relayers",
+    "rpc",
 ]
 
 MIDDLEWARE = [
@@ -315,6 +325,7 @@ UNFOLD = {
         "relayer_service.dashboard.readiness",
         "relayer_service.dashboard.periodic_work",
         "relayers.dashboard.relayers",
+        "rpc.dashboard.json_rpc",
         "notifications.dashboard.webhooks",
         "tokens.admin.recently_used",
         "relayer_service.dashboard.own_changes",
@@ -342,6 +353,12 @@ UNFOLD = {
                         "icon": "rocket_launch",
                         "link": reverse_lazy("admin:relayers_relayer_changelist"),
                         "permission": "relayers.dashboard.may_view",
+                    },
+                    {
+                        "title": "Fee tokens",
+                        "icon": "paid",
+                        "link": reverse_lazy("admin:rpc_feetoken_changelist"),
+                        "permission": "rpc.dashboard.may_view",
                     },
                     {
                         "title": "Signers",

@@ -14,6 +14,7 @@ urlpatterns = [
     path("api/v1/", include("signers.urls")),
     path("api/v1/", include("notifications.urls")),
     path("api/v1/", include("relayers.urls")),
+    path("api/v1/", include("rpc.urls")),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

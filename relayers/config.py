@@ -17,15 +17,10 @@ from relayers.account import check_signer, is_local
 from relayers.config_addresses import Addresses
 from relayers.config_changes import Change
 from relayers.config_entries import NotificationEntry, RelayerEntry, SignerEntry, lines
-from relayers.config_references import join, resolve
+from relayers.config_references import ID_PATH, join, resolve
 from relayers.models import Relayer
 from signers.models import Signer
 
-LISTS: dict[str, type[StrictSerializer]] = {
-    "signers": SignerEntry,
-    "notifications": NotificationEntry,
-    "relayers": RelayerEntry,
-}
 ENTRY_PATH = re.compile(r"(\w+)\[(\d+)\]")
 FIELD_PATH = re.compile(r"\w+\[\d+\]\.\w+")
 # What the rule of `Relayer.clean` looks at.
@@ -54,8 +49,12 @@ def plan(document: Any) -> Plan:
 
 
 class Planner:
+    # The paths of what is printed, and so cannot come from the environment.
+    printed = ID_PATH
+
     def __init__(self, document: Any) -> None:
-        resolved, self.faults = resolve(document)
+        self.lists = self._lists()
+        resolved, self.faults = resolve(document, printed=self.printed)
         self.unresolved = {path for path, _ in self.faults}
         self.unresolved_fields = {match[0] for path in self.unresolved if (match := FIELD_PATH.match(path))}
         self.entries = self._entries(resolved)
@@ -70,24 +69,26 @@ class Planner:
         self.nodes: dict[str, list[tuple[str, int | None]]] = {}
 
     def plan(self) -> Plan:
-        for index, entry in enumerate(self.entries["signers"]):
-            self._signer(f"signers[{index}]", entry)
-        for index, entry in enumerate(self.entries["notifications"]):
-            self._notification(f"notifications[{index}]", entry)
-        for index, entry in enumerate(self.entries["relayers"]):
-            self._relayer(f"relayers[{index}]", entry)
+        for name, check in self.lists.items():
+            for index, entry in enumerate(self.entries[name]):
+                check(f"{name}[{index}]", entry)
         self._check_nodes()
         if self.faults:
-            raise Faults(sorted(self.faults, key=place))
+            raise Faults(sorted(self.faults, key=self._place))
         return self.result
 
+    def _lists(self) -> dict[str, Callable[[str, Any], None]]:
+        """Give the lists that a file may have, in the order of their checks, with what checks an entry of each."""
+        return {"signers": self._signer, "notifications": self._notification, "relayers": self._relayer}
+
     def _entries(self, document: Any) -> dict[str, list[Any]]:
-        entries: dict[str, list[Any]] = {name: [] for name in LISTS}
+        entries: dict[str, list[Any]] = {name: [] for name in self.lists}
         if not isinstance(document, dict):
-            self._fault("", "an object with some of signers, notifications and relayers is required")
+            *names, last = self.lists
+            self._fault("", f"an object with some of {', '.join(names)} and {last} is required")
             return entries
         for name, value in document.items():
-            if name not in LISTS:
+            if name not in self.lists:
                 self._fault(join("", name), "this field is not known")
             elif not isinstance(value, list):
                 self._fault(name, "a list is required")
@@ -234,14 +235,13 @@ class Planner:
     def _warn(self, path: str, text: str) -> None:
         self.result.warnings.append(f"{path}: {text}")
 
+    def _place(self, fault: tuple[str, str]) -> tuple[int, int]:
+        """Give where in the file a fault is: the list and the entry."""
+        match = ENTRY_PATH.match(fault[0])
+        return ([*self.lists].index(match[1]), int(match[2])) if match and match[1] in self.lists else (-1, -1)
+
 
 def identifier_of(entry: Any, name: str = "id") -> str:
     """Give an id that an entry names, right or wrong; empty for one that is no text."""
     identifier = entry.get(name) if isinstance(entry, dict) else None
     return identifier if isinstance(identifier, str) else ""
-
-
-def place(fault: tuple[str, str]) -> tuple[int, int]:
-    """Give where in the file a fault is: the list and the entry."""
-    match = ENTRY_PATH.match(fault[0])
-    return ([*LISTS].index(match[1]), int(match[2])) if match and match[1] in LISTS else (-1, -1)

@@ -24,7 +24,9 @@ class Unresolved(Exception):
     """Why a text with references stands for nothing; it never holds a value."""
 
 
-def resolve(document: Any, environment: Mapping[str, str] = os.environ) -> tuple[Any, list[Fault]]:
+def resolve(
+    document: Any, environment: Mapping[str, str] = os.environ, printed: re.Pattern[str] = ID_PATH
+) -> tuple[Any, list[Fault]]:
     """Give a document with its references replaced, and a fault with its path for each that cannot be."""
     faults: list[Fault] = []
 
@@ -39,8 +41,9 @@ def resolve(document: Any, environment: Mapping[str, str] = os.environ) -> tuple
         if not isinstance(value, str) or "${" not in value:
             return value
         try:
-            if ID_PATH.fullmatch(path) and any(match["name"] for match in REFERENCE.finditer(value)):
-                raise Unresolved("an id is written out and not taken from the environment")
+            if printed.fullmatch(path) and any(match["name"] for match in REFERENCE.finditer(value)):
+                what = "an id" if path.endswith(".id") else f"the {path.rpartition('.')[2]}"
+                raise Unresolved(f"{what} is written out and not taken from the environment")
             return resolve_text(value, environment)
         except Unresolved as fault:
             faults.append((path, str(fault)))

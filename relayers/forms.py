@@ -9,7 +9,6 @@ from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from rest_framework.exceptions import ValidationError as ApiValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from relayer_service.encryption import DecryptionError
@@ -85,11 +84,8 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
 
     def clean_address(self) -> str:
         address: str = self.cleaned_data["address"]
-        try:
-            if address:
-                validate_evm_address(address)
-        except ApiValidationError as error:
-            raise ValidationError([str(fault) for fault in error.detail]) from None
+        if address:
+            validate_evm_address(address)
         return address
 
     def clean(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
+from eth_utils.address import is_checksum_address
 
 from relayer_service.addresses import validate_http_url
 
@@ -36,7 +37,19 @@ class Network:
     l1_fee: L1Fee
     rpc_urls: tuple[str, ...]
     testnet: bool = False
+    # How fees are quoted here, where the settings do not say: the least tip in wei, and basis points.
+    tip_floor: int | None = None
+    base_fee_margin_bps: int | None = None
+    gas_buffer_bps: int | None = None
+    # Chainlink's feed that tells whether a rollup's sequencer is up.
+    sequencer_feed: str = ""
     network_type: str = "evm"
+
+    @property
+    def fee_rules(self) -> list[int]:
+        """The rules of fees that are set."""
+        rules = (self.tip_floor, self.base_fee_margin_bps, self.gas_buffer_bps)
+        return [rule for rule in rules if rule is not None]
 
 
 def read(path: Path) -> dict[str, Network]:
@@ -61,18 +74,8 @@ def _network(path: Path, name: str, entry: Any) -> Network:
         )
     except (TypeError, ValueError) as error:
         raise ImproperlyConfigured(f"{path.name}: {name}: {error}") from None
-    for value, kind in (
-        (network.chain_id, int),
-        (network.symbol, str),
-        (network.decimals, int),
-        (network.block_seconds, (int, float)),
-        (network.testnet, bool),
-    ):
-        # To Python, true is an integer too.
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise ImproperlyConfigured(f"{path.name}: {name}: {value!r} is of the wrong type")
-    if network.chain_id < 1 or network.decimals < 0 or not 0 < network.block_seconds < math.inf:
-        raise ImproperlyConfigured(f"{path.name}: {name}: chain_id, decimals or block_seconds is out of range")
+    if fault := _fault(network):
+        raise ImproperlyConfigured(f"{path.name}: {name}: {fault}")
     for url in network.rpc_urls:
         try:
             if not isinstance(url, str):
@@ -81,6 +84,29 @@ def _network(path: Path, name: str, entry: Any) -> Network:
         except ValidationError as error:
             raise ImproperlyConfigured(f"{path.name}: {name}: rpc_urls: {error.message}") from None
     return network
+
+
+def _fault(network: Network) -> str:
+    """Say what of a network cannot be; empty where all can."""
+    whole_numbers = (network.chain_id, network.decimals, *network.fee_rules)
+    typed: list[tuple[Any, Any]] = [
+        *((number, int) for number in whole_numbers),
+        (network.symbol, str),
+        (network.block_seconds, (int, float)),
+        (network.testnet, bool),
+        (network.sequencer_feed, str),
+    ]
+    for value, kind in typed:
+        # To Python, true is an integer too.
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            return f"{value!r} is of the wrong type"
+    if network.chain_id < 1 or network.decimals < 0 or not 0 < network.block_seconds < math.inf:
+        return "chain_id, decimals or block_seconds is out of range"
+    if any(rule < 0 for rule in network.fee_rules):
+        return "tip_floor, base_fee_margin_bps or gas_buffer_bps is out of range"
+    if network.sequencer_feed and not is_checksum_address(network.sequencer_feed):
+        return "sequencer_feed must be an address with its checksum"
+    return ""
 
 
 @cache

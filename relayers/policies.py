@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from eth_utils.address import is_checksum_address, is_hex_address, to_checksum_address
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
 
 from relayer_service.serializers import REQUIRED, StrictSerializer, StringField
 

@@ -14,6 +14,8 @@ from huey.storage import MemoryStorage
 from relayer_service.caches import FailOpenRedisCache
 from relayer_service.models import RowDelta
 from relayer_service.tasks import queue
+from rpc import counters
+from rpc.fees import readings
 from tests import processes
 from tests.api import Api
 from tokens import last_use
@@ -54,6 +56,8 @@ def touches_database(item: pytest.Item) -> bool:
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Give each test an empty task queue of its own, and leave nothing of it in the process for the next."""
     monkeypatch.setattr(queue, "storage", MemoryStorage("tests"))
+    # Tests write what was counted when they mean to.
+    monkeypatch.setattr(counters.counter, "writes_by_itself", False)
     forget_everything()
     yield
     forget_everything()
@@ -62,6 +66,8 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def forget_everything() -> None:
     verified_tokens.clear()
     last_use._noted.clear()
+    readings.kept.clear()
+    counters.forget()
     FailOpenRedisCache.down_until = 0.0
     cache.clear()
 
@@ -92,7 +98,10 @@ def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server_port(django_db_setup: None, django_db_blocker: Any, server_log: Path) -> Iterator[int]:
     """The real web server, on the test database."""
-    with django_db_blocker.unblock(), processes.web(server_log, RATE_LIMIT_BAD_CREDENTIALS="") as port:
+    with (
+        django_db_blocker.unblock(),
+        processes.web(server_log, RATE_LIMIT_BAD_CREDENTIALS="", RATE_LIMIT_RPC="") as port,
+    ):
         yield port
 
 

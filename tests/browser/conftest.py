@@ -26,6 +26,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun, RowDelta
 from relayers.models import Relayer
+from rpc.models import FeeToken
 from signers.models import Signer
 from tests import processes
 from tests.api import Api
@@ -47,7 +48,8 @@ WIDE = {"width": 1280, "height": 800}
 PATIENCE = 20_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
-    *(LogEntry, Session, PeriodicRun, Item, Relayer, Signer, Delivery, Notification, RowDelta, AccessToken, User)
+    *(LogEntry, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
+    *(RowDelta, AccessToken, User),
 ]
 
 TakeScreenshot = Callable[[Page, str], None]

@@ -62,6 +62,7 @@ def test_a_wrong_password_is_refused_in_words(context: BrowserContext, staff: Us
 SIDEBAR = {
     "Overview": "/admin/",
     "Relayers": "/admin/relayers/relayer/",
+    "Fee tokens": "/admin/rpc/feetoken/",
     "Signers": "/admin/signers/signer/",
     "Notifications": "/admin/notifications/notification/",
     "Deliveries": "/admin/notifications/delivery/",
@@ -181,6 +182,7 @@ def cards(page: Page) -> dict[str, list[str]]:
     return found
 
 
+NO_CALLS = ["Calls of the last hour | 0", "Failed | 0", "Slowest | -", "Fee tokens without a price | 0"]
 NO_RELAYERS = ["Active | 0", "Disabled | 0", "Paused | 0", "Low balance | 0", "Unknown | 0"]
 NO_WEBHOOKS = ["Pending | 0", "Failed in the last day | 0", "Targets that fail | 0", "Targets that are gone | 0"]
 
@@ -196,6 +198,7 @@ def test_the_overview_says_what_is_going_on(
         "Readiness": ["Database | OK", "Cache | OK", "Migrations | OK", "Encryption | OK", "Worker | OK"],
         "Periodic work": ["Clear sessions | 25 minutes ago | OK"],
         "Relayers": NO_RELAYERS,
+        "JSON-RPC": NO_CALLS,
         "Webhooks": NO_WEBHOOKS,
         "Tokens used last": [
             "Wallet production | wallet-backend | a minute ago",
@@ -214,6 +217,7 @@ def test_the_overview_of_a_new_service_says_what_is_missing(page: Page) -> None:
         "Readiness": ["Database | OK", "Cache | OK", "Migrations | OK", "Encryption | OK", "Worker | FAILED"],
         "Periodic work": ["No worker has run yet."],
         "Relayers": NO_RELAYERS,
+        "JSON-RPC": NO_CALLS,
         "Webhooks": NO_WEBHOOKS,
         "Tokens used last": ["No token has been used yet."],
         "Your last changes": ["You have changed nothing yet."],

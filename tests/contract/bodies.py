@@ -1,4 +1,4 @@
-"""The whole bodies of the contract's sections 2.1 and 7."""
+"""The whole bodies of the contract's sections 2.1, 4.5 and 7."""
 
 from typing import Any
 
@@ -22,3 +22,13 @@ def failure(message: str) -> dict[str, Any]:
 def bad_request(*faults: str) -> dict[str, Any]:
     logs = [{"level": "log", "message": fault} for fault in faults]
     return failure("Bad Request") | {"metadata": {"logs": logs}}
+
+
+def rpc_result(result: dict[str, Any], *, identifier: Any = "1") -> dict[str, Any]:
+    """A JSON-RPC answer of section 4.5, which has no envelope."""
+    return {"jsonrpc": "2.0", "id": identifier, "result": result}
+
+
+def rpc_error(code: int, message: str, description: str, *, identifier: Any = "1") -> dict[str, Any]:
+    error = {"code": code, "message": message, "description": description}
+    return {"jsonrpc": "2.0", "id": identifier, "error": error}

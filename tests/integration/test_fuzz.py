@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifications.models import Notification
+from relayers.models import Relayer
 from tests.api import Answer, Api
 from tests.contract import raw
+from tests.relayers.factories import relayer
 
 FUZZ = settings(
     deadline=None,
@@ -24,7 +26,7 @@ NOISE = st.lists(
     st.one_of(
         st.binary(min_size=1, max_size=20),
         st.sampled_from([b"/", b"//", b"..", b"%", b"%00", b"%ff", b"?", b"&", b"=", b"#", b";", b" ", b"v1/items"]),
-        st.sampled_from([b"v1/notifications/", b"%2F", b"%0A"]),
+        st.sampled_from([b"v1/notifications/", b"v1/relayers/", b"/rpc", b"%2F", b"%0A"]),
         st.sampled_from([b"page=", b"per_page=", b"9" * 30, b"\r\n", b"\n", b"\x00", b"\xc3\xa9", b"HTTP/1.1"]),
     ),
     max_size=12,
@@ -32,7 +34,16 @@ NOISE = st.lists(
 # The server itself refuses most noise; the same bytes in a form that HTTP allows reach the service.
 ENCODED = st.tuples(
     st.sampled_from(
-        ["", "v1/", "v1/items/", "v1/items?", "v1/items?page=", "v1/items?per_page=2&page=", "v1/notifications/"]
+        [
+            "",
+            "v1/",
+            "v1/items/",
+            "v1/items?",
+            "v1/items?page=",
+            "v1/items?per_page=2&page=",
+            "v1/notifications/",
+            "v1/relayers/",
+        ]
     ),
     st.binary(max_size=40).map(lambda data: quote_from_bytes(data, safe="/?&=;+")),
 ).map(lambda parts: "".join(parts).encode())
@@ -75,7 +86,23 @@ NOTIFICATIONS = st.fixed_dictionaries(
         "signing_key": st.one_of(st.text(), JSON_VALUES),
     },
 )
-OBJECTS = st.one_of(ITEMS, NOTIFICATIONS)
+CALLS = st.fixed_dictionaries(
+    {"jsonrpc": st.one_of(st.just("2.0"), JSON_VALUES), "method": st.one_of(st.just("feeEstimate"), JSON_VALUES)},
+    optional={
+        "id": st.one_of(st.integers(), st.text(), JSON_VALUES),
+        "params": st.one_of(
+            st.fixed_dictionaries(
+                {
+                    "fee_token": st.one_of(st.just("ETH"), st.text(), JSON_VALUES),
+                    "network": st.one_of(st.just("hardhat"), JSON_VALUES),
+                    "transaction": st.one_of(st.binary().map(lambda data: f"0x{data.hex()}"), st.text(), JSON_VALUES),
+                }
+            ),
+            JSON_VALUES,
+        ),
+    },
+)
+OBJECTS = st.one_of(ITEMS, NOTIFICATIONS, CALLS)
 BODIES = st.one_of(
     st.binary(max_size=200),
     st.one_of(JSON_VALUES, OBJECTS).map(lambda value: json.dumps(value).encode()),
@@ -147,6 +174,32 @@ def test_any_id_of_a_patch_is_answered_in_the_envelope(api: Api, identifier: str
     answer = raw.send(api.port, data, end=True)
     check(answer)
     assert answer.status == 404
+
+
+@settings(FUZZ, max_examples=300)
+@given(body=st.one_of(CALLS.map(lambda value: json.dumps(value).encode()), BODIES))
+def test_any_body_of_a_call_is_answered_in_the_envelope_or_as_json_rpc(api: Api, body: bytes) -> None:
+    if not Relayer.objects.exists():
+        relayer(network="hardhat")
+    headers = raw.bearer(api.token) + JSON_TYPE
+    answer = raw.send(api.port, raw.request(b"POST", b"/api/v1/relayers/relayer-1/rpc", headers, body), end=True)
+    if answer.status != 200:
+        check(answer)
+        return
+    # Random bytes are no transaction, so that no node is asked.
+    assert set(answer.body) == {"jsonrpc", "id", "error"}
+    assert set(answer.body["error"]) == {"code", "message", "description"}
+    assert answer.body["error"]["code"] in {-32601, -32602}
+
+
+@settings(FUZZ, max_examples=300)
+@given(identifier=st.one_of(st.text(min_size=1), st.binary(min_size=1, max_size=40)).map(lambda text: quote(text)))
+def test_any_id_of_a_call_is_answered_in_the_envelope(api: Api, identifier: str) -> None:
+    headers = raw.bearer(api.token) + JSON_TYPE
+    body = b'{"jsonrpc":"2.0","method":"feeEstimate"}'
+    answer = raw.send(api.port, raw.request(b"POST", f"/api/v1/relayers/{identifier}/rpc".encode(), headers, body))
+    check(answer)
+    assert (answer.status, answer.body["message"][:16]) == (404, "Relayer with ID ")
 
 
 @settings(FUZZ, max_examples=300)

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from notifications.models import Notification
 from tests import check_schema
 from tests.api import Api
 from tests.relayers.factories import relayer
+from tests.rpc.encoded import SEPOLIA_CHAIN
+from tests.rpc.fee_node import FeeNode, serve
 from tests.servers import PROJECT
 
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
@@ -25,12 +28,20 @@ def document(api: Api) -> dict[str, Any]:
     return loaded
 
 
-def test_no_answer_is_undocumented(api: Api, tmp_path: Path) -> None:
+@pytest.fixture
+def node() -> Iterator[FeeNode]:
+    """A node of the network of the relayer that the document's examples call."""
+    with serve(FeeNode(chain_id=SEPOLIA_CHAIN)) as served:
+        yield served
+
+
+def test_no_answer_is_undocumented(api: Api, tmp_path: Path, node: FeeNode) -> None:
     """Run schemathesis with all of its checks, in a folder of its own as it leaves files."""
     Notification.objects.create(identifier="notification-1", url="https://example.com")
-    relayer(policies={"gas_price_cap": 2**128 - 1}, rpc_urls=[{"url": "https://rpc.example.com/KEY", "weight": 100}])
+    relayer(policies={"gas_price_cap": 2**128 - 1}, rpc_urls=[{"url": node.url, "weight": 100}])
     # The service offers no way to create one, so that none could be guessed.
-    (tmp_path / "schemathesis.toml").write_text('[parameters]\nnotification_id = "notification-1"\n')
+    parameters = 'notification_id = "notification-1"\nrelayer_id = "relayer-1"\n'
+    (tmp_path / "schemathesis.toml").write_text(f"[parameters]\n{parameters}")
     command = [
         str(Path(sys.executable).with_name("st")),
         "--no-color",
@@ -51,9 +62,11 @@ def test_no_answer_is_undocumented(api: Api, tmp_path: Path) -> None:
     env = os.environ | {"SCHEMATHESIS_HOOKS": "tests.integration.schemathesis_hooks", "PYTHONPATH": str(PROJECT)}
     finished = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "Operations:       6 selected / 6 total" in finished.stdout
-    assert "6 passed" in finished.stdout
+    assert "Operations:       7 selected / 7 total" in finished.stdout
+    assert "7 passed" in finished.stdout
     assert "No issues found" in finished.stdout
+    # The document's example of a call is one that reaches the chain.
+    assert node.count("eth_estimateGas") > 0
 
 
 def test_the_document_is_valid_openapi_3_1(api: Api, document: dict[str, Any]) -> None:
@@ -73,6 +86,7 @@ def test_every_operation_names_the_answers_that_all_share(document: dict[str, An
         "post /api/v1/items": ["201", "400", "401", "405", "409", "429", "500"],
         "patch /api/v1/notifications/{notification_id}": ["200", "400", "401", "404", "405", "500"],
         "get /api/v1/relayers": ["200", "400", "401", "405", "429", "500"],
+        "post /api/v1/relayers/{relayer_id}/rpc": ["200", "400", "401", "404", "405", "429", "500"],
         "get /api/v1/signers": ["200", "400", "401", "405", "500"],
         "post /api/v1/signers": ["201", "400", "401", "405", "409", "500"],
     }

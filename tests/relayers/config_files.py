@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 
 from notifications.models import Delivery, Notification
 from relayers.models import Relayer
+from rpc.models import FeeToken, PriceSource
 from signers.models import Signer
 from tests.relayers.factories import ADDRESS, KEY
 from tests.relayers.stub_nodes import StubNodes
@@ -89,4 +90,5 @@ def faults(content: Any, folder: Path) -> list[str]:
 
 def rows() -> list[Any]:
     """Give every column of every row, with secrets as they are sealed."""
-    return [list(model.objects.order_by("pk").values()) for model in (Signer, Notification, Relayer, Delivery)]
+    tables = (Signer, Notification, Relayer, Delivery, FeeToken, PriceSource)
+    return [list(model.objects.order_by("pk").values()) for model in tables]

@@ -52,7 +52,12 @@ def loaded(db: None, tmp_path: Path, nodes: StubNodes) -> dict[str, Any]:
         SPARSE | {"id": "relayer-2", "name": "${NAME} $${", "custom_rpc_urls": urls},
         SPARSE | {"id": "relayer-3", "signer_id": "zürich ${HOME}"},
     ]
-    content = {"signers": [SIGNER, *signers, *awkward], "notifications": hooks, "relayers": relayers}
+    content = {
+        "signers": [SIGNER, *signers, *awkward],
+        "notifications": hooks,
+        "relayers": relayers,
+        "fee_tokens": [],
+    }
     # A file has to say that this is no reference.
     load(json.dumps(content).replace("${", "$${").encode(), tmp_path)
     return content
@@ -143,6 +148,7 @@ def test_a_dump_has_the_shape_of_the_file_without_its_secrets(db: None, tmp_path
                 "paused": False,
             },
         ],
+        "fee_tokens": [],
     }
     assert errors == "Secrets are left to 6 variables, whose values are not written.\n"
 
@@ -215,7 +221,12 @@ def test_what_cannot_be_opened_is_dumped_as_variables(loaded: dict[str, Any], se
 
 
 def test_an_empty_service_gives_an_empty_file(db: None) -> None:
-    assert json.loads(dump()[0]) == {"signers": [], "notifications": [], "relayers": []}
+    assert json.loads(dump()[0]) == {
+        "signers": [],
+        "notifications": [],
+        "relayers": [],
+        "fee_tokens": [],
+    }
 
 
 @given(st.text(alphabet="${}Aa_ 1", max_size=12))

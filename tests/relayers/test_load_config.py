@@ -349,6 +349,9 @@ def test_the_example_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node
         "notification ops: created",
         "relayer mainnet-1: created",
         "relayer sepolia-1: created",
-        "4 created, 0 updated, 0 unchanged.",
+        "fee token USDC on mainnet: created",
+        "fee token LINK on mainnet: created",
+        "fee token USDC on sepolia: created",
+        "7 created, 0 updated, 0 unchanged.",
     ]
     assert [relayer.address for relayer in Relayer.objects.all()] == [ADDRESS, ADDRESS]

@@ -119,8 +119,8 @@ def test_a_node_on_another_chain_is_refused_and_asked_once(tmp_path: Path, nodes
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"[]", "an object with some of signers, notifications and relayers is required"),
-        (b"null", "an object with some of signers, notifications and relayers is required"),
+        (b"[]", "an object with some of signers, notifications, relayers and fee_tokens is required"),
+        (b"null", "an object with some of signers, notifications, relayers and fee_tokens is required"),
         (b'{"signers": {}}', "signers: a list is required"),
         (b'{"signers": null}', "signers: a list is required"),
     ],

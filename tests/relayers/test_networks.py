@@ -146,6 +146,11 @@ def test_what_is_missing_is_named(write: Write, name: str) -> None:
         ({"block_seconds": "2"}, "'2' is of the wrong type"),
         ({"testnet": "yes"}, "'yes' is of the wrong type"),
         ({"l1_fee": "optimism"}, "'optimism' is not a valid L1Fee"),
+        ({"tip_floor": "1"}, "'1' is of the wrong type"),
+        ({"gas_buffer_bps": True}, "True is of the wrong type"),
+        ({"tip_floor": -1}, "tip_floor, base_fee_margin_bps or gas_buffer_bps is out of range"),
+        ({"sequencer_feed": 1}, "1 is of the wrong type"),
+        ({"sequencer_feed": "0xfdb6"}, "sequencer_feed must be an address with its checksum"),
         ({"rpc_urls": ["rpc.example.com"]}, "rpc_urls: an absolute http or https URL is required"),
     ],
 )
@@ -159,7 +164,10 @@ def test_a_wrong_url_is_not_told_back(write: Write) -> None:
 
 @pytest.mark.parametrize("entry", [None, [], "x", ENTRY | {"name": "other"}, ENTRY | {"chainId": 1}])
 def test_an_entry_of_another_shape_is_refused(write: Write, entry: Any) -> None:
-    known = "block_seconds, chain_id, decimals, l1_fee, rpc_urls, symbol, testnet"
+    known = (
+        "base_fee_margin_bps, block_seconds, chain_id, decimals, gas_buffer_bps, l1_fee, rpc_urls, sequencer_feed, "
+        "symbol, testnet, tip_floor"
+    )
     assert fault(write({"ours": entry})) == f"networks.json: ours must be an object with some of {known}"
 
 

@@ -1,4 +1,4 @@
-"""Create and update signers, notifications and relayers from a JSON file: all of it, or nothing."""
+"""Create and update signers, notifications, relayers and fee tokens from a JSON file: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from django.db import OperationalError
 from rest_framework.exceptions import ParseError
 
 from relayer_service.parsers import loads
-from relayers.config import Faults, Plan, plan
-from relayers.config_changes import Change, ChangedMeanwhile, apply
+from relayers.config import Faults, Plan
+from relayers.config_changes import Change, ChangedMeanwhile
+from rpc.config import plan
+from rpc.config_changes import apply
 
 
 class Command(BaseCommand):
@@ -64,7 +66,7 @@ def state(change: Change) -> str:
 def describe(change: Change) -> str:
     """Name a row and what is different of it, without any value."""
     fields = f" ({', '.join(change.fields)})" if change.fields else ""
-    return f"{change.row._meta.model_name} {change.row.identifier}: {state(change)}{fields}"
+    return f"{change.row._meta.verbose_name} {change.row}: {state(change)}{fields}"
 
 
 def summary(found: Plan, dry_run: bool) -> str:

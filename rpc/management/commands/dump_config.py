@@ -1,4 +1,4 @@
-"""Write signers, notifications and relayers as JSON that load_config reads, with variables instead of secrets."""
+"""Write signers, notifications, relayers and fee tokens as JSON for load_config, with variables instead of secrets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from relayers.config_dump import dump
 from relayers.config_references import Variables
+from rpc.config_dump import dump
 
 
 class Command(BaseCommand):

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class RpcConfig(AppConfig):
+    name = "rpc"
+    verbose_name = "JSON-RPC"

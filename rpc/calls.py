@@ -1,0 +1,133 @@
+"""What the admin tells of the JSON-RPC calls through a relayer: the chart of the last day, and a table by method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from django.db.models import Max, Sum
+from django.db.models.functions import TruncHour
+from django.utils import timezone
+
+from relayer_service.dashboard import CHART_GREY, bar_chart
+from relayers.models import Relayer
+from rpc.models import CallCount
+
+HOURS = 24
+OK = "ok"
+OK_COLOUR = "var(--color-green-500)"
+ERROR_COLOURS = [
+    "var(--color-red-500)",
+    "var(--color-orange-400)",
+    "var(--color-red-300)",
+    "var(--color-orange-600)",
+    "var(--color-red-800)",
+    "var(--color-orange-200)",
+]
+MEAN_COLOUR = "var(--color-blue-400)"
+SLOWEST_COLOUR = "var(--color-blue-700)"
+LATENCY_AXIS = {
+    "position": "right",
+    "beginAtZero": True,
+    "grid": {"display": False},
+    "ticks": {"color": CHART_GREY, "precision": 0},
+    "title": {"display": True, "text": "ms", "color": CHART_GREY},
+}
+HEADERS = ["Method", "Outcome", "Calls", "Mean", "Slowest"]
+
+
+class Group(NamedTuple):
+    """The calls of an hour, of one method and with one outcome."""
+
+    hour: datetime
+    method: str
+    outcome: str
+    calls: int
+    milliseconds: int
+    slowest: int
+
+
+class Sums:
+    """Groups that are shown as one."""
+
+    def __init__(self, groups: Iterable[Group]) -> None:
+        groups = list(groups)
+        self.calls = sum(group.calls for group in groups)
+        milliseconds = sum(group.milliseconds for group in groups)
+        self.mean = round(milliseconds / self.calls) if self.calls else None
+        self.slowest = max((group.slowest for group in groups), default=None)
+
+
+def context(relayer: Relayer) -> dict[str, Any]:
+    """Give what the template `admin/rpc/calls.html` shows of a relayer, in one query."""
+    first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+    groups = groups_since(relayer, first)
+    total = Sums(groups)
+    return {
+        "calls": {
+            "total": total.calls,
+            "failed": total.calls - Sums(group for group in groups if group.outcome == OK).calls,
+            "data": json.dumps(chart(groups, first)),
+            "options": json.dumps(bar_chart(latency=LATENCY_AXIS)),
+            "table": {"headers": HEADERS, "rows": table(groups)},
+        }
+    }
+
+
+def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
+    """Sum up the counts of a relayer by hour, method and outcome."""
+    rows = CallCount.objects.filter(relayer=relayer, minute__gte=first)
+    groups = rows.values_list(TruncHour("minute"), "method", "outcome").annotate(
+        Sum("calls"), Sum("milliseconds"), Max("slowest_milliseconds")
+    )
+    return [Group(*group) for group in groups]
+
+
+def chart(groups: list[Group], first: datetime) -> dict[str, Any]:
+    hours: list[list[Group]] = [[] for _ in range(HOURS)]
+    for group in groups:
+        position = round((group.hour - first) / timedelta(hours=1))
+        # What was counted since the hour turned belongs to the last bar.
+        hours[min(position, HOURS - 1)].append(group)
+    errors = sorted({group.outcome for group in groups} - {OK})
+    colours = {OK: OK_COLOUR} | dict(zip(errors, cycle(ERROR_COLOURS), strict=False))
+    sums = [Sums(hour) for hour in hours]
+    return {
+        "labels": [f"{first + timedelta(hours=hour):%H:%M}" for hour in range(HOURS)],
+        "datasets": [
+            # Above the bars, as what comes first is drawn last.
+            line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
+            line("Slowest (ms)", [one.slowest for one in sums], SLOWEST_COLOUR),
+            *(
+                {
+                    "label": describe(outcome),
+                    "data": [Sums(group for group in hour if group.outcome == outcome).calls for hour in hours],
+                    "backgroundColor": colour,
+                }
+                for outcome, colour in colours.items()
+            ),
+        ],
+    }
+
+
+def line(label: str, data: list[int | None], colour: str) -> dict[str, Any]:
+    """Make a line on the axis of latencies; hours without calls leave gaps in it."""
+    colours = {"borderColor": colour, "backgroundColor": colour}
+    return {"type": "line", "yAxisID": "latency", "label": label, "data": data, "borderWidth": 2, **colours}
+
+
+def table(groups: list[Group]) -> list[list[str]]:
+    """Make a row for each method and outcome, those with the most calls first."""
+    kinds = {(group.method, group.outcome) for group in groups}
+    sums = {kind: Sums(group for group in groups if (group.method, group.outcome) == kind) for kind in kinds}
+    return [
+        [method, describe(outcome), str(one.calls), f"{one.mean} ms", f"{one.slowest} ms"]
+        for (method, outcome), one in sorted(sums.items(), key=lambda item: (-item[1].calls, item[0]))
+    ]
+
+
+def describe(outcome: str) -> str:
+    return "OK" if outcome == OK else f"Error {outcome}"

@@ -1,0 +1,149 @@
+"""Calls of JSON-RPC methods, counted by relayer, minute, method and outcome.
+
+A call only adds to what its process has gathered, in memory. A thread of the process writes that every few seconds,
+and the process itself writes the rest when it ends. So counting costs a request no query; a process that is killed
+loses the last seconds of these statistics.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import close_old_connections, connection
+from django.utils import timezone
+
+from rpc import metrics
+from rpc.models import CallCount
+
+logger = logging.getLogger(__name__)
+
+WRITE_SECONDS = 2
+ROWS_AT_ONCE = 500
+# Rows that wait for a database that is away.
+ROWS_KEPT = 20_000
+
+METHOD_LENGTH = CallCount._meta.get_field("method").max_length
+OUTCOME_LENGTH = CallCount._meta.get_field("outcome").max_length
+
+# Processes add to the same rows: in one order, so that none waits for another that waits for it. A relayer that was
+# deleted meanwhile leaves its rows out and not those of the others.
+WRITE = """
+WITH gathered (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds) AS (VALUES {rows})
+INSERT INTO rpc_callcount AS kept (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
+SELECT * FROM gathered WHERE relayer_id IN (SELECT sequence FROM relayers_relayer)
+ORDER BY relayer_id, minute, method, outcome
+ON CONFLICT (relayer_id, minute, method, outcome) DO UPDATE SET
+  calls = kept.calls + excluded.calls,
+  milliseconds = kept.milliseconds + excluded.milliseconds,
+  slowest_milliseconds = CASE
+    WHEN excluded.slowest_milliseconds > kept.slowest_milliseconds THEN excluded.slowest_milliseconds
+    ELSE kept.slowest_milliseconds
+  END
+"""
+
+Key = tuple[int, datetime, str, str]
+
+
+@dataclass(slots=True)
+class Tally:
+    calls: int = 0
+    seconds: float = 0.0
+    slowest: float = 0.0
+
+    def add(self, other: Tally) -> None:
+        self.calls += other.calls
+        self.seconds += other.seconds
+        self.slowest = max(self.slowest, other.slowest)
+
+
+class CallCounter:
+    """What this process has counted and not yet written; a process that was forked begins anew."""
+
+    def __init__(self) -> None:
+        # Tests turn it off, and write when they mean to.
+        self.writes_by_itself = True
+        self.forget()
+        os.register_at_fork(after_in_child=self.forget)
+        atexit.register(self.flush_and_close)
+
+    def forget(self) -> None:
+        # The locks and the thread too: a forked process has the locks as they were, and not the thread.
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._tallies: dict[Key, Tally] = {}
+
+    def add(self, key: Key, tally: Tally) -> None:
+        with self._lock:
+            self._tallies.setdefault(key, Tally()).add(tally)
+            if self.writes_by_itself and (self._thread is None or not self._thread.is_alive()):
+                self._thread = threading.Thread(target=self._write_forever, name="call-counter", daemon=True)
+                self._thread.start()
+
+    def flush(self) -> None:
+        """Write what was gathered; what cannot be written is kept for the next time."""
+        with self._writing:
+            with self._lock:
+                taken, self._tallies = self._tallies, {}
+            rows = list(taken.items())
+            try:
+                while rows:
+                    write(rows[:ROWS_AT_ONCE])
+                    del rows[:ROWS_AT_ONCE]
+            except Exception:
+                logger.exception("Calls that were counted cannot be written yet")
+                self._keep(rows)
+
+    def flush_and_close(self) -> None:
+        """Write what was gathered, and let the pool have the connection back."""
+        self.flush()
+        close_old_connections()
+
+    def _keep(self, rows: Sequence[tuple[Key, Tally]]) -> None:
+        with self._lock:
+            for key, tally in rows:
+                self._tallies.setdefault(key, Tally()).add(tally)
+            excess = len(self._tallies) - ROWS_KEPT
+            if excess <= 0:
+                return
+            for key in sorted(self._tallies, key=lambda key: key[1])[:excess]:
+                del self._tallies[key]
+        logger.error("The oldest counts of calls are dropped, as they cannot be written: %d rows", excess)
+
+    def _write_forever(self) -> None:
+        while True:
+            time.sleep(WRITE_SECONDS)
+            self.flush_and_close()
+
+
+def write(rows: Sequence[tuple[Key, Tally]]) -> None:
+    """Add rows to those of the database, in one statement."""
+    values: list[int | str | datetime | None] = []
+    for (relayer_pk, minute, method, outcome), tally in rows:
+        values += [relayer_pk, connection.ops.adapt_datetimefield_value(minute), method, outcome]
+        values += [tally.calls, round(tally.seconds * 1000), round(tally.slowest * 1000)]
+    placeholders = ", ".join(["(%s, %s, %s, %s, %s, %s, %s)"] * len(rows))
+    with connection.cursor() as cursor:
+        cursor.execute(WRITE.format(rows=placeholders), values)
+
+
+counter = CallCounter()
+
+
+def count(relayer_pk: int, method: str, outcome: str, seconds: float) -> None:
+    """Count a call through a relayer: a method that exists or `unknown`, and `ok` or the code of its error."""
+    metrics.observe_call(method, outcome, seconds)
+    minute = timezone.now().replace(second=0, microsecond=0)
+    key = (relayer_pk, minute, method[:METHOD_LENGTH], outcome[:OUTCOME_LENGTH])
+    counter.add(key, Tally(1, seconds, seconds))
+
+
+flush = counter.flush
+forget = counter.forget

@@ -1,0 +1,51 @@
+"""From a well-formed JSON-RPC request to what its answer holds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from rest_framework.exceptions import ValidationError
+
+from relayer_service.exceptions import faults
+from relayers.models import Relayer
+from rpc import counters, errors, registry
+
+logger = logging.getLogger(__name__)
+
+# What a call with a method that nobody knows is counted as: callers choose names without end.
+UNKNOWN = "unknown"
+OK = "ok"
+
+
+def answer(relayer: Relayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Call a method; give its `result` or an `error`, and count the call."""
+    started = time.perf_counter()
+    method = registry.find(relayer.network_type, name)
+    outcome = OK
+    try:
+        return {"result": run(method, relayer, params)}
+    except errors.RpcError as error:
+        outcome = str(error.code)
+        return {"error": error.body()}
+    finally:
+        counters.count(relayer.pk, method.name if method else UNKNOWN, outcome, time.perf_counter() - started)
+
+
+def run(method: registry.Method | None, relayer: Relayer, params: dict[str, Any]) -> dict[str, Any]:
+    """Give a method's result; whatever goes wrong becomes an `RpcError`."""
+    if method is None:
+        raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")
+    serializer = method.params_class(data=params)
+    try:
+        serializer.is_valid(raise_exception=True)
+    except ValidationError as error:
+        raise errors.InvalidParams("; ".join(faults(error))) from None
+    try:
+        return method.run(relayer, serializer.validated_data)
+    except errors.RpcError:
+        raise
+    except Exception:
+        logger.exception("The method %s failed", method.name, extra={"fields": {"relayer": relayer.identifier}})
+        raise errors.InternalError from None

@@ -1,0 +1,67 @@
+"""Errors as data: what a JSON-RPC call can fail with, each with its code; `docs/rpc.md` says what to do."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class RpcError(Exception):
+    """A failure that the caller is told of. The description is in our words and holds nothing secret."""
+
+    code: ClassVar[int]
+    message: ClassVar[str]
+
+    def __init__(self, description: str) -> None:
+        super().__init__(description)
+        self.description = description
+
+    def body(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "description": self.description}
+
+
+class MethodNotFound(RpcError):
+    code = -32601
+    message = "Method not found"
+
+
+class InvalidParams(RpcError):
+    code = -32602
+    message = "Invalid params"
+
+
+class InternalError(RpcError):
+    code = -32603
+    message = "Internal error"
+
+    def __init__(self) -> None:
+        super().__init__("The call failed for a reason inside the service; its log has it under the request id.")
+
+
+class NodesUnreachable(RpcError):
+    code = -32000
+    message = "Nodes unreachable"
+
+
+class TokenNotSupported(RpcError):
+    code = -32001
+    message = "Token not supported"
+
+
+class PriceUnavailable(RpcError):
+    code = -32002
+    message = "Price unavailable"
+
+
+class ExecutionReverted(RpcError):
+    code = -32003
+    message = "Execution reverted"
+
+
+class PolicyRefused(RpcError):
+    code = -32004
+    message = "Policy refused"
+
+
+class InsufficientData(RpcError):
+    code = -32005
+    message = "Insufficient data"

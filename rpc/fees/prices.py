@@ -1,0 +1,91 @@
+"""The price of a token: from its sources, checked against each other, and never guessed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from relayers.networks import Network
+from rpc import errors
+from rpc.fees.amounts import BASIS_POINTS
+from rpc.fees.contracts import Unreadable, contract_call, read_call
+from rpc.fees.gas import kept_seconds
+from rpc.fees.readings import Reading
+from rpc.fees.sources import SOURCES
+from rpc.fees.sources.base import NoPrice, SourcePrice
+from rpc.models import FeeToken, PriceSource
+
+# What the price depends on: where one of these changes, what was kept no longer counts.
+TOKEN_COLUMNS = ("address", "max_spread_bps")
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The price of a token: tokens for one native coin, what each source said, and the token's decimals."""
+
+    rate: Fraction
+    sources: tuple[SourcePrice, ...]
+    decimals: int
+
+
+def price_reading(token: FeeToken, sources: Sequence[PriceSource], network: Network) -> Reading:
+    """Give what has to be read for a token's price, and for its decimals where they are not known yet."""
+    kinds = [SOURCES[source.kind](source, token, network) for source in sources]
+    asks_decimals = token.decimals is None
+    calls = [contract_call(token.address, "decimals()")] if asks_decimals else []
+    counts = []
+    for kind in kinds:
+        own = kind.calls()
+        counts.append(len(own))
+        calls += own
+
+    def read(answers: list[Any]) -> Quote:
+        now, rest = int(time.time()), iter(answers)
+        decimals = _read_decimals(next(rest)) if asks_decimals else token.decimals
+        assert decimals is not None
+        prices = []
+        for kind, count in zip(kinds, counts, strict=True):
+            try:
+                prices.append(kind.price([next(rest) for _ in range(count)], decimals, now))
+            except NoPrice as reason:
+                raise errors.PriceUnavailable(f"{token}: the source “{kind.name}” {reason}.") from None
+        return Quote(agreed_rate(token, [price.rate for price in prices]), tuple(prices), decimals)
+
+    def seconds(quote: Quote) -> float:
+        fresh_until = min(price.fresh_until for price in quote.sources)
+        return min(kept_seconds(network), max(0, fresh_until - time.time()))
+
+    # A rate that is only looked up need not be kept.
+    key = _key(token, sources) if calls else None
+    return Reading(calls, read, key, seconds)
+
+
+def agreed_rate(token: FeeToken, rates: Sequence[Fraction]) -> Fraction:
+    """Give the median of what sources say, unless they differ by more than they may."""
+    if not rates:
+        raise errors.PriceUnavailable(f"{token}: no source of its price is set.")
+    lowest, highest = min(rates), max(rates)
+    if (highest - lowest) * BASIS_POINTS > lowest * token.max_spread_bps:
+        raise errors.PriceUnavailable(f"{token}: its sources differ by more than {token.max_spread_bps} basis points.")
+    ordered, middle = sorted(rates), len(rates) // 2
+    return ordered[middle] if len(rates) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _read_decimals(answer: Any) -> int:
+    try:
+        (decimals,) = read_call(answer, ["uint8"])
+    except Unreadable:
+        raise errors.InsufficientData("The token's contract does not tell its decimals.") from None
+    return int(decimals)
+
+
+def _key(token: FeeToken, sources: Sequence[PriceSource]) -> tuple[Any, ...]:
+    columns = [field.attname for field in PriceSource._meta.concrete_fields]
+    return (
+        token.pk,
+        *(getattr(token, name) for name in TOKEN_COLUMNS),
+        *(tuple(getattr(source, name) for name in columns) for source in sources),
+    )

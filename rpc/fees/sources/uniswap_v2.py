@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from eth_utils.address import to_checksum_address
+
+from relayers.attempts import Call
+from rpc.fees.contracts import Unreadable, contract_call, read_call
+from rpc.fees.sources.base import NoPrice, Source, SourcePrice
+
+
+class UniswapV2(Source):
+    """The reserves of a pair of the token with the wrapped native coin, at the latest block."""
+
+    def calls(self) -> Sequence[Call]:
+        return [contract_call(self.source.pair, name) for name in ("token0()", "token1()", "getReserves()")]
+
+    def price(self, answers: Sequence[Any], decimals: int, now: int) -> SourcePrice:
+        try:
+            tokens = [to_checksum_address(read_call(answer, ["address"])[0]) for answer in answers[:2]]
+            reserves = read_call(answers[2], ["uint112", "uint112", "uint32"])[:2]
+        except Unreadable:
+            raise NoPrice("does not answer") from None
+        held = dict(zip(tokens, reserves, strict=True))
+        if set(held) != {self.token.address, self.source.wrapped_native}:
+            raise NoPrice("is not a pair of the token with the wrapped native coin")
+        token, native = held[self.token.address], held[self.source.wrapped_native]
+        if not token or not native or native < int(self.source.min_liquidity_text):
+            raise NoPrice("holds too little: less than its least liquidity")
+        rate = Fraction(token * 10**self.network.decimals, native * 10**decimals)
+        # Of this block, and asked for again with the next one.
+        return SourcePrice(self.name, rate, now, now + math.ceil(self.network.block_seconds))

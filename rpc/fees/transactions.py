@@ -1,0 +1,241 @@
+"""Reading encoded transactions: legacy and of types 1 to 4, signed or not."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import rlp
+from eth_account.typed_transactions.access_list_transaction import AccessListTransaction
+from eth_account.typed_transactions.blob_transactions.blob_transaction import BlobTransaction
+from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction
+from eth_account.typed_transactions.set_code_transaction import SetCodeTransaction
+from eth_keys.constants import SECPK1_N
+from eth_keys.datatypes import Signature
+from eth_keys.exceptions import BadSignature
+from eth_utils.address import to_checksum_address
+from eth_utils.crypto import keccak
+from eth_utils.exceptions import ValidationError
+from rlp.codec import consume_length_prefix
+from rlp.exceptions import RLPException
+from rlp.sedes import Binary, List, big_endian_int, binary
+
+# Python's own limit. What eth-account loads (py_ecc) raises it to a depth at which a nested request ends the process.
+RECURSION_LIMIT = 1_000
+sys.setrecursionlimit(RECURSION_LIMIT)
+
+TYPED: dict[int, Any] = {
+    kind.transaction_type: kind
+    for kind in (AccessListTransaction, DynamicFeeTransaction, BlobTransaction, SetCodeTransaction)
+}
+LEGACY = 0
+LEGACY_FIELDS = (
+    ("nonce", big_endian_int),
+    ("gasPrice", big_endian_int),
+    ("gas", big_endian_int),
+    ("to", Binary.fixed_length(20, allow_empty=True)),
+    ("value", big_endian_int),
+    ("data", binary),
+)
+SIGNATURE = (("v", big_endian_int), ("r", big_endian_int), ("s", big_endian_int))
+# The first byte of what is a list in RLP, and so no type of EIP-2718.
+FIRST_OF_A_LIST = 0xC0
+# EIP-155: a signature's v is 27 or 28, or tells the chain too.
+PLAIN_V = 27
+CHAIN_V = 35
+# The chain itself has no larger ones.
+LARGEST = {"nonce": 2**64 - 1, "gas": 2**64 - 1, "yParity": 2**8 - 1}
+LARGEST_INTEGER = 2**256 - 1
+# EIP-4844: the first byte of a blob's hash, and the gas of a blob.
+BLOB_HASH_VERSION = 1
+GAS_OF_A_BLOB = 2**17
+
+# Fields, and what stands in lists of addresses, keys and authorizations: far more than a block has gas for.
+MOST_PARTS = 10_000
+NOT_ENCODED = "it is not the encoding of a transaction"
+
+
+class NotATransaction(ValueError):
+    """Why a text is no transaction, in words that are fit for whoever sent it."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What an estimate needs to know of a transaction."""
+
+    kind: int
+    chain_id: int | None
+    # Who has signed it.
+    sender: str | None
+    to: str | None
+    value: int
+    data: bytes
+    gas: int
+    access_list: tuple[tuple[str, tuple[str, ...]], ...]
+    blob_hashes: tuple[str, ...]
+    authorizations: tuple[dict[str, str], ...]
+    # Its encoding without a signature, as L1 fees are computed from.
+    unsigned: bytes
+
+    @property
+    def blob_gas(self) -> int:
+        return len(self.blob_hashes) * GAS_OF_A_BLOB
+
+    def call(self, sender: str) -> dict[str, Any]:
+        """Give the transaction as nodes take it for an estimate. Its prices are left out: they are ours to set."""
+        call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
+        if self.to is not None:
+            call["to"] = self.to
+        if self.access_list:
+            call["accessList"] = [
+                {"address": address, "storageKeys": list(storage)} for address, storage in self.access_list
+            ]
+        if self.blob_hashes:
+            call["blobVersionedHashes"] = list(self.blob_hashes)
+        if self.authorizations:
+            call["authorizationList"] = list(self.authorizations)
+        return call
+
+
+def decode(text: str) -> Transaction:
+    """Read a transaction from 0x and hexadecimal digits."""
+    if not text.startswith("0x"):
+        raise NotATransaction("it must begin with 0x")
+    try:
+        # `fromhex` alone would overlook spaces.
+        encoded = bytes.fromhex(text[2:]) if text[2:].isalnum() else b""
+    except ValueError:
+        encoded = b""
+    if not encoded:
+        raise NotATransaction("it must be pairs of hexadecimal digits")
+    try:
+        return _decode(encoded)
+    except (RLPException, RecursionError, IndexError):
+        raise NotATransaction(NOT_ENCODED) from None
+
+
+def _decode(encoded: bytes) -> Transaction:
+    if encoded[0] >= FIRST_OF_A_LIST:
+        return _legacy(_items(encoded))
+    if encoded[0] not in TYPED:
+        raise NotATransaction("its type is not one of 0 to 4")
+    items = _items(encoded[1:])
+    if encoded[0] == BlobTransaction.transaction_type and items and isinstance(items[0], list):
+        # With its blobs beside it, as nodes pass it on; they do not change the fee.
+        items = items[0]
+    return _typed(encoded[0], items)
+
+
+def _items(payload: bytes) -> list[Any]:
+    _check_parts(payload)
+    items = rlp.decode(payload)
+    if not isinstance(items, list):
+        raise NotATransaction(NOT_ENCODED)
+    return items
+
+
+def _check_parts(payload: bytes) -> None:
+    """Refuse what is made of very many small parts, which would take long to read, or of lists in lists in lists."""
+    position = parts = 0
+    while position < len(payload):
+        _, kind, length, start = consume_length_prefix(payload, position)
+        position = start if kind is list else start + length
+        parts += 1
+        if parts > MOST_PARTS:
+            raise NotATransaction(f"it has more than {MOST_PARTS} parts")
+
+
+def _legacy(items: list[Any]) -> Transaction:
+    count = len(LEGACY_FIELDS)
+    if len(items) == count:
+        return _transaction(LEGACY, _values(LEGACY_FIELDS, items), None, None, rlp.encode(items))
+    values = _values((*LEGACY_FIELDS, *SIGNATURE), items)
+    v, r, s = (values[name] for name in "vrs")
+    if r == s == 0:
+        # EIP-155: unsigned, with the chain where the signature will be.
+        return _transaction(LEGACY, values, v, None, rlp.encode(items))
+    if v in {PLAIN_V, PLAIN_V + 1}:
+        unsigned, chain_id, parity = rlp.encode(items[:count]), None, v - PLAIN_V
+    elif v >= CHAIN_V:
+        chain_id, parity = divmod(v - CHAIN_V, 2)
+        unsigned = rlp.encode([*items[:count], big_endian_int.serialize(chain_id), b"", b""])
+    else:
+        raise NotATransaction("its signature is not valid")
+    return _transaction(LEGACY, values, chain_id, _sender(unsigned, parity, r, s), unsigned)
+
+
+def _typed(kind: int, items: list[Any]) -> Transaction:
+    fields = TYPED[kind].unsigned_transaction_fields
+    is_signed = len(items) != len(fields)
+    values = _values((*fields, *SIGNATURE) if is_signed else fields, items)
+    unsigned = bytes([kind]) + rlp.encode(items[: len(fields)])
+    sender = _sender(unsigned, values["v"], values["r"], values["s"]) if is_signed else None
+    return _transaction(kind, values, values["chainId"], sender, unsigned)
+
+
+def _values(fields: Sequence[tuple[str, Any]], items: list[Any]) -> dict[str, Any]:
+    sedes = List([sedes for _, sedes in fields])
+    try:
+        found = sedes.deserialize(items)
+    except TypeError:
+        # The library takes a list where a number stands for the bytes of the number.
+        raise NotATransaction(NOT_ENCODED) from None
+    # And an empty list for zero.
+    if rlp.encode(found, sedes) != rlp.encode(items):
+        raise NotATransaction(NOT_ENCODED)
+    values = dict(zip((name for name, _ in fields), found, strict=True))
+    for name, value in values.items():
+        if isinstance(value, int) and value > LARGEST.get(name, LARGEST_INTEGER):
+            raise NotATransaction(f"its {name} is too large")
+    return values
+
+
+def _sender(unsigned: bytes, parity: int, r: int, s: int) -> str:
+    # EIP-2: of the two signatures that fit, chains take the one with the lower s.
+    if s > SECPK1_N // 2:
+        raise NotATransaction("its signature is not valid")
+    try:
+        signature = Signature(vrs=(parity, r, s))
+        return signature.recover_public_key_from_msg_hash(keccak(unsigned)).to_checksum_address()
+    except (BadSignature, ValidationError):
+        raise NotATransaction("its signature is not valid") from None
+
+
+def _transaction(
+    kind: int, values: dict[str, Any], chain_id: int | None, sender: str | None, unsigned: bytes
+) -> Transaction:
+    blob_hashes = values.get("blobVersionedHashes", ())
+    authorizations = values.get("authorizationList", ())
+    if kind in {BlobTransaction.transaction_type, SetCodeTransaction.transaction_type} and not values["to"]:
+        raise NotATransaction("a transaction of this type has a receiver")
+    if kind == BlobTransaction.transaction_type and not blob_hashes:
+        raise NotATransaction("a transaction of type 3 has a blob")
+    if any(blob_hash[0] != BLOB_HASH_VERSION for blob_hash in blob_hashes):
+        raise NotATransaction("the hash of a blob begins with 01")
+    if kind == SetCodeTransaction.transaction_type and not authorizations:
+        raise NotATransaction("a transaction of type 4 has an authorization")
+    return Transaction(
+        kind=kind,
+        chain_id=chain_id,
+        sender=sender,
+        to=to_checksum_address(values["to"]) if values["to"] else None,
+        value=values["value"],
+        data=values["data"],
+        gas=values["gas"],
+        access_list=tuple(
+            (to_checksum_address(address), tuple(f"0x{key:064x}" for key in storage))
+            for address, storage in values.get("accessList", ())
+        ),
+        blob_hashes=tuple(f"0x{blob_hash.hex()}" for blob_hash in blob_hashes),
+        authorizations=tuple(_authorization(each) for each in authorizations),
+        unsigned=unsigned,
+    )
+
+
+def _authorization(authorization: Any) -> dict[str, str]:
+    values = authorization.as_dict()
+    if any(value > LARGEST.get(name, LARGEST_INTEGER) for name, value in values.items() if name != "address"):
+        raise NotATransaction("a number of an authorization is too large")
+    return {name: to_checksum_address(value) if name == "address" else hex(value) for name, value in values.items()}

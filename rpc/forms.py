@@ -1,0 +1,137 @@
+"""The admin's forms for fee tokens and their sources, and the form that tries an estimate."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+from unfold.forms import PaginationInlineFormSet
+from unfold.widgets import (
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldBooleanWidget,
+)
+
+from relayer_service.dashboard import ago
+from relayers.models import Relayer
+from relayers.networks import networks
+from rpc.models import FeeToken, PriceSource
+
+TOKEN_FIELDS = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
+# Another contract: what was read of the one before does not hold for it.
+CONTRACT_FIELDS = {"network", "address"}
+STILL_RIGHT = "still_right"
+# The fields that staff see for each kind of source.
+SHOWN = {kind.value: PriceSource.fields_of(kind) for kind in PriceSource.Kind}
+SHOWN[PriceSource.Kind.FIXED.value] = [*SHOWN[PriceSource.Kind.FIXED.value], STILL_RIGHT]
+SOURCE_FIELDS = list(dict.fromkeys(name for names in SHOWN.values() for name in names))
+SOURCE_COLUMNS = [name for name in SOURCE_FIELDS if name != STILL_RIGHT]
+COLUMNS = {field.name: field for field in PriceSource._meta.fields}
+
+
+def network_choices(current: str) -> list[tuple[str, str]]:
+    """Offer the networks that are known; one that a token is on and that no longer is stays to be seen."""
+    return [(name, name) for name in dict.fromkeys([*networks(), *([current] if current else [])])]
+
+
+class FeeTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Knows which columns staff have changed, compared to what their page showed them."""
+
+    network = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
+
+    class Meta:
+        model = FeeToken
+        fields = TOKEN_FIELDS
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["network"].choices = network_choices(self.instance.network)  # type: ignore[attr-defined]
+        if self.instance.pk:
+            # With the values that the page showed, so that another's change meanwhile is not taken back.
+            for field in self.fields.values():
+                field.show_hidden_initial = True
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        for name in TOKEN_FIELDS:
+            if self.instance.pk and name in cleaned and name not in self.changed_data:
+                cleaned[name] = getattr(self.instance, name)
+        return cleaned
+
+    @property
+    def changed_columns(self) -> set[str]:
+        return set(self.changed_data) & set(TOKEN_FIELDS)
+
+
+class KindWidget(UnfoldAdminSelectWidget):
+    """A choice that tells the page which fields belong to each kind."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.attrs["data-kind-fields"] = json.dumps(SHOWN)
+
+
+class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Takes the fields of the chosen kind, and empties those of others whatever was typed in them."""
+
+    still_right = forms.BooleanField(
+        label="Still right",
+        required=False,
+        widget=UnfoldBooleanWidget,
+        help_text="Tick it when the rate is right as it is: its age is counted from now on.",
+    )
+
+    class Meta:
+        model = PriceSource
+        fields = ["kind", *SOURCE_COLUMNS]
+        widgets = {"kind": KindWidget}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.rate_set_at:
+            field = self.fields[STILL_RIGHT]
+            field.help_text = f"The rate was set {ago(self.instance.rate_set_at)}. {field.help_text}"
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        kind = cleaned.get("kind")
+        if not kind:
+            return cleaned
+        for name in set(SOURCE_COLUMNS) - set(SHOWN[kind]):
+            # Nobody sees it, nor a fault in it.
+            self.errors.pop(name, None)
+            cleaned[name] = COLUMNS[name].get_default()
+        return cleaned
+
+    def _post_clean(self) -> None:
+        """Note when a fixed rate was set: when it is another one, or when staff say that it still holds."""
+        super()._post_clean()  # type: ignore[misc]  # not in the stubs
+        if self.instance.kind != PriceSource.Kind.FIXED:
+            self.instance.rate_set_at = None
+        elif {"kind", "rate_text", STILL_RIGHT} & set(self.changed_data) or self.instance.rate_set_at is None:
+            self.instance.rate_set_at = timezone.now()
+
+
+class PriceSources(PaginationInlineFormSet):
+    """At least one source: a token without is not supported."""
+
+    default_error_messages = {"too_few_forms": "A token needs a source of its price."}
+
+
+class EstimateForm(forms.Form):
+    """What a fee is estimated for, on the page of a relayer."""
+
+    fee_token = forms.ChoiceField(label="Fee token", widget=UnfoldAdminSelectWidget)
+    transaction = forms.CharField(
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "spellcheck": "false", "placeholder": "0x…"}),
+        help_text="Encoded: 0x and hexadecimal digits, legacy or of type 1 to 4, signed or not.",
+    )
+
+    def __init__(self, relayer: Relayer, data: Any = None) -> None:
+        super().__init__(data, prefix="estimate")
+        known = networks().get(relayer.network)
+        coin = (known.symbol, f"{known.symbol}, the native coin") if known else ("native", "The native coin")
+        tokens = FeeToken.objects.filter(network=relayer.network, enabled=True).values_list("address", "symbol")
+        self.fields["fee_token"].choices = [*tokens.order_by("symbol"), coin]  # type: ignore[attr-defined]

@@ -1,0 +1,49 @@
+"""`feeEstimate`: the fee of a transaction in a chosen token, on EVM networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from relayer_service.serializers import StrictSerializer, StringField
+from relayers.models import Relayer
+from rpc.fees.estimate import estimate
+from rpc.registry import Method, register
+
+
+class FeeEstimateParams(StrictSerializer):
+    """What a fee is asked for."""
+
+    fee_token = StringField(
+        help_text="The symbol or the address of a token that is registered for the network, or its coin's symbol."
+    )
+    network = StringField(help_text="The relayer's network, by its name or its type.")
+    transaction = StringField(
+        help_text="An encoded transaction, 0x and hexadecimal digits: legacy or of type 1 to 4, signed or not."
+    )
+
+
+class FeeEstimateResult(serializers.Serializer[Any]):
+    """A fee."""
+
+    estimated_fee = StringField(help_text="In whole tokens, a decimal number.")
+    conversion_rate = StringField(help_text="Tokens for one native coin, a decimal number.")
+    method = StringField(help_text="`feeEstimate`.")
+
+
+@register
+class FeeEstimate(Method):
+    name = "feeEstimate"
+    network_type = Relayer.NetworkType.EVM
+    params_class = FeeEstimateParams
+    result_class = FeeEstimateResult
+
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
+        found = estimate(relayer, **params)
+        return {
+            "estimated_fee": found.estimated_fee,
+            "conversion_rate": found.conversion_rate,
+            "method": self.name,
+        }

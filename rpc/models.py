@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, ClassVar
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
+from django.db import models
+from django.utils import timezone
+from eth_utils.address import to_checksum_address
+
+from relayers.models import Relayer
+from relayers.networks import networks
+from relayers.policies import validate_evm_address
+from rpc.fees.amounts import parse_rate
+
+BASIS_POINTS = 10_000
+DAY_SECONDS = 24 * 60 * 60
+
+
+def validate_network(value: str) -> None:
+    if value not in networks():
+        raise ValidationError("this network is not known: NETWORKS_FILE can add it")
+
+
+class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot subscript it
+    """An EVM address, kept with the case of its checksum."""
+
+    default_validators = [validate_evm_address]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **{"max_length": 42, **kwargs})
+
+    def clean(self, value: Any, model_instance: models.Model | None) -> Any:
+        cleaned = super().clean(value, model_instance)
+        return to_checksum_address(cleaned) if cleaned else cleaned
+
+
+class FeeToken(models.Model):
+    """A token that fees can be told in, on one network."""
+
+    network = models.CharField(max_length=64, validators=[validate_network])
+    symbol = models.CharField(
+        max_length=32,
+        validators=[RegexValidator(r"^[^\s\x00-\x1f\x7f]+\Z", "spaces and control characters are not allowed here")],
+        help_text="As callers write it in fee_token, to the letter.",
+    )
+    address = AddressField(help_text="The token's contract. Its decimals are read from there, once.")
+    enabled = models.BooleanField(default=True, help_text="A token that is not enabled is not supported.")
+    margin_bps = models.PositiveIntegerField(
+        "margin",
+        default=0,
+        validators=[MaxValueValidator(BASIS_POINTS)],
+        help_text="In basis points (a hundredth of a percent), added to every fee.",
+    )
+    max_spread_bps = models.PositiveIntegerField(
+        "largest spread",
+        default=200,
+        validators=[MaxValueValidator(BASIS_POINTS)],
+        help_text="In basis points: sources that differ by more give no price.",
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    # Read from the chain.
+    decimals = models.PositiveSmallIntegerField(null=True, editable=False)
+    # The last price that the worker has read, for the admin and the metrics; no fee is computed from it.
+    rate_text = models.TextField("last rate", blank=True, editable=False)
+    rated_at = models.DateTimeField("last price read", null=True, editable=False)
+    rate_error = models.TextField("last error", blank=True, editable=False)
+    rate_details = models.JSONField(default=list, editable=False)
+
+    # What the columns of the last price are where there is none.
+    NO_PRICE: ClassVar[dict[str, Any]] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}
+
+    class Meta:
+        ordering = ["network", "symbol"]
+        constraints = [
+            models.UniqueConstraint(fields=["network", "symbol"], name="fee_token_symbol_once_a_network"),
+            models.UniqueConstraint(fields=["network", "address"], name="fee_token_address_once_a_network"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.symbol} on {self.network}"
+
+    def clean(self) -> None:
+        known = networks().get(self.network)
+        if known and self.symbol == known.symbol:
+            raise ValidationError({"symbol": f"{self.symbol} is the native coin of {self.network}"})
+
+
+class PriceSource(models.Model):
+    """Where the price of a token comes from; with several, the median of them counts."""
+
+    class Kind(models.TextChoices):
+        FIXED = "fixed", "Fixed rate"
+        CHAINLINK_USD = "chainlink_usd", "Chainlink, token/USD with native/USD"
+        CHAINLINK_NATIVE = "chainlink_native", "Chainlink, token/native"
+        UNISWAP_V2 = "uniswap_v2", "Uniswap v2 pair"
+
+    token = models.ForeignKey(FeeToken, on_delete=models.CASCADE, related_name="sources")
+    kind = models.CharField(max_length=32, choices=Kind)
+
+    rate_text = models.CharField(
+        "rate", max_length=200, blank=True, help_text="Tokens for one native coin, as a decimal number."
+    )
+    rate_set_at = models.DateTimeField(null=True, blank=True, editable=False)
+    max_age_seconds = models.PositiveIntegerField(
+        "age limit",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="In seconds: a fixed rate that was set longer ago is stale.",
+    )
+    feed = AddressField(blank=True, help_text="The feed of the token's price, in USD or in the native coin.")
+    heartbeat_seconds = models.PositiveIntegerField(
+        "heartbeat",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="In seconds, as the feed's publisher gives it: an older answer is stale.",
+    )
+    native_feed = AddressField(blank=True, help_text="The feed of the native coin's price in USD.")
+    native_heartbeat_seconds = models.PositiveIntegerField(
+        "heartbeat of the native feed", null=True, blank=True, validators=[MinValueValidator(1)]
+    )
+    sequencer_feed = AddressField(
+        blank=True,
+        help_text="The feed that tells whether the sequencer of a rollup is up. Empty: that of the network, if known.",
+    )
+    sequencer_grace_seconds = models.PositiveIntegerField(
+        "grace after an outage",
+        default=3600,
+        help_text="In seconds: for so long after the sequencer is up again, prices count as stale.",
+    )
+    pair = AddressField(blank=True, help_text="The pair of the token with the wrapped native coin.")
+    wrapped_native = AddressField(blank=True, help_text="The contract of the wrapped native coin in the pair.")
+    min_liquidity_text = models.CharField(
+        "least liquidity",
+        max_length=78,
+        blank=True,
+        validators=[RegexValidator(r"^[0-9]+\Z", "a whole number is required")],
+        help_text="In the native coin's smallest unit (wei): a pair that holds less gives no price.",
+    )
+
+    # What each kind needs, and what it may have besides; nothing else is kept.
+    REQUIRED = {
+        Kind.FIXED: ["rate_text", "max_age_seconds"],
+        Kind.CHAINLINK_USD: ["feed", "heartbeat_seconds", "native_feed", "native_heartbeat_seconds"],
+        Kind.CHAINLINK_NATIVE: ["feed", "heartbeat_seconds"],
+        Kind.UNISWAP_V2: ["pair", "wrapped_native", "min_liquidity_text"],
+    }
+    OPTIONAL = {
+        Kind.CHAINLINK_USD: ["sequencer_feed", "sequencer_grace_seconds"],
+        Kind.CHAINLINK_NATIVE: ["sequencer_feed", "sequencer_grace_seconds"],
+    }
+
+    class Meta:
+        ordering = ["pk"]
+
+    def __str__(self) -> str:
+        return self.get_kind_display()
+
+    @property
+    def rate(self) -> Decimal:
+        return parse_rate(self.rate_text)
+
+    @classmethod
+    def fields_of(cls, kind: str) -> list[str]:
+        """Give the names of the fields that a source of this kind has."""
+        return [*cls.REQUIRED[cls.Kind(kind)], *cls.OPTIONAL.get(cls.Kind(kind), [])]
+
+    def clean(self) -> None:
+        if self.kind not in self.Kind.values:
+            return
+        faults = {
+            name: "a source of this kind needs it"
+            for name in self.REQUIRED[self.Kind(self.kind)]
+            if getattr(self, name) in {"", None}
+        }
+        if self.kind == self.Kind.FIXED and self.rate_text:
+            try:
+                parse_rate(self.rate_text)
+            except ValueError as error:
+                faults["rate_text"] = str(error)
+        if faults:
+            raise ValidationError(faults)
+
+
+class CallCount(models.Model):
+    """How often a method was called through a relayer in one minute, with what outcome and in what time."""
+
+    relayer = models.ForeignKey(Relayer, on_delete=models.CASCADE, related_name="call_counts")
+    minute = models.DateTimeField(db_index=True)
+    method = models.CharField(max_length=64)
+    outcome = models.CharField(max_length=32, help_text="`ok`, or the code of the error.")
+    calls = models.PositiveBigIntegerField(default=0)
+    milliseconds = models.PositiveBigIntegerField(default=0, help_text="Of all calls together.")
+    slowest_milliseconds = models.PositiveBigIntegerField(default=0)
+
+    KEPT = timedelta(days=30)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["relayer", "minute", "method", "outcome"], name="call_count_once_a_minute"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.outcome} at {self.minute:%Y-%m-%d %H:%M}"

@@ -1,0 +1,159 @@
+"""The prices of fee tokens as the admin and the metrics tell them; no fee is computed from these."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from relayer_service.encryption import DecryptionError
+from relayers.models import Relayer
+from relayers.networks import Network, networks
+from relayers.nodes import Node
+from rpc import errors
+from rpc.fees.amounts import rate_text
+from rpc.fees.prices import TOKEN_COLUMNS, Quote, price_reading
+from rpc.fees.readings import Reading, gather
+from rpc.models import FeeToken, PriceSource
+
+logger = logging.getLogger(__name__)
+
+# Tokens in one JSON-RPC batch, with a few calls each: nodes limit how many calls they take.
+TOKENS_IN_BATCH = 10
+# These only wait: the nodes of one network must not hold the others.
+READING_THREADS = 16
+
+UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
+SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
+
+# What is found of a token: its price, or why there is none.
+Outcome = Quote | str
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A token with the sources that it has when its price is asked for."""
+
+    token: FeeToken
+    sources: tuple[PriceSource, ...]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tokens of one network and the nodes to ask for their prices, or why there are none to ask."""
+
+    asked: Sequence[Asked]
+    nodes: Sequence[Node] = ()
+    network: Network | None = None
+    fault: str = ""
+
+
+def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
+    """Read the prices of tokens and note them; give, by the token's key, why there is none, or nothing."""
+    parts = list(_parts(tokens))
+    if not parts:
+        return {}
+    # The database is used before and after, so that no transaction is open while nodes are waited for.
+    with ThreadPoolExecutor(min(len(parts), READING_THREADS)) as pool:
+        found = list(pool.map(_read, parts))
+    return {
+        asked.token.pk: _note(asked, outcome)
+        for part, outcomes in zip(parts, found, strict=True)
+        for asked, outcome in zip(part.asked, outcomes, strict=True)
+    }
+
+
+def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
+    by_network: dict[str, list[Asked]] = defaultdict(list)
+    for token in tokens:
+        by_network[token.network].append(Asked(token, tuple(token.sources.all())))
+    for name, group in by_network.items():
+        network = networks().get(name)
+        relayer = Relayer.objects.filter(network=name, system_disabled=False).order_by("pk").first()
+        if network is None:
+            yield Part(group, fault=f"The network {name} is not known: NETWORKS_FILE can add it.")
+        elif relayer is None:
+            yield Part(group, fault=f"No relayer on {name} has nodes to ask: there is none, or all are disabled.")
+        else:
+            yield from _parts_of(relayer, network, group)
+
+
+def _parts_of(relayer: Relayer, network: Network, group: Sequence[Asked]) -> Iterator[Part]:
+    try:
+        relayer_nodes = relayer.node_urls()
+    except DecryptionError:
+        keys = "cannot be opened with the encryption keys that are set"
+        yield Part(group, fault=f"The RPC URLs of the relayer {relayer.identifier} {keys}.")
+        return
+    for first in range(0, len(group), TOKENS_IN_BATCH):
+        yield Part(group[first : first + TOKENS_IN_BATCH], relayer_nodes, network)
+
+
+def _read(part: Part) -> list[Outcome]:
+    """Ask for the prices of a part, in one batch; the failure of one token leaves the others alone."""
+    if part.network is None:
+        return [part.fault for _ in part.asked]
+    readings = {str(asked.token.pk): _reading(asked, part.network) for asked in part.asked}
+    try:
+        found = gather(part.nodes, part.network.chain_id, readings)
+    except errors.RpcError as error:
+        return [error.description for _ in part.asked]
+    return [found[name] for name in readings]
+
+
+def _reading(asked: Asked, network: Network) -> Reading:
+    """Give the reading of a token's price, with its errors as words; without a key, as nothing kept is wanted here."""
+    try:
+        reading = price_reading(asked.token, asked.sources, network)
+    except Exception:
+        logger.exception("The price of %s cannot be asked for", asked.token)
+        return Reading([], lambda _: UNEXPECTED)
+
+    def read(answers: list[Any]) -> Outcome:
+        try:
+            quote: Quote = reading.read(answers)
+        except errors.RpcError as error:
+            return error.description
+        except Exception:
+            logger.exception("The price of %s cannot be read", asked.token)
+            return UNEXPECTED
+        return quote
+
+    return Reading(reading.calls, read)
+
+
+def _note(asked: Asked, outcome: Outcome) -> str:
+    """Write what was found, unless the token or a source of it is another by now; give why there is no price."""
+    changes: dict[str, Any] = {"rate_error": outcome}
+    if isinstance(outcome, Quote):
+        changes = {
+            "decimals": outcome.decimals,
+            "rate_text": rate_text(outcome.rate),
+            "rated_at": timezone.now(),
+            "rate_error": "",
+            "rate_details": [
+                {"name": price.name, "rate": rate_text(price.rate), "updated_at": price.updated_at}
+                for price in outcome.sources
+            ],
+        }
+    with transaction.atomic():
+        # Whoever changes a token or its sources in the admin locks the token first.
+        row = FeeToken.objects.select_for_update().filter(pk=asked.token.pk).first()
+        if row is not None and _same(asked, row):
+            FeeToken.objects.filter(pk=row.pk).update(**changes)
+    reason: str = changes["rate_error"]
+    return reason
+
+
+def _same(asked: Asked, row: FeeToken) -> bool:
+    columns = ("network", *TOKEN_COLUMNS)
+    if any(getattr(asked.token, name) != getattr(row, name) for name in columns):
+        return False
+    sources = PriceSource.objects.filter(token=row).order_by("pk").values_list(*SOURCE_COLUMNS)
+    return list(sources) == [tuple(getattr(source, name) for name in SOURCE_COLUMNS) for source in asked.sources]

@@ -1,0 +1,160 @@
+"""The JSON-RPC call's part of the OpenAPI document: what a request is, and an answer for each registered method."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+from rest_framework import serializers
+
+from relayer_service.serializers import ChoiceField, StringField
+from relayers.policies import IntegerField
+from rpc.errors import RpcError
+from rpc.registry import Method, registered
+from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
+
+# A transfer of one wei, not signed; it holds nothing that is secret.
+TRANSACTION = "0x02e283aa36a78080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
+OTHER_PARAMS = "Those of any other method. What a method does not take is answered with the error -32602."
+
+
+def codes() -> str:
+    """List the errors that a call can fail with, as Markdown."""
+    return "\n".join(f"- `{error.code}` {error.message}" for error in RpcError.__subclasses__())
+
+
+def description() -> str:
+    names = ", ".join(f"`{method.name}`" for method in registered().values())
+    return (
+        f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
+        "A request that is not well-formed is answered in the error envelope. Once it is, the status is 200 and the "
+        "answer has either `result` or `error`, also where the relayer is paused or disabled. Batches are not "
+        f"taken.\n\nThe codes of `error`:\n\n{codes()}"
+    )
+
+
+class RpcId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "rpc.serializers.RpcIdField"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        # Null comes with the field's `allow_null`.
+        is_string = direction == "response" and settings.RPC_ID_AS_STRING
+        return {"type": "string"} if is_string else {"type": ["string", "integer"]}
+
+
+class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Show the params of each method; others are well-formed too, and answered with an error of JSON-RPC."""
+
+    target_class = "rpc.serializers.RpcParamsField"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in registered().values()]
+        return {"anyOf": [*params, {"type": "object", "description": OTHER_PARAMS}]}
+
+
+class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    target_class = "rpc.serializers.RpcRequestSerializer"
+
+    def get_name(self, auto_schema: AutoSchema, direction: str) -> str:
+        # A request gets its suffix from the generator.
+        return "Rpc"
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        mapped: Any = auto_schema._map_serializer
+        schema: dict[str, Any] = mapped(self.target, direction, bypass_extensions=True)
+        schema["properties"]["method"]["examples"] = [method.name for method in registered().values()]
+        return schema
+
+
+class RpcErrorSerializer(serializers.Serializer[Any]):
+    """Why a call has failed."""
+
+    code = IntegerField(least=-32_768, most=-32_000, help_text=f"One of:\n\n{codes()}")
+    message = StringField(help_text="What the code means.")
+    description = StringField(help_text="What was wrong with this call.")
+
+
+class RpcFailureSerializer(serializers.Serializer[Any]):
+    """The answer to a call that has failed."""
+
+    jsonrpc = ChoiceField([VERSION])
+    id = RpcIdField(allow_null=True)
+    error = RpcErrorSerializer()
+
+
+def success_of(method: Method) -> type[serializers.Serializer[Any]]:
+    """Make the component of the answer to a method that has worked."""
+    fields = {
+        "__doc__": f"The answer to {method.name}.",
+        "jsonrpc": ChoiceField([VERSION]),
+        "id": RpcIdField(allow_null=True),
+        "result": method.result_class(),
+    }
+    name = method.name[0].upper() + method.name[1:]
+    return type(f"{name}SuccessSerializer", (serializers.Serializer,), fields)
+
+
+CALL: dict[str, Any] = {
+    "description": description(),
+    "parameters": [
+        OpenApiParameter(
+            "relayer_id",
+            str,
+            OpenApiParameter.PATH,
+            description="The relayer's id; any character in it may be percent-encoded, slashes included.",
+            examples=[OpenApiExample("Relayer", "relayer-1")],
+        )
+    ],
+    "request": RpcRequestSerializer,
+    "responses": {
+        200: OpenApiResponse(
+            PolymorphicProxySerializer(
+                component_name="RpcResponse",
+                serializers=[*(success_of(method) for method in registered().values()), RpcFailureSerializer],
+                resource_type_field_name=None,
+            ),
+            description="The method's result, or why there is none.",
+        )
+    },
+    "examples": [
+        OpenApiExample(
+            "FeeEstimate",
+            {
+                "jsonrpc": VERSION,
+                "id": 1,
+                "method": "feeEstimate",
+                "params": {"fee_token": "ETH", "network": "sepolia", "transaction": TRANSACTION},
+            },
+            summary="The fee of a transaction, in the network's coin",
+            request_only=True,
+        ),
+        OpenApiExample(
+            "Result",
+            {
+                "jsonrpc": VERSION,
+                "id": "1",
+                "result": {"estimated_fee": "0.00004389", "conversion_rate": "1", "method": "feeEstimate"},
+            },
+            summary="A fee",
+            response_only=True,
+        ),
+        OpenApiExample(
+            "Failure",
+            {
+                "jsonrpc": VERSION,
+                "id": "1",
+                "error": {
+                    "code": -32001,
+                    "message": "Token not supported",
+                    "description": "Fees cannot be told in this token on sepolia: it is not registered or has no "
+                    "source of its price.",
+                },
+            },
+            summary="A call that has failed",
+            response_only=True,
+        ),
+    ],
+}

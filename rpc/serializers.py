@@ -1,0 +1,44 @@
+"""The request of a JSON-RPC call; what its params hold is for the method to say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from relayer_service.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
+
+VERSION = "2.0"
+
+
+class RpcIdField(serializers.Field[Any, Any, Any, Any]):
+    """A string, a whole number or null."""
+
+    default_error_messages = {**REQUIRED, "invalid": "a string, a whole number or null is required"}
+
+    def to_internal_value(self, data: Any) -> str | int:
+        # To Python, true is an integer too.
+        if isinstance(data, bool) or not isinstance(data, (str, int)):
+            self.fail("invalid")
+        return data
+
+    def to_representation(self, value: str | int) -> str | int:
+        return value
+
+
+class RpcParamsField(ObjectField):
+    """Any JSON object; the method says what it takes of it."""
+
+
+class RpcRequestSerializer(StrictSerializer):
+    """A JSON-RPC 2.0 request."""
+
+    jsonrpc = ChoiceField([VERSION], help_text="The protocol version.")
+    id = RpcIdField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="Comes back in the answer, as a string; null stays null.",
+    )
+    method = StringField(allow_blank=True, help_text="The method to call.")
+    params = RpcParamsField(required=False, default=dict, help_text="What the method takes.")

@@ -1,0 +1,52 @@
+"use strict";
+
+/* A choice with data-kind-fields shows the fields of the chosen kind, and hides those of the others. */
+function showFieldsOfKind(select) {
+  const kinds = JSON.parse(select.dataset.kindFields);
+  const shown = new Set(kinds[select.value] ?? []);
+  const prefix = select.name.slice(0, -"kind".length);
+  for (const name of new Set(Object.values(kinds).flat())) {
+    const field = select.form.elements[prefix + name];
+    field.closest(".field-line").hidden = !shown.has(name);
+  }
+}
+
+/* A form with data-estimate has its answer put below it, without the page being left. */
+async function showEstimate(event) {
+  const form = event.target.closest("[data-estimate]");
+  if (!form) {
+    return;
+  }
+  event.preventDefault();
+  const answer = form.parentElement.querySelector("[data-estimate-answer]");
+  const button = form.querySelector("button");
+  button.disabled = true;
+  answer.textContent = "The nodes are being asked …";
+  try {
+    const response = await fetch(form.action, {
+      method: "POST",
+      body: new FormData(form),
+      headers: { "X-Requested-With": "fetch" },
+      redirect: "error",
+    });
+    if (!response.ok) {
+      throw new Error(response.statusText);
+    }
+    answer.innerHTML = await response.text();
+  } catch {
+    answer.textContent = "The estimate cannot be read at the moment.";
+  }
+  button.disabled = false;
+}
+
+document.addEventListener("submit", showEstimate);
+document.addEventListener("change", (event) => {
+  if (event.target.matches("select[data-kind-fields]")) {
+    showFieldsOfKind(event.target);
+  }
+});
+for (const moment of ["DOMContentLoaded", "formset:added"]) {
+  document.addEventListener(moment, () => {
+    document.querySelectorAll("select[data-kind-fields]").forEach(showFieldsOfKind);
+  });
+}

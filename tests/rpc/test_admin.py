@@ -1,0 +1,339 @@
+"""Fee tokens in the admin: the list, the last price, reading it now, and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from rpc import dashboard
+from rpc.models import CallCount, FeeToken
+from tests.notifications.admin_pages import rows, staff_who_may, told
+from tests.relayers import factories as relayer_factories
+from tests.relayers.faults import NodeServer
+from tests.rpc import factories
+from tests.rpc.admin_pages import LIST, page_of, text
+from tests.rpc.estimates import node_answering, relayer_at
+from tests.servers import free_port
+
+pytestmark = pytest.mark.django_db
+
+RATE = "2481.813415533446655334466553344665533447"
+
+
+@pytest.fixture
+def node() -> Iterator[NodeServer]:
+    with node_answering(eth_call={"result": f"0x{6:064x}"}) as node:
+        yield node
+
+
+def address(number: int) -> str:
+    return f"0x{number:040}"
+
+
+def shown(number: int) -> str:
+    return f"{address(number)[:-6]} {address(number)[-6:]} Copy"
+
+
+def priced(minutes: int = 0, rate: str = RATE) -> dict[str, Any]:
+    """The columns of a token whose price was read so many minutes ago, and was two hours old then."""
+    then = timezone.now() - timedelta(minutes=minutes)
+    two_hours = then - timedelta(hours=2)
+    details = [
+        {"name": "Fixed rate", "rate": rate, "updated_at": int(then.timestamp())},
+        {"name": "Chainlink, token/native", "rate": rate, "updated_at": int(two_hours.timestamp())},
+    ]
+    return {"rate_text": rate, "rated_at": then, "rate_details": details, "decimals": 6}
+
+
+def tokens() -> None:
+    """A token in each state, and in as many of the states after it as can be."""
+    now_failed = {"rate_error": "Why."}
+    rows: dict[str, dict[str, Any]] = {
+        "OK": priced(1),
+        "STALE": priced(4),
+        "FAILED": priced(60) | now_failed,
+        "NEVER": {},
+        "OFF": priced(60) | now_failed | {"enabled": False},
+    }
+    for number, (symbol, values) in enumerate(rows.items()):
+        token = factories.fee_token(symbol=symbol, address=address(number), margin_bps=number, **values)
+        factories.fixed_source(token)
+        factories.chainlink_native_source(token)
+
+
+def found(client: Client, query: str) -> list[str]:
+    return [row[0] for row in rows(client.get(f"{LIST}?{query}"))]
+
+
+def test_the_list_shows_what_matters(admin_client: Client) -> None:
+    tokens()
+    sources = "Fixed rate Chainlink, token/native"
+
+    def price(symbol: str, age: str) -> str:
+        return f"≈ 2,481.8134 {symbol} for 1 ETH {age}"
+
+    assert rows(admin_client.get(LIST)) == [
+        ["FAILED", "hardhat", shown(2), "failed", price("FAILED", "3 hours ago"), sources, "2 bps"],
+        ["NEVER", "hardhat", shown(3), "not read yet", "unknown", sources, "3 bps"],
+        ["OFF", "hardhat", shown(4), "off", price("OFF", "3 hours ago"), sources, "4 bps"],
+        ["OK", "hardhat", shown(0), "ok", price("OK", "2 hours ago"), sources, "0 bps"],
+        ["STALE", "hardhat", shown(1), "stale", price("STALE", "2 hours ago"), sources, "1 bps"],
+    ]
+    assert f'title="{RATE} OK for 1 ETH"' in admin_client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"),
+    [
+        ("3012.5", "3,012.5"),
+        ("1", "1"),
+        ("1000000000000000000", "1,000,000,000,000,000,000"),
+        ("0.000000000000000001", "0.000000000000000001"),
+        ("1234567.89", "≈ 1,234,567.9"),
+        ("0.000012345678912345", "≈ 0.000012345679"),
+        ("12345678901234567890", "≈ 12,345,679,000,000,000,000"),
+        ("99999999.9", "≈ 100,000,000"),
+    ],
+)
+def test_a_rate_is_shortened_and_marked_where_digits_are_left_out(rate: str, shown: str) -> None:
+    assert dashboard.short(FeeToken(rate_text=rate)) == shown
+
+
+@pytest.mark.parametrize(
+    ("query", "symbols"),
+    [
+        ("state=ok", ["OK"]),
+        ("state=stale", ["STALE"]),
+        ("state=failed", ["FAILED"]),
+        ("state=not+read+yet", ["NEVER"]),
+        ("state=off", ["OFF"]),
+        ("network=hardhat&state=ok", ["OK"]),
+        ("network=sepolia", []),
+        ("network=other", []),
+        ("q=stal", ["STALE"]),
+        ("q=0000003", ["NEVER"]),
+        ("q=hardhat", []),
+    ],
+)
+def test_the_list_is_filtered_and_searched(admin_client: Client, query: str, symbols: list[str]) -> None:
+    tokens()
+    assert found(admin_client, query) == symbols
+
+
+@pytest.mark.parametrize("lookup", ["sources__rate_text__startswith=3", "decimals=6", "rate_error__contains=W"])
+def test_the_list_cannot_be_filtered_by_what_it_does_not_offer(admin_client: Client, lookup: str) -> None:
+    tokens()
+    assert admin_client.get(f"{LIST}?{lookup}").status_code == 400
+
+
+def add_tokens(first: int, last: int) -> None:
+    for number in range(first, last):
+        token = factories.fee_token(symbol=f"T{number}", address=address(number), **priced())
+        factories.fixed_source(token)
+        factories.chainlink_native_source(token)
+
+
+def test_the_list_makes_as_many_queries_for_many_tokens_as_for_few(admin_client: Client) -> None:
+    add_tokens(0, 5)
+    admin_client.get(LIST)
+    with CaptureQueriesContext(connection) as few:
+        assert len(rows(admin_client.get(LIST))) == 5
+    add_tokens(5, 100)
+    with CaptureQueriesContext(connection) as many:
+        assert len(rows(admin_client.get(LIST))) == 100
+    assert len(many) == len(few)
+
+
+def test_the_page_of_a_token_makes_as_many_queries_with_many_sources_as_with_few(admin_client: Client) -> None:
+    token = factories.fee_token(**priced())
+    factories.fixed_source(token)
+    admin_client.get(page_of(token))
+    with CaptureQueriesContext(connection) as few:
+        admin_client.get(page_of(token))
+    for _ in range(5):
+        factories.fixed_source(token)
+    with CaptureQueriesContext(connection) as many:
+        admin_client.get(page_of(token))
+    assert len(many) == len(few)
+
+
+def test_the_page_of_a_token_tells_its_last_price_and_what_each_source_said(admin_client: Client) -> None:
+    token = factories.fee_token(rate_error="<b>Why.</b>", **priced(1))
+    page = admin_client.get(page_of(token))
+    price = page.context["price"]
+    assert {name: text(value) for name, value in price["facts"].items()} == {
+        "State": "failed",
+        "Price": f"{RATE} USDC for 1 ETH",
+        "Decimals": "6",
+        "Last read": "a minute ago",
+    }
+    assert price["table"] == {
+        "headers": ["Source", "Price", "Age"],
+        "rows": [
+            ["Fixed rate", f"{RATE} USDC for 1 ETH", "a minute ago"],
+            ["Chainlink, token/native", f"{RATE} USDC for 1 ETH", "2\xa0hours ago"],
+        ],
+    }
+    assert "&lt;b&gt;Why.&lt;/b&gt;" in page.content.decode()
+
+
+def test_the_page_of_a_token_does_not_wait_for_nodes(admin_client: Client, node: NodeServer) -> None:
+    relayer_at(node.url)
+    token = factories.fee_token()
+    page = admin_client.get(page_of(token))
+    assert {name: text(value) for name, value in page.context["price"]["facts"].items()} == {
+        "State": "not read yet",
+        "Price": "unknown",
+        "Decimals": "not read yet",
+        "Last read": "never",
+    }
+    assert node.requests == []
+
+
+def test_a_price_is_read_now_from_the_page_of_its_token(admin_client: Client, node: NodeServer) -> None:
+    relayer_at(node.url)
+    token = factories.fee_token()
+    factories.fixed_source(token)
+    assert f'action="{page_of(token, "read")}"' in admin_client.get(page_of(token)).content.decode()
+    assert admin_client.get(page_of(token, "read")).status_code == 405
+    page = admin_client.post(page_of(token, "read"), follow=True)
+    assert told(page) == ["Prices read: USDC on hardhat."]
+    assert FeeToken.objects.get().rate_text == "3000"
+    assert admin_client.post(f"{LIST}{token.pk + 1}/read/").status_code == 404
+
+
+def test_many_prices_are_read_now_and_each_failure_is_told(admin_client: Client, node: NodeServer) -> None:
+    relayer_at(node.url)
+    relayer_at(f"http://127.0.0.1:{free_port()}/s3cret", identifier="dead", network="sepolia")
+    chosen = [factories.fee_token(symbol=f"T{number}", address=address(number)) for number in range(2)]
+    chosen.append(factories.fee_token(network="sepolia"))
+    left = factories.fee_token(symbol="LEFT", address=address(7))
+    for token in [*chosen[:1], chosen[2], left]:
+        factories.fixed_source(token)
+    form = {"action": "read_selected_prices", "_selected_action": [token.pk for token in chosen]}
+    page = admin_client.post(LIST, form, follow=True)
+    assert told(page) == [
+        "Prices read: T0 on hardhat.",
+        "T1 on hardhat: no source of its price is set.",
+        "USDC on sepolia: No node has answered: it cannot be connected to.",
+    ]
+    left.refresh_from_db()
+    assert left.rated_at is None
+
+
+def test_staff_who_may_only_look_see_prices_and_sources_and_no_button(client: Client) -> None:
+    viewer = staff_who_may(client, "view_feetoken")
+    token = factories.fee_token(**priced())
+    factories.fixed_source(token, "2999.5")
+    factories.pair_source(token)
+    page = viewer.get(page_of(token)).content.decode()
+    for part in (
+        f"{RATE} USDC for 1 ETH",
+        "Fixed rate: rate 2999.5, age limit 86400",
+        f"Uniswap v2 pair: pair {factories.PAIR}, wrapped native {factories.WRAPPED}, least liquidity {10**18}",
+        f'title="{token.address}"',
+    ):
+        assert part in page
+    for part in ('name="symbol"', 'name="sources-0-kind"', 'name="_save"', page_of(token, "read")):
+        assert part not in page
+    assert 'name="action"' not in viewer.get(LIST).content.decode()
+
+
+def test_staff_who_may_only_look_change_nothing_and_have_no_node_asked(client: Client, node: NodeServer) -> None:
+    viewer = staff_who_may(client, "view_feetoken")
+    relayer_at(node.url)
+    token = factories.fee_token()
+    factories.fixed_source(token)
+    form = {"network": "hardhat", "symbol": "THEIRS", "sources-TOTAL_FORMS": "0", "sources-INITIAL_FORMS": "0"}
+    assert viewer.post(page_of(token), form).status_code == 403
+    assert viewer.post(f"{LIST}add/", form).status_code == 403
+    assert viewer.post(page_of(token, "read")).status_code == 403
+    viewer.post(LIST, {"action": "read_selected_prices", "_selected_action": [token.pk]})
+    assert FeeToken.objects.values("symbol", "rated_at").get() == {"symbol": "USDC", "rated_at": None}
+    assert node.requests == []
+
+
+def test_other_staff_and_strangers_see_nothing(client: Client, node: NodeServer) -> None:
+    relayer_at(node.url)
+    token = factories.fee_token()
+    paths = (LIST, page_of(token))
+    for path in paths:
+        assert client.get(path).url.startswith("/admin/login/")  # type: ignore[attr-defined]
+    assert client.post(page_of(token, "read")).url.startswith("/admin/login/")  # type: ignore[attr-defined]
+    other = staff_who_may(client, "view_signer")
+    for path in paths:
+        assert other.get(path).status_code == 403
+    assert other.post(page_of(token, "read")).status_code == 403
+    assert "Fee tokens" not in other.get("/admin/").content.decode()
+    assert node.requests == []
+
+
+def test_a_price_is_not_read_for_a_page_of_another_site(node: NodeServer, admin_user: Any) -> None:
+    relayer_at(node.url)
+    token = factories.fee_token()
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(admin_user)
+    assert client.post(page_of(token, "read")).status_code == 403
+    assert node.requests == []
+
+
+def test_fee_tokens_are_in_the_sidebar(admin_client: Client) -> None:
+    assert "Fee tokens" in admin_client.get("/admin/").content.decode()
+
+
+def card(client: Client) -> Any:
+    request = RequestFactory().get("/admin/")
+    request.user = client.get("/admin/").wsgi_request.user
+    return dashboard.json_rpc(request)
+
+
+def calls(**changes: Any) -> None:
+    minute = timezone.now().replace(second=0, microsecond=0) - changes.pop("ago", timedelta())
+    values = {"method": "feeEstimate", "outcome": "ok", "calls": 1, "slowest_milliseconds": 5} | changes
+    CallCount.objects.create(minute=minute, **values)
+
+
+def test_the_overview_tells_of_the_last_hour_and_of_missing_prices(admin_client: Client) -> None:
+    tokens()
+    relayer = relayer_factories.relayer()
+    calls(relayer=relayer, calls=1200)
+    calls(relayer=relayer, calls=30, outcome="-32602", slowest_milliseconds=2345)
+    calls(relayer=relayer, calls=4, outcome="-32000", ago=timedelta(minutes=58))
+    calls(relayer=relayer, calls=500, outcome="-32000", slowest_milliseconds=9999, ago=timedelta(minutes=62))
+    found = card(admin_client)
+    assert [[name, text(value)] for name, value in found.rows] == [
+        ["Calls of the last hour", "1,234"],
+        ["Failed", "34"],
+        ["Slowest", "2,345 ms"],
+        ["Fee tokens without a price", "3"],
+    ]
+    assert found.url == LIST
+
+
+def test_the_overview_of_a_service_that_nobody_calls(admin_client: Client) -> None:
+    assert card(admin_client).rows == [
+        ["Calls of the last hour", "0"],
+        ["Failed", "0"],
+        ["Slowest", "-"],
+        ["Fee tokens without a price", "0"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("permission", "names"),
+    [
+        ("view_relayer", ["Calls of the last hour", "Failed", "Slowest"]),
+        ("view_feetoken", ["Fee tokens without a price"]),
+        ("view_signer", None),
+    ],
+)
+def test_the_overview_tells_staff_what_they_may_see(client: Client, permission: str, names: list[str] | None) -> None:
+    found = card(staff_who_may(client, permission))
+    assert (found and [name for name, _ in found.rows]) == names

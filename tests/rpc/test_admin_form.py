@@ -1,0 +1,327 @@
+"""The admin's form for fee tokens: sources of each kind, and what is forgotten when something changes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from relayer_service.tasks import queue
+from relayers.networks import networks
+from rpc.models import FeeToken, PriceSource
+from tests.notifications.admin_pages import staff_who_may
+from tests.rpc import factories
+from tests.rpc.admin_pages import ADD, add, edit, errors, fields, page_of, source_errors
+
+pytestmark = pytest.mark.django_db
+
+OTHER = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+NEEDED = "a source of this kind needs it"
+PRICE: dict[str, Any] = {
+    "rate_text": "3000",
+    "rated_at": timezone.now(),
+    "rate_error": "Why.",
+    "rate_details": [{"name": "Fixed rate", "rate": "3000", "updated_at": 1}],
+    "decimals": 6,
+}
+FORGOTTEN: dict[str, Any] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}
+EMPTY: dict[str, Any] = {
+    "rate_text": "",
+    "max_age_seconds": None,
+    "feed": "",
+    "heartbeat_seconds": None,
+    "native_feed": "",
+    "native_heartbeat_seconds": None,
+    "sequencer_feed": "",
+    "sequencer_grace_seconds": 3600,
+    "pair": "",
+    "wrapped_native": "",
+    "min_liquidity_text": "",
+}
+# What staff type for a source of each kind, and every column that it sets.
+KINDS: dict[str, dict[str, str]] = {
+    "fixed": {"rate_text": "0.0005", "max_age_seconds": "60"},
+    "chainlink_usd": {
+        "feed": OTHER.lower(),
+        "heartbeat_seconds": "3600",
+        "native_feed": factories.NATIVE_FEED,
+        "native_heartbeat_seconds": "86400",
+        "sequencer_feed": factories.PAIR,
+        "sequencer_grace_seconds": "0",
+    },
+    "chainlink_native": {
+        "feed": OTHER,
+        "heartbeat_seconds": "3600",
+        "sequencer_feed": "",
+        "sequencer_grace_seconds": "60",
+    },
+    "uniswap_v2": {"pair": factories.PAIR, "wrapped_native": factories.WRAPPED, "min_liquidity_text": str(10**30)},
+}
+# Something in every field, some of it wrong.
+EVERYTHING = {
+    "rate_text": "7",
+    "max_age_seconds": "-5",
+    "feed": "0x12",
+    "heartbeat_seconds": "x",
+    "native_feed": "0x12",
+    "native_heartbeat_seconds": "1.5",
+    "sequencer_feed": "no address",
+    "sequencer_grace_seconds": "",
+    "pair": "0x12",
+    "wrapped_native": "0x12",
+    "min_liquidity_text": "-1",
+    "still_right": "on",
+}
+
+
+def source(values: dict[str, str], number: int = 0) -> dict[str, str]:
+    return {f"sources-{number}-{name}": value for name, value in values.items()}
+
+
+def price(token: FeeToken) -> dict[str, Any]:
+    found: dict[str, Any] = FeeToken.objects.values(*PRICE).get(pk=token.pk)
+    return found
+
+
+def columns(found: PriceSource) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in EMPTY}
+
+
+@pytest.fixture
+def token() -> FeeToken:
+    """One with a price, and with a fixed rate that was set an hour ago."""
+    made = factories.fee_token(**PRICE)
+    factories.fixed_source(made, rate_set_at=timezone.now() - timedelta(hours=1))
+    return made
+
+
+def test_a_token_is_added_with_its_address_in_the_case_of_its_checksum(admin_client: Client) -> None:
+    add(admin_client, address=OTHER.lower(), margin_bps="50", max_spread_bps="75")
+    values = FeeToken.objects.values("network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps").get()
+    assert values == {
+        "network": "hardhat",
+        "symbol": "USDC",
+        "address": OTHER,
+        "enabled": True,
+        "margin_bps": 50,
+        "max_spread_bps": 75,
+    }
+
+
+def test_every_known_network_is_offered(admin_client: Client) -> None:
+    form = admin_client.get(ADD).context["adminform"].form
+    assert [value for value, _ in form.fields["network"].choices] == list(networks())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_keeps_the_fields_of_its_kind_and_no_others(admin_client: Client, kind: str) -> None:
+    add(admin_client, **source(EVERYTHING | KINDS[kind] | {"kind": kind}))
+    found = PriceSource.objects.get()
+    typed: dict[str, Any] = {
+        name: int(value) if name.endswith("_seconds") else value for name, value in KINDS[kind].items()
+    }
+    if "feed" in typed:
+        typed["feed"] = OTHER
+    assert (found.kind, columns(found)) == (kind, EMPTY | typed)
+    assert bool(found.rate_set_at) is (kind == "fixed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_that_becomes_one_of_another_kind_loses_what_it_had(
+    admin_client: Client, token: FeeToken, kind: str
+) -> None:
+    other = "uniswap_v2" if kind != "uniswap_v2" else "fixed"
+    PriceSource.objects.all().delete()
+    add_source = {"token": token, "kind": other, **KINDS[other]}
+    PriceSource.objects.create(**add_source, rate_set_at=timezone.now() if other == "fixed" else None)
+    edit(admin_client, token, **source(KINDS[kind] | {"kind": kind}))
+    found = PriceSource.objects.get()
+    assert {name for name, value in columns(found).items() if value != EMPTY[name]} == {
+        name for name, value in KINDS[kind].items() if value
+    }
+    assert bool(found.rate_set_at) is (kind == "fixed")
+
+
+@pytest.mark.parametrize(
+    ("typed", "faults"),
+    [
+        ({"kind": ""}, {"kind": ["This field is required."]}),
+        ({"kind": "oracle"}, {"kind": ["Select a valid choice. oracle is not one of the available choices."]}),
+        (
+            {"kind": "fixed", "rate_text": "", "max_age_seconds": ""},
+            {"rate_text": [NEEDED], "max_age_seconds": [NEEDED]},
+        ),
+        ({"kind": "fixed", "rate_text": "3e3"}, {"rate_text": ["a decimal number is required, as 0.0005 or 3000"]}),
+        ({"kind": "fixed", "rate_text": "0.0"}, {"rate_text": ["the rate must be above zero"]}),
+        (
+            {"kind": "fixed", "max_age_seconds": "0"},
+            {"max_age_seconds": ["Ensure this value is greater than or equal to 1."]},
+        ),
+        (
+            {"kind": "chainlink_usd"},
+            {name: [NEEDED] for name in ("feed", "heartbeat_seconds", "native_feed", "native_heartbeat_seconds")},
+        ),
+        (
+            {"kind": "chainlink_native", "heartbeat_seconds": "5", "feed": "0x12"},
+            {"feed": ["an EVM address is required: 0x and 40 hexadecimal digits"]},
+        ),
+        (
+            {"kind": "uniswap_v2", **KINDS["uniswap_v2"], "min_liquidity_text": "1.5"},
+            {"min_liquidity_text": ["a whole number is required"]},
+        ),
+    ],
+)
+def test_a_fault_of_a_source_is_shown_at_its_field(
+    admin_client: Client, typed: dict[str, str], faults: dict[str, list[str]]
+) -> None:
+    assert source_errors(add(admin_client, **source(typed))) == [faults]
+    assert not FeeToken.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "faults"),
+    [
+        ({"network": "nowhere"}, {"network": ["Select a valid choice. nowhere is not one of the available choices."]}),
+        ({"symbol": "ETH"}, {"symbol": ["ETH is the native coin of hardhat"]}),
+        ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed here"]}),
+        ({"address": "0x12"}, {"address": ["an EVM address is required: 0x and 40 hexadecimal digits"]}),
+        ({"margin_bps": "10001"}, {"margin_bps": ["Ensure this value is less than or equal to 10000."]}),
+        ({"max_spread_bps": "-1"}, {"max_spread_bps": ["Ensure this value is greater than or equal to 0."]}),
+    ],
+)
+def test_a_fault_of_a_token_is_shown_at_its_field(
+    admin_client: Client, typed: dict[str, str], faults: dict[str, list[str]]
+) -> None:
+    assert errors(add(admin_client, **typed)) == faults
+    assert not FeeToken.objects.exists()
+
+
+def test_a_token_needs_a_source(admin_client: Client, token: FeeToken) -> None:
+    page = edit(admin_client, token, **{"sources-0-DELETE": "on"})
+    (formset,) = page.context["inline_admin_formsets"]
+    assert formset.formset.non_form_errors() == ["A token needs a source of its price."]
+    assert PriceSource.objects.exists()
+
+
+def test_a_token_on_a_network_that_is_no_longer_known_can_be_looked_at(admin_client: Client) -> None:
+    token = factories.fee_token(network="gone")
+    factories.fixed_source(token)
+    assert fields(admin_client.get(page_of(token)))["network"] == "gone"
+    assert errors(edit(admin_client, token, margin_bps="1")) == {
+        "network": ["this network is not known: NETWORKS_FILE can add it"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_set_anew"),
+    [
+        ({"rate_text": "3000.5"}, True),
+        ({"still_right": "on"}, True),
+        ({"max_age_seconds": "60"}, False),
+        ({}, False),
+    ],
+)
+def test_a_fixed_rate_is_set_anew_when_it_changes_or_when_staff_say_that_it_holds(
+    admin_client: Client, token: FeeToken, typed: dict[str, str], is_set_anew: bool
+) -> None:
+    before = PriceSource.objects.get().rate_set_at
+    now = timezone.now()
+    edit(admin_client, token, **source(typed))
+    after = PriceSource.objects.get().rate_set_at
+    assert after
+    assert before
+    assert after >= now if is_set_anew else after == before
+
+
+def test_the_page_says_when_a_fixed_rate_was_set(admin_client: Client, token: FeeToken) -> None:
+    text = admin_client.get(page_of(token)).content.decode().replace("\xa0", " ")
+    assert "The rate was set an hour ago. Tick it when the rate is right as it is" in text
+
+
+@pytest.mark.parametrize(
+    ("typed", "after"),
+    [
+        ({}, PRICE),
+        ({"symbol": "USDT", "margin_bps": "5", "enabled": ""}, PRICE),
+        ({"address": OTHER}, FORGOTTEN | {"decimals": None}),
+        ({"network": "sepolia"}, FORGOTTEN | {"decimals": None}),
+        ({"max_spread_bps": "5"}, FORGOTTEN | {"decimals": 6}),
+        (source({"rate_text": "2"}), FORGOTTEN | {"decimals": 6}),
+        (source({"still_right": "on"}), FORGOTTEN | {"decimals": 6}),
+    ],
+)
+def test_a_price_is_forgotten_and_read_anew_when_what_it_depends_on_changes(
+    admin_client: Client,
+    token: FeeToken,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+    typed: dict[str, str],
+    after: dict[str, Any],
+) -> None:
+    page = fields(admin_client.get(page_of(token)))
+    form = {name: value for name, value in (page | typed).items() if (name, value) != ("enabled", "")}
+    with django_capture_on_commit_callbacks(execute=True):
+        assert admin_client.post(page_of(token), form).status_code == 302
+    assert price(token) == after
+    pushed = [(task.name, task.args) for task in queue.pending()]
+    assert pushed == ([] if after is PRICE else [("read_price_now", (token.pk,))])
+
+
+def test_the_price_of_a_new_token_is_read_at_once(
+    admin_client: Client, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        add(admin_client)
+    assert [task.args for task in queue.pending()] == [(FeeToken.objects.get().pk,)]
+
+
+def test_what_the_worker_writes_meanwhile_is_kept(admin_client: Client, token: FeeToken) -> None:
+    page = fields(admin_client.get(page_of(token)))
+    FeeToken.objects.update(rate_text="2999", decimals=7)
+    admin_client.post(page_of(token), page | {"symbol": "USDT"})
+    assert FeeToken.objects.values("symbol", "rate_text", "decimals").get() == {
+        "symbol": "USDT",
+        "rate_text": "2999",
+        "decimals": 7,
+    }
+
+
+def test_what_another_has_changed_meanwhile_is_not_taken_back(admin_client: Client, token: FeeToken) -> None:
+    page = fields(admin_client.get(page_of(token)))
+    FeeToken.objects.update(margin_bps=77, enabled=False, address=OTHER)
+    admin_client.post(page_of(token), page | {"symbol": "USDT"})
+    assert FeeToken.objects.values("symbol", "margin_bps", "enabled", "address", "rate_text").get() == {
+        "symbol": "USDT",
+        "margin_bps": 77,
+        "enabled": False,
+        "address": OTHER,
+        "rate_text": "3000",
+    }
+
+
+def test_sources_are_added_and_removed(admin_client: Client, token: FeeToken) -> None:
+    second = source(KINDS["uniswap_v2"] | {"kind": "uniswap_v2"}, 1) | {"sources-TOTAL_FORMS": "2"}
+    edit(admin_client, token, **second)
+    assert [found.kind for found in token.sources.all()] == ["fixed", "uniswap_v2"]
+    edit(admin_client, token, **{"sources-0-DELETE": "on"})
+    assert [found.kind for found in token.sources.all()] == ["uniswap_v2"]
+
+
+def test_staff_who_may_change_tokens_may_change_their_sources(client: Client, token: FeeToken) -> None:
+    editor = staff_who_may(client, "view_feetoken", "change_feetoken")
+    edit(editor, token, **source({"rate_text": "2"}))
+    assert PriceSource.objects.get().rate_text == "2"
+
+
+def test_staff_who_may_add_tokens_add_their_sources(client: Client) -> None:
+    adder = staff_who_may(client, "add_feetoken")
+    add(adder)
+    assert PriceSource.objects.get().token.symbol == "USDC"
+
+
+def test_a_token_is_deleted_with_its_sources(admin_client: Client, token: FeeToken) -> None:
+    admin_client.post(page_of(token, "delete"), {"post": "yes"})
+    assert (FeeToken.objects.count(), PriceSource.objects.count()) == (0, 0)

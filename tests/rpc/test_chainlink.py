@@ -1,0 +1,210 @@
+"""Prices from Chainlink's feeds: what counts, and what does not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from eth_abi.abi import encode
+
+from relayers.answers import ChainError
+from relayers.attempts import Call
+from rpc.fees.sources.base import NoPrice, SourcePrice
+from rpc.fees.sources.chainlink import Chainlink, ChainlinkNative, ChainlinkUsd
+from rpc.models import FeeToken, PriceSource
+from tests.rpc.estimates import local_network
+from tests.rpc.factories import FEED, NATIVE_FEED, TOKEN
+
+NOW = 1_767_268_800
+SEQUENCER = "0x7777777777777777777777777777777777777777"
+OTHER_SEQUENCER = "0x8888888888888888888888888888888888888888"
+REVERTED = ChainError(3, "execution reverted", "0x")
+ROUNDS, DECIMALS = "0xfeaf968c", "0x313ce567"
+GARBAGE: list[Any] = [
+    "0x",
+    "",
+    "0xzz",
+    "0x1",
+    "é",
+    None,
+    5,
+    1.5,
+    True,
+    [],
+    {},
+    REVERTED,
+    "0x" + "ff" * 160,
+    "0x" + "ff" * 31,
+]
+
+
+def feed(
+    answer: int,
+    *,
+    decimals: int = 8,
+    age: int = 0,
+    round_id: int = 7,
+    answered_in: int = 7,
+    updated_at: int | None = None,
+) -> list[Any]:
+    """Give what a feed answers to both of its calls."""
+    at = NOW - age if updated_at is None else updated_at
+    values = [round_id, answer, NOW - age, at, answered_in]
+    return [
+        "0x" + encode(["uint80", "int256", "uint256", "uint256", "uint80"], values).hex(),
+        "0x" + encode(["uint256"], [decimals]).hex(),
+    ]
+
+
+def sequencer(state: int, *, age: int) -> str:
+    values = [7, state, NOW - age, NOW - age, 7]
+    return "0x" + encode(["uint80", "int256", "uint256", "uint256", "uint80"], values).hex()
+
+
+def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600) -> Chainlink:
+    row = PriceSource(
+        kind=PriceSource.Kind.CHAINLINK_USD,
+        feed=FEED,
+        heartbeat_seconds=600,
+        native_feed=NATIVE_FEED,
+        native_heartbeat_seconds=60,
+        sequencer_feed=sequencer_feed,
+        sequencer_grace_seconds=grace,
+    )
+    return ChainlinkUsd(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
+
+
+def native(sequencer_feed: str = "") -> Chainlink:
+    row = PriceSource(
+        kind=PriceSource.Kind.CHAINLINK_NATIVE, feed=FEED, heartbeat_seconds=600, sequencer_feed=sequencer_feed
+    )
+    return ChainlinkNative(row, FeeToken(address=TOKEN), local_network())
+
+
+def reason(source: Chainlink, answers: list[Any]) -> str:
+    with pytest.raises(NoPrice) as raised:
+        source.price(answers, 6, NOW)
+    return str(raised.value)
+
+
+def call(address: str, data: str) -> Call:
+    return Call("eth_call", [{"to": address, "data": data}, "latest"])
+
+
+FEED_CALLS = [call(FEED, ROUNDS), call(FEED, DECIMALS)]
+NATIVE_CALLS = [call(NATIVE_FEED, ROUNDS), call(NATIVE_FEED, DECIMALS)]
+
+
+@pytest.mark.parametrize(
+    ("source", "calls"),
+    [
+        (native(), FEED_CALLS),
+        (native(SEQUENCER), [*FEED_CALLS, call(SEQUENCER, ROUNDS)]),
+        (usd(), FEED_CALLS + NATIVE_CALLS),
+        (usd(SEQUENCER), [*FEED_CALLS, *NATIVE_CALLS, call(SEQUENCER, ROUNDS)]),
+        (usd(of_network=SEQUENCER), [*FEED_CALLS, *NATIVE_CALLS, call(SEQUENCER, ROUNDS)]),
+        (usd(OTHER_SEQUENCER, SEQUENCER), [*FEED_CALLS, *NATIVE_CALLS, call(OTHER_SEQUENCER, ROUNDS)]),
+    ],
+)
+def test_the_feeds_are_asked_and_the_sequencers_where_there_is_one(source: Chainlink, calls: list[Call]) -> None:
+    assert source.calls() == calls
+
+
+@pytest.mark.parametrize(
+    ("token", "coin", "rate"),
+    [
+        (feed(100_010_000), feed(248_193_750_000), Fraction(24_819_375, 10_001)),
+        (feed(10**18, decimals=18), feed(3_000 * 10**8), Fraction(3_000)),
+        (feed(3, decimals=0), feed(1, decimals=0), Fraction(1, 3)),
+        (feed(10**76, decimals=77), feed(5, decimals=0), Fraction(50)),
+        (feed(1), feed(10**18, decimals=0), Fraction(10**26)),
+        (feed(2**255 - 1), feed(1), Fraction(1, 2**255 - 1)),
+    ],
+)
+def test_the_rate_of_two_feeds_is_exact(token: list[Any], coin: list[Any], rate: Fraction) -> None:
+    found = usd().price([*token, *coin], 6, NOW)
+    assert found == SourcePrice("Chainlink, token/USD with native/USD", rate, NOW, NOW + 60)
+
+
+@pytest.mark.parametrize(
+    ("token", "rate"),
+    [
+        (feed(402_951_121_654_151, decimals=18), Fraction(10**18, 402_951_121_654_151)),
+        (feed(3, decimals=0), Fraction(1, 3)),
+        (feed(10**8), Fraction(1)),
+        (feed(1, decimals=77), Fraction(10**77)),
+        (feed(2**255 - 1, decimals=0), Fraction(1, 2**255 - 1)),
+    ],
+)
+def test_the_rate_of_one_feed_is_exact(token: list[Any], rate: Fraction) -> None:
+    assert native().price(token, 6, NOW) == SourcePrice("Chainlink, token/native", rate, NOW, NOW + 600)
+
+
+def test_a_price_is_as_old_as_the_older_feed_and_fresh_as_long_as_the_first_to_end() -> None:
+    found = usd().price([*feed(1, age=590), *feed(1, age=30)], 6, NOW)
+    assert (found.updated_at, found.fresh_until) == (NOW - 590, NOW + 10)
+    found = usd().price([*feed(1, age=10), *feed(1, age=30)], 6, NOW)
+    assert (found.updated_at, found.fresh_until) == (NOW - 30, NOW + 30)
+
+
+# What of a round does not count, as the end of a sentence.
+REFUSED = [
+    (feed(0), "gives a price that is not above zero: "),
+    (feed(-1), "gives a price that is not above zero: "),
+    (feed(-(2**255)), "gives a price that is not above zero: "),
+    (feed(1, updated_at=0), "has not finished its round: "),
+    (feed(1, answered_in=6), "has not finished its round: "),
+    (feed(1, round_id=2**80 - 1, answered_in=0), "has not finished its round: "),
+    (feed(1, decimals=78), "has more decimals than it can have: "),
+    (feed(1, decimals=200), "has more decimals than it can have: "),
+    (feed(1, updated_at=NOW + 901), "gives a time that is still to come: "),
+    (feed(1, updated_at=2**256 - 1), "gives a time that is still to come: "),
+    (feed(1, decimals=256), "does not answer: "),
+    (["0x" + "00" * 159, feed(1)[1]], "does not answer: "),
+    *(([garbage, feed(1)[1]], "does not answer: ") for garbage in GARBAGE),
+    *(([feed(1)[0], garbage], "does not answer: ") for garbage in GARBAGE),
+]
+
+
+@pytest.mark.parametrize(("answers", "why"), REFUSED)
+def test_an_answer_that_cannot_be_trusted_gives_no_price(answers: list[Any], why: str) -> None:
+    assert reason(native(), answers) == f"{why}the token's feed"
+    assert reason(usd(), [*answers, *feed(1)]) == f"{why}the token's feed"
+    assert reason(usd(), [*feed(1), *answers]) == f"{why}the native coin's feed"
+
+
+@pytest.mark.parametrize("answers", [feed(1, answered_in=8), feed(1, updated_at=NOW + 900), feed(1, age=-1)])
+def test_an_answer_of_a_later_round_or_of_a_clock_that_is_a_little_ahead_counts(answers: list[Any]) -> None:
+    assert native().price(answers, 6, NOW).rate == 10**8
+
+
+def test_each_feed_is_stale_by_its_own_heartbeat() -> None:
+    token, coin = "the token's feed", "the native coin's feed"
+    assert usd().price([*feed(1, age=600), *feed(1, age=60)], 6, NOW).fresh_until == NOW
+    assert reason(usd(), [*feed(1, age=601), *feed(1, age=60)]) == f"is stale: {token} is older than its heartbeat"
+    assert reason(usd(), [*feed(1, age=600), *feed(1, age=61)]) == f"is stale: {coin} is older than its heartbeat"
+    assert native().price(feed(1, age=600), 6, NOW).fresh_until == NOW
+    assert reason(native(), feed(1, age=601)) == f"is stale: {token} is older than its heartbeat"
+
+
+@pytest.mark.parametrize(
+    ("source", "answers"), [(native(SEQUENCER), feed(10**8)), (usd(of_network=SEQUENCER), feed(10**8) * 2)]
+)
+def test_feeds_count_only_while_the_sequencer_is_up_and_was_for_a_while(source: Chainlink, answers: list[Any]) -> None:
+    assert source.price([*answers, sequencer(0, age=3_600)], 6, NOW).rate == 1
+    early = "cannot be trusted yet: the network's sequencer was down a short while ago"
+    assert reason(source, [*answers, sequencer(0, age=3_599)]) == early
+    assert reason(source, [*answers, sequencer(0, age=-5)]) == early
+    down = "cannot be trusted: the network's sequencer is down"
+    for state in (1, 2, -1):
+        assert reason(source, [*answers, sequencer(state, age=86_400)]) == down
+    # A feed that was never started.
+    assert reason(source, [*answers, sequencer(0, age=NOW)]) == down
+    for garbage in GARBAGE:
+        silent = "cannot be trusted: the sequencer's feed does not answer"
+        assert reason(source, [*answers, garbage]) == silent
+
+
+def test_the_grace_may_be_none() -> None:
+    assert usd(SEQUENCER, grace=0).price([*feed(1), *feed(1), sequencer(0, age=0)], 6, NOW).rate == 1

@@ -1,0 +1,343 @@
+"""Calls that are counted in memory, and written for all processes together."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from django.db import OperationalError, connection, connections
+from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoAssertNumQueries
+
+from relayer_service import metrics
+from rpc import counters, tasks
+from rpc.models import CallCount
+from tests import processes
+from tests.notifications.clock import NOON, Clock, clock
+from tests.relayer_service.test_metrics import samples
+from tests.relayers import factories
+from tests.servers import free_port, wait_for_port
+
+__all__ = ["clock"]
+
+BAD_PARAMS = "-32602"
+
+
+def rows() -> list[tuple[Any, ...]]:
+    """Give what is written: relayer, minutes after noon, method, outcome, calls, milliseconds, slowest."""
+    found = CallCount.objects.order_by("relayer", "minute", "method", "outcome").values_list(
+        "relayer__identifier", "minute", "method", "outcome", "calls", "milliseconds", "slowest_milliseconds"
+    )
+    return [(name, (minute - NOON) / timedelta(minutes=1), *rest) for name, minute, *rest in found]
+
+
+def in_threads(*works: Callable[[], Any]) -> list[Any]:
+    results: list[Any] = []
+
+    def run(work: Callable[[], Any]) -> None:
+        try:
+            results.append(work())
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=[work]) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == len(works)
+    return results
+
+
+@pytest.mark.django_db
+def test_calls_are_written_by_minute_method_and_outcome(clock: Clock) -> None:
+    one, two = factories.relayer(), factories.relayer(identifier="relayer-2")
+    clock.forward(59.9)
+    counters.count(one.pk, "feeEstimate", "ok", 0.2)
+    counters.count(one.pk, "feeEstimate", "ok", 0.1)
+    counters.count(one.pk, "feeEstimate", BAD_PARAMS, 0.003)
+    counters.count(one.pk, "unknown", "-32601", 0.001)
+    counters.count(two.pk, "feeEstimate", "ok", 1.5)
+    clock.forward(0.1)
+    counters.count(one.pk, "feeEstimate", "ok", 0.05)
+    counters.flush()
+    assert rows() == [
+        ("relayer-1", 0, "feeEstimate", BAD_PARAMS, 1, 3, 3),
+        ("relayer-1", 0, "feeEstimate", "ok", 2, 300, 200),
+        ("relayer-1", 0, "unknown", "-32601", 1, 1, 1),
+        ("relayer-1", 1, "feeEstimate", "ok", 1, 50, 50),
+        ("relayer-2", 0, "feeEstimate", "ok", 1, 1500, 1500),
+    ]
+
+
+@pytest.mark.django_db
+def test_what_is_written_is_added_to_what_is_there(clock: Clock) -> None:
+    relayer = factories.relayer()
+    for seconds in (0.1, 0.3, 0.2):
+        counters.count(relayer.pk, "feeEstimate", "ok", seconds)
+        counters.flush()
+    counters.flush()
+    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 600, 300)]
+
+
+@pytest.mark.django_db
+def test_counting_makes_no_query_and_writing_makes_one(
+    clock: Clock, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    relayer = factories.relayer()
+    with django_assert_num_queries(0):
+        for _ in range(3):
+            for outcome in ("ok", BAD_PARAMS):
+                counters.count(relayer.pk, "feeEstimate", outcome, 0.1)
+            clock.forward(60)
+    with django_assert_num_queries(1):
+        counters.flush()
+    with django_assert_num_queries(0):
+        counters.flush()
+    assert len(rows()) == 6
+
+
+@pytest.mark.django_db
+def test_long_names_are_cut_to_their_columns(clock: Clock) -> None:
+    counters.count(factories.relayer().pk, "m" * 65, "o" * 33, 0)
+    counters.flush()
+    assert rows() == [("relayer-1", 0, "m" * 64, "o" * 32, 1, 0, 0)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_relayer_that_was_deleted_takes_its_counts_along_and_no_others(clock: Clock) -> None:
+    one, two = factories.relayer(), factories.relayer(identifier="relayer-2")
+    counters.count(one.pk, "feeEstimate", "ok", 0.1)
+    counters.count(two.pk, "feeEstimate", "ok", 0.2)
+    one.delete()
+    counters.flush()
+    assert rows() == [("relayer-2", 0, "feeEstimate", "ok", 1, 200, 200)]
+
+
+class Failing:
+    """Lets so many statements through to the database, and fails the rest."""
+
+    def __init__(self, passing: int) -> None:
+        self.passing = passing
+
+    def __call__(self, execute: Any, *arguments: Any) -> Any:
+        self.passing -= 1
+        if self.passing < 0:
+            raise OperationalError("the database is away")
+        return execute(*arguments)
+
+
+@pytest.mark.django_db
+def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(counters, "ROWS_AT_ONCE", 2)
+    relayer = factories.relayer()
+    for method in "abcde":
+        counters.count(relayer.pk, method, "ok", 0.1)
+    with connection.execute_wrapper(Failing(passing=1)):
+        counters.flush()
+    assert rows() == [("relayer-1", 0, method, "ok", 1, 100, 100) for method in "ab"]
+    assert caplog.messages == ["Calls that were counted cannot be written yet"]
+    counters.count(relayer.pk, "e", "ok", 0.2)
+    counters.flush()
+    assert rows() == [
+        *(("relayer-1", 0, method, "ok", 1, 100, 100) for method in "abcd"),
+        ("relayer-1", 0, "e", "ok", 2, 300, 200),
+    ]
+
+
+@pytest.mark.django_db
+def test_of_too_much_that_cannot_be_written_the_oldest_is_dropped(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(counters, "ROWS_KEPT", 3)
+    relayer = factories.relayer()
+    with connection.execute_wrapper(Failing(passing=0)):
+        for _ in range(5):
+            counters.count(relayer.pk, "feeEstimate", "ok", 0.1)
+            counters.flush()
+            clock.forward(60)
+    assert caplog.messages[-1] == "The oldest counts of calls are dropped, as they cannot be written: 1 rows"
+    counters.flush()
+    assert rows() == [("relayer-1", minute, "feeEstimate", "ok", 1, 100, 100) for minute in (2, 3, 4)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_threads_that_count_while_others_write_lose_nothing(clock: Clock) -> None:
+    relayer = factories.relayer()
+
+    def count() -> None:
+        for number in range(2000):
+            counters.count(relayer.pk, "feeEstimate", "ok", 0.001 if number else 0.5)
+
+    def write() -> None:
+        for _ in range(20):
+            counters.flush()
+
+    in_threads(count, write, count, write)
+    counters.flush()
+    ((*_, calls, _, slowest),) = rows()
+    assert (calls, slowest) == (4000, 500)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_pool_has_its_connection_back_after_each_write(clock: Clock) -> None:
+    relayer = factories.relayer()
+
+    def holds_a_connection() -> bool:
+        counters.count(relayer.pk, "feeEstimate", "ok", 0.1)
+        counters.counter.flush_and_close()
+        return connection.connection is not None
+
+    # There is no pool on SQLite.
+    assert in_threads(holds_a_connection) == [connection.vendor == "sqlite"]
+    assert len(rows()) == 1
+
+
+PREPARE = """
+import os, signal, sys, time
+from datetime import UTC, datetime
+import django
+django.setup()
+from django.utils import timezone
+timezone.now = lambda: datetime(2026, 1, 1, 12, tzinfo=UTC)
+from rpc import counters
+from rpc.models import CallCount
+relayer_pk = int(os.environ["RELAYER"])
+"""
+COUNT_AND_END = """
+counters.WRITE_SECONDS = 3600
+for number in range(1000):
+    # The other process counts the same in another order.
+    method = "ab"[(number + int(sys.argv[1])) % 2]
+    counters.count(relayer_pk, method, "ok", 0.01)
+    if number % 10 == 0:
+        counters.flush()
+sys.exit(0)
+"""
+COUNT_AND_WAIT = """
+counters.WRITE_SECONDS = 0.05
+counters.count(relayer_pk, "feeEstimate", "ok", 0.01)
+signal.alarm(30)
+while not CallCount.objects.exists():
+    time.sleep(0.05)
+# As a process that is killed ends: nothing is written any more.
+os._exit(0)
+"""
+COUNT_IN_A_FORK = """
+counters.WRITE_SECONDS = 3600
+counters.count(relayer_pk, "parent", "ok", 0.01)
+# As threads would that are in the middle of it.
+counters.counter._lock.acquire()
+counters.counter._writing.acquire()
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    counters.WRITE_SECONDS = 0.05
+    counters.count(relayer_pk, "child", "ok", 0.01)
+    while not CallCount.objects.exists():
+        time.sleep(0.05)
+    os._exit(0)
+os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def run_together(*programs: list[str]) -> None:
+    """Run programs in processes of their own, on the test database and with a relayer."""
+    environment = processes.environment(RELAYER=str(factories.relayer().pk))
+    python = [sys.executable, "-W", "ignore", "-c"]
+    started = [processes.start([*python, PREPARE + program, *rest], environment) for program, *rest in programs]
+    assert [process.wait(60) for process in started] == [0] * len(programs)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_processes_that_count_at_once_lose_nothing_and_write_the_rest_when_they_end() -> None:
+    run_together([COUNT_AND_END, "0"], [COUNT_AND_END, "1"])
+    assert [row[2:5] for row in rows()] == [("a", "ok", 1000), ("b", "ok", 1000)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_process_writes_by_itself_while_it_runs() -> None:
+    run_together([COUNT_AND_WAIT])
+    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 1, 10, 10)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_forked_process_counts_and_writes_what_is_its_own() -> None:
+    run_together([COUNT_IN_A_FORK])
+    assert rows() == [("relayer-1", 0, "child", "ok", 1, 10, 10)]
+
+
+WEB = """
+counters.WRITE_SECONDS = 3600
+
+def application(environ, start_response):
+    counters.count(relayer_pk, "feeEstimate", "ok", 0.01)
+    start_response("204 No Content", [])
+    return []
+"""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_web_process_that_is_told_to_stop_writes_what_it_has_counted(tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text(PREPARE + WEB)
+    port = free_port()
+    relayer = factories.relayer()
+    environment = processes.environment(RELAYER=str(relayer.pk), HOST="127.0.0.1", PORT=str(port))
+    options = ["-c", "python:relayer_service.gunicorn_conf", "--pythonpath", str(tmp_path), "counting:application"]
+    server = processes.start([sys.executable, "-m", "gunicorn", *options], environment)
+    try:
+        wait_for_port(port)
+        for _ in range(3):
+            urlopen(f"http://127.0.0.1:{port}/", timeout=30).close()
+        assert rows() == []
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(30) == 0
+    finally:
+        server.kill()
+    assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 30, 10)]
+
+
+@pytest.mark.django_db
+def test_counts_are_kept_for_thirty_days_and_deleted_a_few_at_a_time(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "PRUNED_AT_ONCE", 2)
+    relayer = factories.relayer()
+    last = NOON - timedelta(days=30)
+    for minutes in (-50_000, -3, -2, -1, 0, 1, 43_200):
+        minute = last + timedelta(minutes=minutes)
+        CallCount.objects.create(relayer=relayer, minute=minute, method="feeEstimate", outcome="ok", calls=1)
+    with CaptureQueriesContext(connection) as queries:
+        tasks.prune_call_counts.call_local()
+    kept = CallCount.objects.order_by("minute").values_list("minute", flat=True)
+    assert list(kept) == [last, last + timedelta(minutes=1), NOON]
+    # Two, two, and none.
+    assert len([query for query in queries if 'DELETE FROM "rpc_callcount"' in query["sql"]]) == 3
+
+
+@pytest.mark.django_db
+def test_prometheus_reads_calls_by_method_and_outcome_and_how_long_they_took() -> None:
+    def read() -> dict[str, float]:
+        return samples(metrics.exposition().decode())
+
+    before = read()
+    counters.count(1, "feeEstimate", "ok", 0.2)
+    counters.count(1, "feeEstimate", BAD_PARAMS, 0.001)
+    changes = {name: value - before.get(name, 0) for name, value in read().items() if name.startswith("rpc_call")}
+    expected = {
+        "rpc_calls_total{method=feeEstimate,outcome=ok}": 1,
+        f"rpc_calls_total{{method=feeEstimate,outcome={BAD_PARAMS}}}": 1,
+        "rpc_call_duration_seconds_count{method=feeEstimate}": 2,
+        "rpc_call_duration_seconds_bucket{le=0.1,method=feeEstimate}": 1,
+        "rpc_call_duration_seconds_bucket{le=0.25,method=feeEstimate}": 2,
+    }
+    assert {name: changes[name] for name in expected} == expected

@@ -1,0 +1,119 @@
+"""From a request to the method and back: whatever goes wrong is an error object, and every call is counted."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from relayer_service.serializers import StrictSerializer, StringField
+from relayers.models import Relayer
+from rpc import counters, dispatch, errors, registry
+from rpc.models import CallCount
+from tests.relayers.factories import relayer
+
+pytestmark = pytest.mark.django_db
+
+SECRET = "https://rpc.example.com/v1/hunter2"
+
+
+class EchoParams(StrictSerializer):
+    word = StringField()
+
+
+class Echo(registry.Method):
+    """Give back a word, or fail as it says."""
+
+    name = "echo"
+    network_type = "evm"
+    params_class = EchoParams
+    result_class = EchoParams
+
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
+        if params["word"] == "refuse":
+            raise errors.PolicyRefused("The word is not allowed.")
+        if params["word"] == "crash":
+            raise RuntimeError(f"cannot reach password={SECRET}")
+        if params["word"] == "type":
+            raise TypeError("missing 1 required positional argument")
+        return {"word": params["word"]}
+
+
+@pytest.fixture(autouse=True)
+def echo(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = registry.registered() | {("evm", "echo"): Echo()}
+    monkeypatch.setattr(registry, "registered", lambda: found)
+
+
+def answer(word: Any, name: str = "echo") -> dict[str, Any]:
+    return dispatch.answer(Relayer.objects.get(), name, {"word": word})
+
+
+def counted() -> dict[tuple[str, str], int]:
+    counters.flush()
+    return {(row.method, row.outcome): row.calls for row in CallCount.objects.all()}
+
+
+def test_a_result_stands_alone() -> None:
+    relayer()
+    assert answer("hello") == {"result": {"word": "hello"}}
+
+
+@pytest.mark.parametrize(
+    ("word", "name", "code", "message", "description"),
+    [
+        ("a", "nothing", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
+        (1, "echo", -32602, "Invalid params", "word: a string is required"),
+        ("refuse", "echo", -32004, "Policy refused", "The word is not allowed."),
+        (
+            "crash",
+            "echo",
+            -32603,
+            "Internal error",
+            "The call failed for a reason inside the service; its log has it under the request id.",
+        ),
+    ],
+)
+def test_an_error_stands_alone(word: Any, name: str, code: int, message: str, description: str) -> None:
+    relayer()
+    assert answer(word, name) == {"error": {"code": code, "message": message, "description": description}}
+
+
+def test_a_fault_of_ours_is_not_taken_for_bad_params() -> None:
+    relayer()
+    assert answer("type")["error"]["code"] == -32603
+
+
+def test_the_cause_of_a_crash_is_logged_with_the_relayer(caplog: pytest.LogCaptureFixture) -> None:
+    relayer()
+    with caplog.at_level(logging.ERROR):
+        answer("crash")
+    (record,) = caplog.records
+    assert (record.name, record.getMessage()) == ("rpc.dispatch", "The method echo failed")
+    assert record.__dict__["fields"] == {"relayer": "relayer-1"}
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], RuntimeError)
+
+
+def test_every_call_is_counted_by_method_and_outcome() -> None:
+    relayer()
+    for word in ("hello", "hello", "refuse", "crash", 1):
+        answer(word)
+    answer("a", "nothing")
+    answer("a", "x" * 1000)
+    assert counted() == {
+        ("echo", "ok"): 2,
+        ("echo", "-32004"): 1,
+        ("echo", "-32603"): 1,
+        ("echo", "-32602"): 1,
+        # Callers choose names without end: all of them are one.
+        ("unknown", "-32601"): 2,
+    }
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    kinds = errors.RpcError.__subclasses__()
+    assert sorted(kind.code for kind in kinds) == [-32603, -32602, -32601, *range(-32005, -31999)]
+    assert len({kind.message for kind in kinds}) == len(kinds)

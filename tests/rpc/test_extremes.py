@@ -1,0 +1,200 @@
+"""Fees at the ends of what tokens, rates and amounts can be: exact to the last unit, and written out."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import Settings
+
+from relayers.models import Relayer
+from rpc.dispatch import answer
+from rpc.fees.amounts import decimal_text, rate_text, token_units
+from tests.relayers import factories as relayers
+from tests.rpc import factories, independent
+from tests.rpc.chain import GAS_PRICE_ORACLE, Chain
+from tests.rpc.conftest import Deployed
+from tests.rpc.factories import fee_networks, store
+from tests.rpc.independent import Terms, Transaction, fixed_rate
+
+__all__ = ["fee_networks"]
+
+# The largest amount that the service has to do with, and a transaction that costs it.
+MOST_WEI = 2**128 - 1
+TRANSACTION = Transaction(gas=1, to=bytes.fromhex("be" * 20))
+SMALLEST_RATE, LARGEST_RATE = "0.000000000000000001", "1000000000000000000"
+PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?", re.ASCII)
+
+
+@pytest.fixture
+def relayer(chain: Chain, deployed: Deployed, settings: Settings, fee_networks: None, db: None) -> Relayer:
+    """A relayer on an OP-stack chain, whose L1 fee is all that is paid and can be any amount."""
+    chain.set_code(GAS_PRICE_ORACLE, "IsthmusGasPriceOracle")
+    return relayers.relayer(
+        rpc_urls=[{"url": chain.url, "weight": 100}],
+        network="op-stack",
+        policies={"gas_price_cap": 0, "gas_limit_estimation": False},
+    )
+
+
+def estimated(relayer: Relayer, chain: Chain, wei: int, **token: Any) -> dict[str, Any]:
+    """Give the answer for a transaction that costs so many wei."""
+    store(chain, GAS_PRICE_ORACLE, 0, 0, wei)
+    if token:
+        rate = token.pop("rate")
+        factories.fixed_source(factories.fee_token(network="op-stack", symbol="TKN", **token), rate)
+    params = {"fee_token": "TKN" if token else "COIN", "network": "evm"}
+    return answer(relayer, "feeEstimate", params | {"transaction": "0x" + TRANSACTION.unsigned().hex()})
+
+
+def result(estimated_fee: str, conversion_rate: str) -> dict[str, Any]:
+    return {"result": {"estimated_fee": estimated_fee, "conversion_rate": conversion_rate, "method": "feeEstimate"}}
+
+
+# 2^128 - 1 is 340282366920938463463374607431768211455.
+@pytest.mark.parametrize(
+    ("wei", "token", "rate", "fee"),
+    [
+        (MOST_WEI, "token_0", SMALLEST_RATE, "341"),
+        (MOST_WEI, "token_6", SMALLEST_RATE, "340.282367"),
+        (MOST_WEI, "token_18", SMALLEST_RATE, "340.282366920938463464"),
+        (MOST_WEI, "token_30", SMALLEST_RATE, "340.282366920938463463374607431769"),
+        (MOST_WEI, "token_0", "1", "340282366920938463464"),
+        (MOST_WEI, "token_30", "1", "340282366920938463463.374607431768211455"),
+        (MOST_WEI, "token_0", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MOST_WEI, "token_6", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MOST_WEI, "token_18", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MOST_WEI, "token_30", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (1, "token_0", SMALLEST_RATE, "1"),
+        (1, "token_6", SMALLEST_RATE, "0.000001"),
+        (1, "token_18", SMALLEST_RATE, "0.000000000000000001"),
+        (1, "token_30", SMALLEST_RATE, "0.000000000000000000000000000001"),
+        (1, "token_30", "1", "0.000000000000000001"),
+        (1, "token_0", LARGEST_RATE, "1"),
+        (1, "token_30", LARGEST_RATE, "1"),
+        (0, "token_0", LARGEST_RATE, "1"),
+        (0, "token_30", LARGEST_RATE, "0.000000000000000000000000000001"),
+        (10**18, "token_0", "1", "1"),
+        (10**18 + 1, "token_0", "1", "2"),
+        (10**18 + 1, "token_6", "1", "1.000001"),
+    ],
+)
+def test_a_fee_is_exact_to_the_last_unit(
+    chain: Chain, deployed: Deployed, relayer: Relayer, wei: int, token: str, rate: str, fee: str
+) -> None:
+    found = estimated(relayer, chain, wei, address=getattr(deployed, token), rate=rate)
+    assert found == result(fee, rate)
+
+
+@pytest.mark.parametrize(
+    ("wei", "fee"),
+    [
+        (MOST_WEI, "340282366920938463463.374607431768211455"),
+        (10**18, "1"),
+        (10**20, "100"),
+        (1, "0.000000000000000001"),
+        (0, "0.000000000000000001"),
+    ],
+)
+def test_a_fee_in_the_native_coin_is_exact_to_the_wei(chain: Chain, relayer: Relayer, wei: int, fee: str) -> None:
+    assert estimated(relayer, chain, wei) == result(fee, "1")
+
+
+@pytest.mark.parametrize("margin_bps", [1, 3_333, 10_000])
+@pytest.mark.parametrize("rate", [SMALLEST_RATE, "0.333333333333333333333333333333", "7", LARGEST_RATE])
+@pytest.mark.parametrize("token", ["token_0", "token_6", "token_30"])
+def test_a_margin_is_added_before_the_one_rounding(
+    chain: Chain, deployed: Deployed, relayer: Relayer, token: str, rate: str, margin_bps: int
+) -> None:
+    address, decimals = getattr(deployed, token), int(token.removeprefix("token_"))
+    found = estimated(relayer, chain, MOST_WEI, address=address, rate=rate, margin_bps=margin_bps)
+    terms = Terms(relayer.policies, 0, 3_333, 1, "op-stack")
+    native = independent.native_fee(chain, TRANSACTION, relayers.ADDRESS, terms)
+    assert native == (MOST_WEI * 10**8, 10**8)
+    fee = independent.token_fee(native, fixed_rate(rate), decimals, margin_bps)
+    assert found == result(independent.units_text(fee, decimals), rate)
+
+
+def test_the_largest_price_of_gas_is_exact(
+    chain: Chain, deployed: Deployed, settings: Settings, relayer: Relayer
+) -> None:
+    settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS = MOST_WEI, 0
+    chain.set_next_base_fee(0)
+    relayer.policies = {"gas_limit_estimation": False, "gas_price_cap": MOST_WEI}
+    assert estimated(relayer, chain, 0) == result("340282366920938463463.374607431768211455", "1")
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "text"),
+    [
+        (1, 1, "1"),
+        (100, 1, "100"),
+        (1, 4, "0.25"),
+        (1, 10**18, "0.000000000000000001"),
+        (10**18, 1, "1000000000000000000"),
+        (10**60, 1, "1" + "0" * 60),
+        (1, 10**60, "0." + "0" * 59 + "1"),
+        (1, 3, "0." + "3" * 40),
+        (2, 3, "0." + "6" * 39 + "7"),
+        (10**18, 3, "3" * 18 + "." + "3" * 22),
+        (1, 3 * 10**18, "0." + "0" * 18 + "3" * 40),
+        # Of 41 digits, the last of which is a half: to the even neighbour.
+        (10**40 + 5, 10, "1" + "0" * 39),
+        (10**40 + 15, 10, "1" + "0" * 38 + "2"),
+        # All nines: the rounding gives one more digit.
+        (10**41 - 1, 10**41, "1"),
+    ],
+)
+def test_a_rate_is_written_out(above: int, below: int, text: str) -> None:
+    assert rate_text(Fraction(above, below)) == text
+    assert independent.rate_text((above, below)) == text
+
+
+AMOUNTS = st.integers(0, 2**128 - 1)
+DECIMALS = st.integers(0, 255)
+BPS = st.integers(0, 10_000)
+RATES = st.builds(Fraction, st.integers(1, 10**60), st.integers(1, 10**60))
+
+
+@given(st.builds(Fraction, AMOUNTS, st.integers(1, 10**8)), RATES, st.integers(0, 77), BPS)
+def test_units_are_the_fewest_that_cover_the_exact_value(
+    native: Fraction, rate: Fraction, decimals: int, margin_bps: int
+) -> None:
+    units = token_units(native, rate, decimals, 18, margin_bps)
+    exact = native * rate * Fraction(10) ** (decimals - 18) * (1 + Fraction(margin_bps, 10_000))
+    assert units >= exact
+    assert units == 1 or units - 1 < exact
+    assert units == independent.token_fee(
+        (native.numerator, native.denominator), (rate.numerator, rate.denominator), decimals, margin_bps
+    )
+
+
+@given(st.integers(0, 2**300), DECIMALS)
+def test_an_amount_is_read_back_from_its_text(units: int, decimals: int) -> None:
+    text = decimal_text(units, decimals)
+    assert PLAIN.fullmatch(text)
+    whole, _, part = text.partition(".")
+    assert len(part) <= decimals
+    assert int(whole + part.ljust(decimals, "0")) == units
+    assert text == independent.units_text(units, decimals)
+
+
+@given(RATES)
+def test_a_rate_is_within_half_a_unit_of_its_last_digit(rate: Fraction) -> None:
+    text = rate_text(rate)
+    assert PLAIN.fullmatch(text)
+    assert text == independent.rate_text((rate.numerator, rate.denominator))
+    # The unit of the 40th digit, of which the first is not zero.
+    unit = Fraction(10) ** (Decimal(text).adjusted() - 39)
+    assert abs(Fraction(text) - rate) <= unit / 2
+    assert len(text.replace(".", "").strip("0")) <= 40
+
+
+@given(st.integers(1, 10**40 - 1), st.integers(0, 60))
+def test_a_rate_that_ends_is_exact(digits: int, places: int) -> None:
+    assert Fraction(rate_text(Fraction(digits, 10**places))) == Fraction(digits, 10**places)

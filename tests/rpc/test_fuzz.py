@@ -1,0 +1,203 @@
+"""Texts that are transactions, or nearly, or not at all: each gives a result or bad params, and none a crash."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from relayers import nodes
+from relayers.attempts import Call
+from relayers.models import Relayer
+from rpc import dispatch
+from tests.relayers.factories import ADDRESS
+from tests.rpc.chain import with_blobs
+from tests.rpc.encoded import FIELDS, encode, items_of, nested_lists, signed, text, unsigned
+
+INPUTS = 10_000
+SEED = 20_261_115
+CHAINS = {"hardhat": 31337, "optimism": 10, "arbitrum-one": 42161}
+INTERNAL_ERROR = -32603
+INVALID_PARAMS = -32602
+ODD_DIGITS = ["\u0661", "\uff11", "\u00b2", " ", "\n", "\t", "_", "x", "g", "\0", "+", "-", "\u200b", "\U0001f511"]
+ANSWERS: dict[str, Any] = {
+    "eth_estimateGas": "0x5208",
+    "eth_blobBaseFee": "0x1",
+    "eth_feeHistory": {"baseFeePerGas": ["0x7", "0x7"], "gasUsedRatio": [0.5], "reward": [["0x1"] * 4]},
+    # Enough words for whatever a contract is asked for.
+    "eth_call": "0x" + f"{1:064x}" * 3,
+}
+
+
+@pytest.fixture(autouse=True)
+def stand_in_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in for the nodes, the one thing here that is not real: what is tried is all that comes before them."""
+
+    def call(relayer_nodes: Any, calls: list[Call], chain_id: int | None) -> list[Any]:
+        return [ANSWERS[each.method] for each in calls]
+
+    monkeypatch.setattr(nodes, "call", call)
+
+
+def valid(chain_id: int) -> list[bytes]:
+    """Give transactions of every type, signed and not, as seeds to grow the others from."""
+    seeds = [make(kind, chainId=chain_id) for kind in FIELDS for make in (signed, unsigned)]
+    creation = signed(2, chainId=chain_id, to="", data="0x6000")
+    return [*seeds, creation, encode(0, items_of(signed(0))[:6])]
+
+
+class Fuzzer:
+    """Make texts from a seed: bytes of no meaning, transactions with something changed, and what is hardly text."""
+
+    def __init__(self, seed: int, chain_id: int) -> None:
+        self.random = random.Random(seed)
+        self.valid = valid(chain_id)
+        self.ways: list[Callable[[], str]] = [
+            *(lambda way=way: text(way()) for way in (self.noise, self.flipped, self.cut, self.joined)),
+            *(lambda way=way: text(way()) for way in (self.reshaped, self.replaced, self.long_prefix, self.nested)),
+            self.odd_text,
+        ]
+
+    def __iter__(self) -> Iterator[str]:
+        while True:
+            yield self.random.choice(self.ways)()
+
+    def some(self, most: int) -> bytes:
+        return self.random.randbytes(self.random.randint(0, most))
+
+    def one(self) -> bytes:
+        return self.random.choice(self.valid)
+
+    def noise(self) -> bytes:
+        return self.random.choice([b"", b"\x01", b"\x02", b"\x03", b"\x04", b"\xf8"]) + self.some(200)
+
+    def flipped(self) -> bytes:
+        changed = bytearray(self.one())
+        for _ in range(self.random.randint(1, 3)):
+            changed[self.random.randrange(len(changed))] = self.random.randrange(256)
+        return bytes(changed)
+
+    def cut(self) -> bytes:
+        encoded = self.one()
+        start, end = sorted(self.random.sample(range(len(encoded) + 1), 2))
+        return encoded[:start] + encoded[end:]
+
+    def joined(self) -> bytes:
+        first, second = self.one(), self.one()
+        return first[: self.random.randint(0, len(first))] + second[self.random.randint(0, len(second)) :]
+
+    def value(self, depth: int = 0) -> Any:
+        """Make any value of RLP, of any shape."""
+        if depth < 5 and self.random.random() < 0.3:
+            return [self.value(depth + 1) for _ in range(self.random.randint(0, 6))]
+        number = self.random.choice(
+            [0, 1, 27, 31337, 2**64 - 1, 2**64, 2**256 - 1, 2**256, self.random.getrandbits(300)]
+        )
+        sized = self.random.randbytes(self.random.choice([0, 1, 19, 20, 21, 31, 32, 33]))
+        return self.random.choice([number.to_bytes((number.bit_length() + 7) // 8), sized, b"\0" + sized])
+
+    def reshaped(self) -> bytes:
+        fields = [self.value() for _ in range(self.random.choice([*FIELDS.values(), 9, 11, 12, 13, 14, 1, 0]))]
+        return encode(self.random.randrange(6), fields)
+
+    def replaced(self) -> bytes:
+        """Put something else into a field, or into a list of it."""
+        encoded = self.one()
+        items = items_of(encoded)
+        inner: Any = items
+        while True:
+            position = self.random.randrange(len(inner))
+            if not (isinstance(inner[position], list) and inner[position] and self.random.random() < 0.7):
+                break
+            inner = inner[position]
+        inner[position] = self.value()
+        kind = encoded[0] if encoded[0] < 0xC0 else 0
+        return encode(kind, [items, [], [], []] if kind == 3 and self.random.random() < 0.3 else items)
+
+    def long_prefix(self) -> bytes:
+        size = self.random.randint(1, 8)
+        prefix = bytes([self.random.choice([0xB7, 0xF7]) + size]) + self.random.randbytes(size)
+        return self.random.choice([b"", b"\x02"]) + prefix + self.some(60)
+
+    def nested(self) -> bytes:
+        kind = self.random.choice([b"", b"\x01", b"\x03"])
+        return kind + nested_lists(self.random.choice([1, 10, 60, 300, 1_200]))
+
+    def odd_text(self) -> str:
+        digits = text(self.one())
+        position = self.random.randint(2, len(digits))
+        odd = self.random.choice(ODD_DIGITS)
+        return self.random.choice(
+            [
+                digits[:position] + odd + digits[position:],
+                digits[:position] + odd + digits[position + 1 :],
+                digits[: position - 1],
+                "0X" + digits[2:],
+                digits.upper(),
+                "0x" + digits[2:].upper(),
+                digits[2:],
+                f"0x{digits}",
+                odd * 40,
+            ]
+        )
+
+
+def answers(network: str, inputs: Iterator[str] | list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    relayer = Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS)
+    for sent in inputs:
+        params = {"fee_token": "ETH", "network": network, "transaction": sent}
+        yield sent, dispatch.answer(relayer, "feeEstimate", params)
+
+
+@pytest.mark.parametrize("network", CHAINS)
+def test_the_seeds_are_transactions(network: str) -> None:
+    seeds = [text(seed) for seed in valid(CHAINS[network])]
+    assert all("result" in answer for _, answer in answers(network, seeds))
+
+
+def test_ten_thousand_inputs_give_bad_params_or_a_result_and_never_an_internal_error() -> None:
+    outcomes: Counter[Any] = Counter()
+    crashes = []
+    share = INPUTS // len(CHAINS) + 1
+    for number, (network, chain_id) in enumerate(CHAINS.items()):
+        fuzzer = iter(Fuzzer(SEED + number, chain_id))
+        for sent, answer in answers(network, [next(fuzzer) for _ in range(share)]):
+            outcome = answer["error"]["code"] if "error" in answer else "result"
+            outcomes[outcome] += 1
+            if outcome == INTERNAL_ERROR:
+                crashes.append(sent)
+    assert crashes == []
+    assert sum(outcomes.values()) >= INPUTS
+    assert set(outcomes) == {INVALID_PARAMS, "result"}
+    # Enough of both, so that all of the decoder is tried.
+    assert min(outcomes.values()) > INPUTS // 20
+
+
+def list_of(encoded: bytes) -> bytes:
+    """Put what is encoded already into a long list."""
+    return b"\xfa" + len(encoded).to_bytes(3) + encoded
+
+
+HUGE = {
+    "a mebibyte of data": text(unsigned(2, data="0x" + "fe" * 500_000)),
+    "a mebibyte of blobs": text(with_blobs(signed(3))),
+    "a mebibyte of empty fields": text(list_of(b"\x80" * 500_000)),
+    "a mebibyte of empty lists": text(b"\x02" + list_of(b"\xc0" * 500_000)),
+    "a hundred thousand nested lists": text(nested_lists(100_000)),
+    "a hundred thousand nested lists of type 3": text(b"\x03" + nested_lists(100_000)),
+    "nested lists that end nowhere": "0x" + "c1" * 500_000,
+    "a number of a mebibyte": text(encode(2, [b"\x01" * 500_000, *items_of(unsigned(2))[1:]])),
+    "a length of 2^64": "0xff" + "ff" * 8,
+}
+
+
+@pytest.mark.parametrize("name", HUGE)
+def test_what_is_huge_or_deep_is_answered_too(name: str) -> None:
+    ((_, answer),) = answers("hardhat", [HUGE[name]])
+    if name in {"a mebibyte of data", "a mebibyte of blobs"}:
+        assert answer["result"]["method"] == "feeEstimate"
+    else:
+        assert answer["error"]["code"] == INVALID_PARAMS

@@ -1,0 +1,194 @@
+"""Fees really paid, on a real node: never more than the estimate without margins, and hardly less."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from eth_abi.abi import encode
+from pytest_django import Settings
+
+from relayers.models import Relayer
+from rpc.dispatch import answer
+from tests.relayers import factories as relayers
+from tests.rpc import independent
+from tests.rpc.chain import (
+    EMPTY_BLOB_HASH,
+    GAS_PRICE_ORACLE,
+    NODE_INTERFACE,
+    Chain,
+    contracts,
+    encode_call,
+    with_blobs,
+)
+from tests.rpc.conftest import Deployed
+from tests.rpc.factories import AUTHORITY, KEYS, ROLLUPS, fee_networks
+from tests.rpc.independent import KINDS, Transaction, address_of, authorization
+
+__all__ = ["fee_networks"]
+
+BASE_FEE = 1_234_567_891
+# Far above what anything here uses; what is left of it is not paid.
+GAS_LIMIT = 1_000_000
+SLOT = 5
+ACTIONS = ["transfer", "token transfer", "burn", "write", "creation"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fee_networks")]
+
+
+@pytest.fixture
+def relayer(chain: Chain, deployed: Deployed, settings: Settings) -> Relayer:
+    """A relayer whose fees have neither margin nor buffer, and whose account and another one have tokens."""
+    settings.FEE_TIP_FLOOR_WEI = settings.FEE_BASE_FEE_MARGIN_BPS = settings.FEE_GAS_BUFFER_BPS = 0
+    for key in KEYS:
+        chain.send(deployed.token_6, "mint(address,uint256)", address_of(key), 10**6)
+    chain.set_next_base_fee(BASE_FEE)
+    return relayers.relayer(rpc_urls=[{"url": chain.url, "weight": 100}], network="none")
+
+
+def work(deployed: Deployed, action: str) -> dict[str, Any]:
+    """Give the fields of a transaction that does this."""
+    receiver = bytes.fromhex("be" * 20)
+    token, misbehaving = bytes.fromhex(deployed.token_6[2:]), bytes.fromhex(deployed.misbehaving[2:])
+    fields: dict[str, dict[str, Any]] = {
+        "transfer": {"to": receiver, "value": 10**18 + 1},
+        "token transfer": {
+            "to": token,
+            "data": encode_call("transfer(address,uint256)", "0x" + receiver.hex(), 123_456),
+        },
+        "burn": {"to": misbehaving, "data": encode_call("burn(uint256)", 43_210)},
+        "write": {"to": misbehaving, "data": encode_call("write(uint256,uint256,uint256)", SLOT, 3, 2**255)},
+        "clear": {"to": misbehaving, "data": encode_call("write(uint256,uint256,uint256)", SLOT, 3, 0)},
+        "creation": {"data": contracts()["Aggregator"].creation + encode(["uint8"], [8])},
+    }
+    return fields[action]
+
+
+def build(chain: Chain, deployed: Deployed, kind: str, action: str, sender: str) -> Transaction:
+    """Make a transaction that offers what the market asks for, and no more."""
+    base_fee, tip = independent.market(chain)
+    assert base_fee == BASE_FEE
+    misbehaving = bytes.fromhex(deployed.misbehaving[2:])
+    own: dict[str, dict[str, Any]] = {
+        "2930": {"access_list": ((misbehaving, (bytes(32),)),)},
+        "1559": {"access_list": ((misbehaving, ()),)},
+        "4844": {"blob_price": 10**9, "blob_hashes": (bytes.fromhex(EMPTY_BLOB_HASH[2:]),) * 2},
+        "7702": {"authorizations": (authorization(AUTHORITY, 31337, misbehaving, 0),)},
+    }
+    return Transaction(
+        nonce=independent.quantity(chain, "eth_getTransactionCount", sender, "latest"),
+        gas=GAS_LIMIT,
+        tip=tip,
+        gas_price=base_fee + tip,
+        **KINDS[kind] | own.get(kind, {}) | work(deployed, action),
+    )
+
+
+def estimated(relayer: Relayer, transaction: bytes) -> int:
+    """Give the estimate in wei, of which the text has them all."""
+    params = {"fee_token": "COIN", "network": relayer.network, "transaction": "0x" + transaction.hex()}
+    given_answer = answer(relayer, "feeEstimate", params)
+    return int(Decimal(given_answer["result"]["estimated_fee"]).scaleb(18))
+
+
+def paid(chain: Chain, transaction: Transaction, key: str) -> tuple[int, dict[str, Any]]:
+    """Send a transaction; give what it has cost its sender on this chain, and its receipt."""
+    blob_price = independent.quantity(chain, "eth_blobBaseFee")
+    before = independent.quantity(chain, "eth_getBalance", address_of(key), "latest")
+    raw = transaction.signed(key)
+    receipt = chain.receipt(chain.send_raw(with_blobs(raw) if transaction.type == 3 else raw))
+    after = independent.quantity(chain, "eth_getBalance", address_of(key), "latest")
+    cost = int(receipt["gasUsed"], 16) * int(receipt["effectiveGasPrice"], 16)
+    cost += len(transaction.blob_hashes) * independent.BLOB_GAS * blob_price
+    assert (receipt["status"], before - after - transaction.value) == ("0x1", cost)
+    return cost, receipt
+
+
+def encoded(transaction: Transaction, key: str) -> bytes:
+    """Encode a transaction as the relayer's own, which it has not signed yet, or as another account's."""
+    return transaction.unsigned() if key == relayers.KEY else transaction.signed(key)
+
+
+CHOICES = [
+    (kind, action)
+    for kind, action in itertools.product(KINDS, ACTIONS)
+    if action != "creation" or kind not in {"4844", "7702"}
+]
+
+
+@pytest.mark.parametrize("key", KEYS[:2], ids=["unsigned", "signed"])
+@pytest.mark.parametrize(("kind", "action"), CHOICES)
+def test_what_is_paid_is_the_estimate_but_for_a_unit_of_gas(
+    chain: Chain, deployed: Deployed, relayer: Relayer, kind: str, action: str, key: str
+) -> None:
+    transaction = build(chain, deployed, kind, action, address_of(key))
+    fee = estimated(relayer, encoded(transaction, key))
+    cost, receipt = paid(chain, transaction, key)
+    assert int(receipt["type"], 16) == transaction.type
+    assert int(receipt["effectiveGasPrice"], 16) == transaction.gas_price
+    # The node answers with one unit more than is used where it has searched for it.
+    assert 0 <= fee - cost <= transaction.gas_price
+
+
+@pytest.mark.parametrize("oracle", [name for name, l1_fee in ROLLUPS.items() if l1_fee == "op-stack"])
+@pytest.mark.parametrize(("kind", "action"), [("legacy", "transfer"), ("1559", "write"), ("2930", "creation")])
+def test_what_is_paid_on_the_op_stack_is_the_estimate_but_for_a_unit_of_gas(
+    chain: Chain, deployed: Deployed, relayer: Relayer, kind: str, action: str, oracle: str
+) -> None:
+    relayer.network = "op-stack"
+    chain.set_code(GAS_PRICE_ORACLE, oracle)
+    chain.send(GAS_PRICE_ORACLE, "set(uint256,uint256,uint256)", 98_765, 4_321_987, 10**9 + 7)
+    chain.set_next_base_fee(BASE_FEE)
+    transaction = build(chain, deployed, kind, action, relayers.ADDRESS)
+    fee = estimated(relayer, transaction.unsigned())
+    cost, receipt = paid(chain, transaction, relayers.KEY)
+    gas = int(receipt["gasUsed"], 16)
+    # The chain is no rollup: what its oracle says is what one would have taken.
+    at_l1 = [independent.op_stack_fee(chain, transaction.unsigned(), gas + more) for more in (0, 1)]
+    assert at_l1[0] > 98_765
+    assert cost + at_l1[0] <= fee <= cost + at_l1[1] + transaction.gas_price
+
+
+def test_what_is_paid_on_arbitrum_is_the_estimate_with_nothing_added(
+    chain: Chain, deployed: Deployed, relayer: Relayer
+) -> None:
+    relayer.network = "arbitrum"
+    chain.set_code(NODE_INTERFACE, "NodeInterface")
+    chain.send(NODE_INTERFACE, "set(uint64,uint64,uint256,uint256)", 500, 7_000, 10**8, 10**10)
+    chain.set_next_base_fee(BASE_FEE)
+    transaction = build(chain, deployed, "1559", "write", relayers.ADDRESS)
+    fee = estimated(relayer, transaction.unsigned())
+    assert paid(chain, transaction, relayers.KEY)[0] == fee
+
+
+def test_gas_that_is_given_back_leaves_the_estimate_above_what_is_paid(
+    chain: Chain, deployed: Deployed, relayer: Relayer
+) -> None:
+    chain.send(deployed.misbehaving, "write(uint256,uint256,uint256)", SLOT, 3, 1)
+    chain.set_next_base_fee(BASE_FEE)
+    transaction = build(chain, deployed, "1559", "clear", relayers.ADDRESS)
+    fee = estimated(relayer, transaction.unsigned())
+    cost, _ = paid(chain, transaction, relayers.KEY)
+    # At most a fifth of what was used is given back.
+    assert cost < fee <= cost * 5 // 4 + transaction.gas_price
+    assert fee % transaction.gas_price == 0
+
+
+def test_the_default_margins_cover_a_base_fee_that_rises_by_an_eighth(
+    chain: Chain, deployed: Deployed, relayer: Relayer, settings: Settings
+) -> None:
+    settings.FEE_TIP_FLOOR_WEI = settings.FEE_BASE_FEE_MARGIN_BPS = settings.FEE_GAS_BUFFER_BPS = None
+    made = build(chain, deployed, "1559", "write", relayers.ADDRESS)
+    transaction = replace(made, gas_price=made.gas_price + BASE_FEE)
+    fee = estimated(relayer, transaction.unsigned())
+    # As much as a full block can raise it.
+    chain.set_next_base_fee(BASE_FEE + BASE_FEE // 8)
+    cost, receipt = paid(chain, transaction, relayers.KEY)
+    gas, price = int(receipt["gasUsed"], 16), BASE_FEE + BASE_FEE // 8 + transaction.tip
+    assert cost == gas * price
+    # The next base fee with a fifth more, and gas with a tenth more.
+    assert fee == independent.ceil((gas * 11 * (BASE_FEE * 6 + transaction.tip * 5), 50))
+    assert cost < fee

@@ -1,0 +1,170 @@
+"""What a relayer's policies and its place allow, through a call."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+from eth_account import Account
+
+from relayers.rpc_urls import mask
+from rpc.errors import NodesUnreachable
+from tests.relayers import factories, faults
+from tests.rpc.chain import Chain
+from tests.rpc.estimates import ask, failure, node_answering, relayer_at, unsigned
+
+pytestmark = pytest.mark.django_db
+
+# Letters in both cases, so that the case of each can be wrong.
+ALLOWED = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+OTHER = "0xB0B86991C6218B36C1D19D4A2E9EB0CE3606EB48"
+# 21,000 gas with a buffer of a tenth, at 100 with a margin of a fifth and the least tip of 1,000,000 wei.
+FEE = {"result": {"estimated_fee": "0.000000023102772", "conversion_rate": "1", "method": "feeEstimate"}}
+OTHER_RECEIVER = failure(
+    -32004, "Policy refused", "The relayer's policy whitelist_receivers does not allow this receiver."
+)
+NO_CREATION = failure(
+    -32004, "Policy refused", "The relayer's policy whitelist_receivers does not allow contracts to be created."
+)
+
+
+def ask_with(policies: dict[str, Any], transaction: str = "") -> tuple[dict[str, Any], int]:
+    """Give the answer of a relayer with these policies, and how often its node was asked."""
+    with node_answering() as node:
+        return ask(relayer_at(node.url, policies=policies), transaction=transaction), len(node.requests)
+
+
+@pytest.mark.parametrize("written", [ALLOWED, ALLOWED.lower(), "0x" + ALLOWED[2:].upper()])
+def test_a_receiver_on_the_list_is_allowed_in_whatever_case_it_is_written(written: str) -> None:
+    assert ask_with({"whitelist_receivers": [OTHER, written]}, unsigned(to=ALLOWED)) == (FEE, 1)
+
+
+@pytest.mark.parametrize("allowed", [[], [OTHER]])
+def test_another_receiver_is_refused_before_a_node_is_asked(allowed: list[str]) -> None:
+    assert ask_with({"whitelist_receivers": allowed}, unsigned(to=ALLOWED)) == (OTHER_RECEIVER, 0)
+
+
+@pytest.mark.parametrize("allowed", [[], [OTHER], ["0x" + "00" * 20]])
+def test_a_contracts_creation_is_refused_where_there_is_a_list(allowed: list[str]) -> None:
+    assert ask_with({"whitelist_receivers": allowed}, unsigned(to=None)) == (NO_CREATION, 0)
+
+
+def test_without_a_list_any_receiver_is_allowed_and_creation_too() -> None:
+    assert ask_with({}, unsigned(to=OTHER)) == (FEE, 1)
+    with node_answering() as node:
+        assert ask(relayer_at(node.url, identifier="relayer-2"), transaction=unsigned(to=None)) == FEE
+
+
+def test_a_transactions_own_gas_limit_counts_where_it_is_not_estimated() -> None:
+    answer, _ = ask_with({"gas_limit_estimation": False}, unsigned(gas=50_000))
+    # 50,000 gas and no buffer, at 1,000,120.
+    assert answer["result"]["estimated_fee"] == "0.000000050006"
+
+
+def test_a_transaction_without_a_gas_limit_has_no_fee_where_it_is_not_estimated() -> None:
+    assert ask_with({"gas_limit_estimation": False}, unsigned(gas=0)) == (
+        failure(
+            -32602,
+            "Invalid params",
+            "transaction: it has no gas limit, and the relayer's policy is not to estimate it",
+        ),
+        0,
+    )
+    with node_answering() as node:
+        estimated = relayer_at(node.url, identifier="relayer-2", policies={"gas_limit_estimation": True})
+        assert ask(estimated, transaction=unsigned(gas=0)) == FEE
+
+
+@pytest.mark.parametrize(
+    ("cap", "fee"),
+    [(1_000_120, "0.000000023102772"), (1_000_119, "0.0000000231027489"), (0, "0.000000000000000001")],
+)
+def test_the_cap_lowers_the_price_and_no_fee_is_zero(cap: int, fee: str) -> None:
+    answer, _ = ask_with({"gas_price_cap": cap})
+    assert answer["result"]["estimated_fee"] == fee
+
+
+def test_a_single_price_is_asked_for_where_the_policy_says_so() -> None:
+    with node_answering() as node:
+        relayer = relayer_at(node.url, policies={"eip1559_pricing": False})
+        # 23,100 gas at 105.
+        assert ask(relayer)["result"]["estimated_fee"] == "0.0000000000024255"
+        assert node.methods == [["eth_chainId", "eth_estimateGas", "eth_gasPrice"]]
+
+
+def test_a_relayer_without_an_address_estimates_only_what_is_signed(chain: Chain) -> None:
+    relayer = relayer_at(chain.url, address="")
+    assert ask(relayer) == failure(
+        -32005, "Insufficient data", "The relayer's address is not known yet, and the transaction is not signed."
+    )
+    fields = {"chainId": 31337, "nonce": 0, "to": ALLOWED, "value": 1, "gas": 21_000, "gasPrice": 1}
+    signed = Account.from_key(factories.KEY).sign_transaction(fields).raw_transaction
+    assert ask(relayer, transaction="0x" + bytes(signed).hex())["result"]["conversion_rate"] == "1"
+
+
+def test_a_network_that_the_service_does_not_know_is_insufficient_data() -> None:
+    with node_answering() as node:
+        relayer = relayer_at(node.url, network="private-1", chain_id=31337)
+        assert ask(relayer, network="private-1") == failure(
+            -32005,
+            "Insufficient data",
+            "The service does not know the relayer's network, and so neither its coin nor its fees: NETWORKS_FILE can "
+            "add it.",
+        )
+        assert node.requests == []
+
+
+@pytest.mark.parametrize("network", ["sepolia", "Hardhat", "EVM", "hardhat ", "31337"])
+def test_another_network_is_a_mistake_of_the_callers(network: str) -> None:
+    with node_answering() as node:
+        assert ask(relayer_at(node.url), network=network) == failure(
+            -32602, "Invalid params", "network: the relayer is on hardhat (evm)"
+        )
+
+
+def test_the_network_may_be_named_by_its_type() -> None:
+    with node_answering() as node:
+        assert ask(relayer_at(node.url), network="evm") == FEE
+
+
+@pytest.mark.parametrize("chain_id", [0, 1, 31338, 2**64])
+def test_a_transaction_of_another_chain_is_a_mistake_of_the_callers(chain_id: int) -> None:
+    answer, asked = ask_with({}, unsigned(chain_id=chain_id))
+    assert (answer, asked) == (
+        failure(-32602, "Invalid params", f"transaction: it is for chain {chain_id}, and hardhat is chain 31337"),
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    "changes", [{"paused": True}, {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}]
+)
+def test_a_relayer_that_is_paused_or_disabled_estimates_all_the_same(changes: dict[str, Any]) -> None:
+    with node_answering() as node:
+        assert ask(relayer_at(node.url, **changes)) == FEE
+
+
+def test_a_node_that_is_down_is_told_of_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
+    with faults.refusing() as url, caplog.at_level(logging.DEBUG):
+        answer = ask(relayer_at(url))
+    assert answer == failure(-32000, NodesUnreachable.message, "No node has answered: it cannot be connected to.")
+    assert f"The node {mask(url)} has failed: it cannot be connected to" in caplog.text
+    assert faults.SECRET not in caplog.text
+
+
+def test_a_node_of_another_chain_is_not_believed(caplog: pytest.LogCaptureFixture) -> None:
+    with node_answering(eth_chainId={"result": "0x1"}) as node, caplog.at_level(logging.DEBUG):
+        answer = ask(relayer_at(node.url))
+    assert answer == failure(-32000, "Nodes unreachable", "No node has answered: it is on chain 1 instead of 31337.")
+    assert faults.SECRET not in caplog.text
+
+
+def test_the_next_node_is_asked_where_the_first_is_down() -> None:
+    with faults.refusing() as url, node_answering() as node:
+        assert ask(relayer_at(url, node.url)) == FEE
+
+
+def test_a_relayer_without_a_node_to_ask_says_so() -> None:
+    relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": "http://127.0.0.1:9/x", "weight": 0}])
+    assert ask(relayer) == failure(-32000, "Nodes unreachable", "No node has answered: there is no node to ask.")

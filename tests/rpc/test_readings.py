@@ -1,0 +1,226 @@
+"""How often a node is asked: one batch for an estimate, and one reading for all who want the same at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from relayers.models import Relayer
+from relayers.networks import networks
+from rpc import dispatch
+from rpc.fees import tokens
+from rpc.models import FeeToken
+from tests.relayers import factories
+from tests.rpc.encoded import transfer
+from tests.rpc.factories import chainlink_native_source, fee_token
+from tests.rpc.fee_node import FeeNode, serve
+
+PATH = "/api/v1/relayers/relayer-1/rpc"
+CALLERS = 64
+TRANSFER = transfer()
+# A four-thousandth of the coin for a token.
+PRICE = 250_000_000_000_000
+# 0.00004389 coins at 4000 tokens each.
+FEE = {"estimated_fee": "0.17556", "conversion_rate": "4000", "method": "feeEstimate"}
+FIRST = ["eth_chainId", "eth_estimateGas", "eth_feeHistory", "eth_call", "eth_call", "eth_call"]
+UNREACHABLE = {
+    "code": -32000,
+    "message": "Nodes unreachable",
+    "description": "No node has answered: it has failed by its own account.",
+}
+
+
+@pytest.fixture
+def node() -> Iterator[FeeNode]:
+    with serve(FeeNode()) as served:
+        served.set_feed(PRICE, int(time.time()))
+        yield served
+
+
+@pytest.fixture
+def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Let it be so many seconds after the test began."""
+    start = time.monotonic()
+    return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: start + seconds)
+
+
+def relayer(node: FeeNode, **changes: Any) -> Relayer:
+    return factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}], **changes)
+
+
+def estimate(relayer: Relayer, token: str = "USDC") -> dict[str, Any]:
+    try:
+        params = {"fee_token": token, "network": "hardhat", "transaction": TRANSFER}
+        return dispatch.answer(relayer, "feeEstimate", params)
+    finally:
+        if threading.current_thread() is not threading.main_thread():
+            connection.close()
+
+
+def all_at_once(node: FeeNode, call: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make calls that all have begun before the node answers any of them."""
+    node.may_answer.clear()
+    with ThreadPoolExecutor(CALLERS) as pool:
+        calls: list[Future[dict[str, Any]]] = [pool.submit(call) for _ in range(CALLERS)]
+        wait_for(lambda: len(node.asked) == CALLERS)
+        node.may_answer.set()
+        return [each.result(60) for each in calls]
+
+
+@pytest.fixture
+def found_token(node: FeeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find a token once for all callers: a database has not as many connections as there are callers who wait."""
+    chainlink_native_source(fee_token(decimals=18))
+    found = tokens.find(networks()["hardhat"], "USDC")
+    monkeypatch.setattr(tokens, "find", lambda network, name: found)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(0.01)
+
+
+def test_an_estimate_asks_one_node_once_and_then_only_for_what_is_its_own(
+    client: Client, token: str, node: FeeNode, django_assert_num_queries: Any
+) -> None:
+    relayer(node)
+    chainlink_native_source(fee_token())
+    body = {"fee_token": "USDC", "network": "hardhat", "transaction": TRANSFER}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "feeEstimate", "params": body}
+
+    def post() -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        return client.post(PATH, request, content_type="application/json", headers=headers).json()
+
+    assert post() == {"jsonrpc": "2.0", "id": "1", "result": FEE}
+    assert node.asked == [FIRST]
+    # The relayer, and the token with its sources.
+    with django_assert_num_queries(2):
+        assert post() == {"jsonrpc": "2.0", "id": "1", "result": FEE}
+    assert node.asked == [FIRST, ["eth_estimateGas"]]
+    body["fee_token"] = "ETH"
+    with django_assert_num_queries(1):
+        assert post()["result"]["estimated_fee"] == "0.00004389"
+    assert node.asked == [FIRST, ["eth_estimateGas"], ["eth_estimateGas"]]
+
+
+@pytest.mark.django_db
+def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[float], None]) -> None:
+    made = relayer(node)
+    chainlink_native_source(fee_token())
+    assert estimate(made) == {"result": FEE}
+    assert FeeToken.objects.get().decimals == 18
+    at(60)
+    assert estimate(made) == {"result": FEE}
+    # The feed's own decimals are asked for with its price.
+    assert node.asked[-1].count("eth_call") == 2
+
+
+def test_many_at_once_make_one_reading_of_fees_and_of_the_price(
+    transactional_db: None, node: FeeNode, found_token: None
+) -> None:
+    made = relayer(node)
+    assert all_at_once(node, lambda: estimate(made)) == [{"result": FEE}] * CALLERS
+    assert len(node.asked) == CALLERS
+    # The round and the decimals of the token's feed.
+    counts = {method: node.count(method) for method in ("eth_estimateGas", "eth_feeHistory", "eth_call")}
+    assert counts == {"eth_estimateGas": CALLERS, "eth_feeHistory": 1, "eth_call": 2}
+
+
+def test_those_who_wait_for_one_that_fails_fail_alike_and_the_next_reads_anew(
+    transactional_db: None, node: FeeNode, found_token: None
+) -> None:
+    made = relayer(node)
+    history = {"code": -32601, "message": "the method eth_feeHistory does not exist"}
+    node.errors["eth_feeHistory"] = history
+    answers = all_at_once(node, lambda: estimate(made))
+    assert answers == [answers[0]] * CALLERS
+    assert answers[0]["error"]["code"] == -32005
+    assert node.count("eth_feeHistory") == 1
+    node.errors.clear()
+    assert estimate(made) == {"result": FEE}
+    assert node.count("eth_feeHistory") == 2
+    # The price was read all the same, and kept.
+    assert node.count("eth_call") == 2
+
+
+@pytest.mark.django_db
+def test_a_node_that_fails_leaves_nothing_to_wait_for(node: FeeNode) -> None:
+    made = relayer(node)
+    node.errors["eth_estimateGas"] = {"code": -32603, "message": "internal error"}
+    assert estimate(made, "ETH") == {"error": UNREACHABLE}
+    node.errors.clear()
+    assert estimate(made, "ETH")["result"]["estimated_fee"] == "0.00004389"
+
+
+@pytest.mark.django_db
+def test_a_transaction_that_reverts_does_not_keep_others_from_what_was_read_with_it(node: FeeNode) -> None:
+    made = relayer(node)
+    node.errors["eth_estimateGas"] = {"code": 3, "message": "execution reverted"}
+    assert estimate(made, "ETH")["error"]["code"] == -32003
+    node.errors.clear()
+    assert estimate(made, "ETH")["result"]["estimated_fee"] == "0.00004389"
+    assert node.count("eth_feeHistory") == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("network", "chain_id", "seconds"), [("hardhat", 31337, 1), ("polygon", 137, 2), ("sepolia", 11155111, 12)]
+)
+def test_fees_are_kept_for_a_block(network: str, chain_id: int, seconds: int, at: Callable[[float], None]) -> None:
+    params = {"fee_token": "POL" if network == "polygon" else "ETH", "network": network}
+    params["transaction"] = transfer(chain_id)
+    with serve(FeeNode(chain_id=chain_id)) as node:
+        made = factories.relayer(network=network, rpc_urls=[{"url": node.url, "weight": 100}])
+        for after, readings in ((0, 1), (seconds - 0.1, 1), (seconds + 0.1, 2), (seconds + 0.2, 2)):
+            at(after)
+            assert "result" in dispatch.answer(made, "feeEstimate", params)
+            assert (after, node.count("eth_feeHistory")) == (after, readings)
+
+
+@pytest.mark.django_db
+def test_a_price_is_kept_no_longer_than_its_source_trusts_it(node: FeeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = int(time.time())
+    made = relayer(node)
+    node.set_feed(PRICE, now - 3_600)
+    chainlink_native_source(fee_token(decimals=18), heartbeat_seconds=3_600)
+    monkeypatch.setattr(time, "time", lambda: now)
+    assert estimate(made) == {"result": FEE}
+    monkeypatch.setattr(time, "time", lambda: now + 1)
+    stale = (
+        "USDC on hardhat: the source “Chainlink, token/native” is stale: the token's feed is older than its heartbeat."
+    )
+    error = {"code": -32002, "message": "Price unavailable", "description": stale}
+    assert estimate(made) == {"error": error}
+
+
+@pytest.mark.django_db
+def test_nodes_of_another_relayer_have_no_say(node: FeeNode) -> None:
+    with serve(FeeNode(base_fee=3_000_000_000)) as other:
+        mine = relayer(node)
+        theirs = relayer(other, identifier="relayer-2", signer=factories.signer())
+        same = relayer(node, identifier="relayer-3", signer=factories.signer())
+        fees = [estimate(each, "ETH")["result"]["estimated_fee"] for each in (mine, theirs, same, mine, theirs)]
+        # 23100 * (3.6 + 0.1) gwei.
+        assert fees == ["0.00004389", "0.00008547", "0.00004389", "0.00004389", "0.00008547"]
+        assert (node.count("eth_feeHistory"), other.count("eth_feeHistory")) == (1, 1)
+
+
+@pytest.mark.django_db
+def test_a_price_is_read_anew_where_staff_change_its_source(node: FeeNode) -> None:
+    made = relayer(node)
+    source = chainlink_native_source(fee_token(decimals=18))
+    assert estimate(made) == {"result": FEE}
+    source.heartbeat_seconds = 60
+    source.save()
+    assert estimate(made) == {"result": FEE}
+    assert node.count("eth_call") == 4

@@ -1,0 +1,108 @@
+"""Which token a fee is told in: by symbol to the letter, by address, or the native coin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.rpc.chain import Chain
+from tests.rpc.estimates import ask, failure, node_answering, relayer_at
+from tests.rpc.factories import fee_token, fixed_source
+
+pytestmark = pytest.mark.django_db
+
+# Letters in both cases, so that the case of each can be wrong.
+ADDRESS = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+NOT_SUPPORTED = failure(
+    -32001,
+    "Token not supported",
+    "Fees cannot be told in this token on hardhat: it is not registered or has no source of its price.",
+)
+
+
+def ask_for(wanted: str, **changes: Any) -> dict[str, Any]:
+    with node_answering() as node:
+        return ask(relayer_at(node.url, **changes), wanted)
+
+
+@pytest.mark.parametrize(
+    "wanted", ["USDC", ADDRESS, ADDRESS.lower(), "0x" + ADDRESS[2:].upper()], ids=["symbol", "mixed", "lower", "upper"]
+)
+def test_a_token_is_found_by_its_symbol_and_by_its_address_in_any_case(wanted: str) -> None:
+    fixed_source(fee_token(address=ADDRESS, decimals=6), "3000")
+    # 23,100 gas at 1,000,120 wei is 0.000000023102772 coins, and 0.000069308316 tokens.
+    assert ask_for(wanted) == {
+        "result": {"estimated_fee": "0.00007", "conversion_rate": "3000", "method": "feeEstimate"}
+    }
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "usdc",
+        "Usdc",
+        " USDC",
+        "USDC ",
+        "USDC\n",
+        "\uff35SDC",
+        "eth",
+        "Eth",
+        "WETH",
+        "%",
+        "USD_",
+        "x" * 100_000,
+        "0X" + ADDRESS[2:],
+        ADDRESS[2:],
+        ADDRESS + "0",
+        ADDRESS[:-1],
+        "0x1111111111111111111111111111111111111111",
+    ],
+)
+def test_what_is_not_registered_to_the_letter_is_not_supported(wanted: str) -> None:
+    fixed_source(fee_token(address=ADDRESS, decimals=6))
+    assert ask_for(wanted) == NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("wanted", ["USDC\0", "\0"])
+def test_a_nul_is_a_mistake_of_the_callers(wanted: str) -> None:
+    fixed_source(fee_token(address=ADDRESS, decimals=6))
+    answer = ask_for(wanted)
+    assert answer == failure(-32602, "Invalid params", "fee_token: Null characters are not allowed.")
+
+
+def test_an_address_with_a_wrong_checksum_is_a_mistake_of_the_callers() -> None:
+    fixed_source(fee_token(address=ADDRESS, decimals=6))
+    assert ask_for(ADDRESS.replace("A0b8", "a0b8")) == failure(
+        -32602, "Invalid params", "fee_token: the checksum of this address is wrong: a character was mistyped"
+    )
+
+
+@pytest.mark.parametrize("wanted", ["USDC", ADDRESS])
+@pytest.mark.parametrize("changes", [{"enabled": False}, {"network": "sepolia"}])
+def test_a_token_that_is_off_or_of_another_network_is_not_supported(wanted: str, changes: dict[str, Any]) -> None:
+    fixed_source(fee_token(address=ADDRESS, decimals=6, **changes))
+    assert ask_for(wanted) == NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("wanted", ["USDC", ADDRESS])
+def test_a_token_without_a_source_is_not_supported(wanted: str) -> None:
+    fee_token(address=ADDRESS, decimals=6)
+    assert ask_for(wanted) == NOT_SUPPORTED
+
+
+def test_the_same_symbol_on_another_network_is_another_token() -> None:
+    fixed_source(fee_token(network="sepolia", decimals=6), "5")
+    fixed_source(fee_token(address=ADDRESS, decimals=6), "3000")
+    assert ask_for("USDC")["result"]["conversion_rate"] == "3000"
+
+
+def test_the_native_coin_needs_no_registration_and_has_the_rate_one() -> None:
+    assert ask_for("ETH") == {
+        "result": {"estimated_fee": "0.000000023102772", "conversion_rate": "1", "method": "feeEstimate"}
+    }
+
+
+def test_a_token_with_the_native_coins_symbol_does_not_stand_in_its_way(chain: Chain) -> None:
+    fixed_source(fee_token(symbol="ETH", address=ADDRESS, decimals=6), "3000")
+    assert ask(relayer_at(chain.url), "ETH")["result"]["conversion_rate"] == "1"
