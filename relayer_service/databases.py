@@ -1,9 +1,10 @@
-"""The database configuration that a DATABASE_URL stands for."""
+"""The database: the configuration that a DATABASE_URL stands for, and letting go of a connection."""
 
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import close_old_connections, connection
 
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 
@@ -59,3 +60,9 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
         "PORT": options.pop("port", ""),
         "OPTIONS": options,
     }
+
+
+def release_connection() -> None:
+    """Give the connection back to its pool before a wait for somebody else, unless a transaction is open on it."""
+    if not connection.in_atomic_block:
+        close_old_connections()

@@ -6,8 +6,10 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from django.db import close_old_connections, models, transaction
+from django.db import models, transaction
 from django.utils import timezone
+
+from relayer_service.databases import release_connection
 
 
 class LeasedQuerySet(models.QuerySet[Any]):
@@ -30,8 +32,7 @@ class LeasedQuerySet(models.QuerySet[Any]):
                 row.due_at, row.lease = until, held
             if rows:
                 self.model.objects.filter(pk__in=[row.pk for row in rows]).update(due_at=until, lease=held)
-        if not transaction.get_connection(self.db).in_atomic_block:
-            close_old_connections()
+        release_connection()
         return rows
 
 

@@ -168,6 +168,8 @@ HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimu
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
+# What a call needs of its relayer and its fee token costs no query for this long; changes count after it.
+RPC_CACHE_SECONDS = env.integer("RPC_CACHE_SECONDS", 1)
 # Whether a number as JSON-RPC id is answered as a string, as the contract says, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 

@@ -20,7 +20,7 @@ from unfold.decorators import display
 from relayer_service.dashboard import ago
 from relayer_service.tasks import push
 from relayers import dashboard, policy_fields, status
-from relayers.filters import NetworkFilter, StateFilter, with_state
+from relayers.filters import NetworkFilter, RelayerStateFilter, with_state
 from relayers.forms import RelayerForm
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.states import set_paused
@@ -34,7 +34,7 @@ LINES = ("", '<div class="break-all">{}</div>')
 class RelayerAdmin(ModelAdmin):
     form = RelayerForm
     list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check"]
-    list_filter = [StateFilter, NetworkFilter, ("paused", BooleanRadioFilter)]
+    list_filter = [RelayerStateFilter, NetworkFilter, ("paused", BooleanRadioFilter)]
     list_filter_submit = True
     list_fullwidth = True
     # Pausing tells the notification.

@@ -8,6 +8,7 @@ from django.db.models import Case, CharField, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
+from relayer_service.filters import StateFilter
 from relayers.models import Relayer
 from relayers.networks import networks
 
@@ -30,15 +31,8 @@ def with_state(relayers: QuerySet[Relayer]) -> QuerySet[Any]:
     return relayers.annotate(state=Case(*cases, default=Value(ACTIVE), output_field=CharField()))
 
 
-class StateFilter(DropdownFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in STATES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(state=self.value()) if self.value() in STATES else queryset
+class RelayerStateFilter(StateFilter):
+    states = STATES
 
 
 class NetworkFilter(DropdownFilter):

@@ -37,13 +37,12 @@ def run(method: registry.Method | None, relayer: Relayer, params: dict[str, Any]
     """Give a method's result; whatever goes wrong becomes an `RpcError`."""
     if method is None:
         raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")
-    serializer = method.params_class(data=params)
     try:
-        serializer.is_valid(raise_exception=True)
+        validated = method.params.run_validation(params)
     except ValidationError as error:
         raise errors.InvalidParams("; ".join(faults(error))) from None
     try:
-        return method.run(relayer, serializer.validated_data)
+        return method.run(relayer, validated)
     except errors.RpcError:
         raise
     except Exception:

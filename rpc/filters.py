@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from django.db.models import Case, CharField, Q, QuerySet, Value, When
-from django.http import HttpRequest
 from django.utils import timezone
-from unfold.contrib.filters.admin import DropdownFilter
 
+from relayer_service.filters import StateFilter
 from rpc.models import FeeToken
 
 OK = "ok"
@@ -34,12 +33,5 @@ def with_state(tokens: QuerySet[FeeToken]) -> QuerySet[Any]:
     return tokens.annotate(state=Case(*cases, default=Value(OK), output_field=CharField()))
 
 
-class FeeTokenStateFilter(DropdownFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in STATES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(state=self.value()) if self.value() in STATES else queryset
+class FeeTokenStateFilter(StateFilter):
+    states = STATES

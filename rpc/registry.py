@@ -24,6 +24,10 @@ class Method(ABC):
     params_class: ClassVar[type[StrictSerializer]]
     result_class: ClassVar[type[Serializer[Any]]]
 
+    def __init__(self) -> None:
+        # One for all calls: it keeps nothing of them, and to make one costs more than to use it.
+        self.params = self.params_class()
+
     @abstractmethod
     def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         """Give the result; raise an `RpcError` where there is none."""

@@ -16,15 +16,19 @@ from relayer_service.throttling import TokenRateThrottle
 from relayer_service.views import ResourceView
 from relayers.models import Relayer
 from rpc.dispatch import answer
+from rpc.kept import Kept
 from rpc.schema import CALL
 from rpc.serializers import VERSION, RpcRequestSerializer
 
 NOT_FOUND = "Relayer with ID {} not found"
+# One for all requests: it keeps nothing of them, and to make one costs more than to use it.
+REQUEST = RpcRequestSerializer()
 # What methods need to know of a relayer.
 COLUMNS = in_order(
     Relayer, "sequence", "identifier", "network", "network_type", "address", "policies", "custom_rpc_urls"
 )
 RELAYER = Lookup(Relayer.objects.order_by(), ["identifier"], COLUMNS)
+kept: Kept[Relayer] = Kept()
 
 
 class RpcView(ResourceView):
@@ -40,15 +44,17 @@ class RpcView(ResourceView):
 
     @extend_schema(operation_id="call_method", summary="Call a method through a relayer", **CALL)
     def post(self, request: Request, relayer_id: str) -> Response:
-        serializer = self.get_serializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        call = serializer.validated_data
+        call = REQUEST.run_validation(request.data)
         relayer = find_relayer(relayer_id)
         outcome = answer(relayer, call["method"], call["params"])
         return Response({"jsonrpc": VERSION, "id": answered_id(call["id"]), **outcome})
 
 
 def find_relayer(identifier: str) -> Relayer:
+    return kept.get(identifier, lambda: _read(identifier), settings.RPC_CACHE_SECONDS)
+
+
+def _read(identifier: str) -> Relayer:
     # PostgreSQL takes no NUL, so that no id has one.
     rows = [] if "\0" in identifier else RELAYER.rows(identifier=identifier)
     if not rows:

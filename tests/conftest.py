@@ -14,8 +14,8 @@ from huey.storage import MemoryStorage
 from relayer_service.caches import FailOpenRedisCache
 from relayer_service.models import RowDelta
 from relayer_service.tasks import queue
-from rpc import counters
-from rpc.fees import readings
+from rpc import counters, views
+from rpc.fees import readings, tokens
 from tests import processes
 from tests.api import Api
 from tokens import last_use
@@ -67,6 +67,8 @@ def forget_everything() -> None:
     verified_tokens.clear()
     last_use._noted.clear()
     readings.kept.clear()
+    tokens.kept.clear()
+    views.kept.clear()
     counters.forget()
     FailOpenRedisCache.down_until = 0.0
     cache.clear()

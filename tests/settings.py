@@ -28,6 +28,8 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample"]
 MIDDLEWARE = [*MIDDLEWARE, "tests.sample.middleware.CrashOnRequestMiddleware"]
 ROOT_URLCONF = "tests.sample.urls"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+# Tests change rows, and ask at once what comes of it.
+RPC_CACHE_SECONDS = 0
 RATE_LIMIT_SAMPLE = os.environ.get("RATE_LIMIT_SAMPLE", "1000/s")
 
 # A file, so that each thread and each process of a test has a connection of its own.

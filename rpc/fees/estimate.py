@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from django.db import close_old_connections
-
+from relayer_service.databases import release_connection
 from relayers.models import Relayer
 from relayers.networks import Network, networks
 from rpc import errors
@@ -72,8 +71,7 @@ def estimate(relayer: Relayer, fee_token: str, network: str, transaction: str) -
         raise errors.InsufficientData("The relayer's address is not known yet, and the transaction is not signed.")
     paid_in = tokens.find(known, fee_token)
     readings = _readings(relayer, known, decoded, sender, paid_in)
-    # A node may take long: meanwhile the connection goes back to its pool, for others to use.
-    close_old_connections()
+    release_connection()
     found = gather(relayer.node_urls(), known.chain_id, readings)
     _keep_decimals(paid_in.token, found.get("price"))
     return compute(relayer.policies, known, decoded, sender, paid_in.token, found)
@@ -168,3 +166,4 @@ def compute(
 def _keep_decimals(token: FeeToken | None, quote: Quote | None) -> None:
     if token is not None and token.decimals is None and quote is not None:
         FeeToken.objects.filter(pk=token.pk, address=token.address).update(decimals=quote.decimals)
+        token.decimals = quote.decimals

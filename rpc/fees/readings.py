@@ -13,7 +13,7 @@ from relayers import nodes
 from relayers.attempts import Call
 from relayers.nodes import Node
 from rpc import errors
-from rpc.fees.kept import Kept, Slot
+from rpc.kept import Kept, Slot
 
 
 @dataclass(frozen=True)

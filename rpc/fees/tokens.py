@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from eth_utils.address import is_hex_address, to_checksum_address
 
@@ -11,6 +12,7 @@ from relayer_service.lookups import Lookup, from_columns, in_order
 from relayers.networks import Network
 from relayers.policies import validate_evm_address
 from rpc import errors
+from rpc.kept import Kept
 from rpc.models import FeeToken, PriceSource
 
 SOURCE_COLUMNS = in_order(PriceSource)
@@ -33,10 +35,17 @@ class PaidIn:
     sources: tuple[PriceSource, ...] = ()
 
 
+kept: Kept[PaidIn] = Kept()
+
+
 def find(network: Network, fee_token: str) -> PaidIn:
-    """Find a token by its symbol, to the letter, or by its address; with its sources in one query."""
+    """Find a token by its symbol, to the letter, or by its address; with its sources, in one query."""
     if fee_token == network.symbol:
         return PaidIn()
+    return kept.get((network.name, fee_token), lambda: _read(network, fee_token), settings.RPC_CACHE_SECONDS)
+
+
+def _read(network: Network, fee_token: str) -> PaidIn:
     if fee_token.startswith("0x") and is_hex_address(fee_token):
         try:
             validate_evm_address(fee_token)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import rlp
@@ -20,7 +20,7 @@ from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 from rlp.codec import consume_length_prefix
 from rlp.exceptions import RLPException
-from rlp.sedes import Binary, List, big_endian_int, binary
+from rlp.sedes import Binary, CountableList, List, big_endian_int, binary
 
 # Python's own limit. What eth-account loads (py_ecc) raises it to a depth at which a nested request ends the process.
 RECURSION_LIMIT = 1_000
@@ -31,15 +31,17 @@ TYPED: dict[int, Any] = {
     for kind in (AccessListTransaction, DynamicFeeTransaction, BlobTransaction, SetCodeTransaction)
 }
 LEGACY = 0
-LEGACY_FIELDS = (
-    ("nonce", big_endian_int),
-    ("gasPrice", big_endian_int),
-    ("gas", big_endian_int),
-    ("to", Binary.fixed_length(20, allow_empty=True)),
-    ("value", big_endian_int),
-    ("data", binary),
-)
-SIGNATURE = (("v", big_endian_int), ("r", big_endian_int), ("s", big_endian_int))
+LEGACY_FIELDS: dict[str, Any] = {
+    "nonce": big_endian_int,
+    "gasPrice": big_endian_int,
+    "gas": big_endian_int,
+    "to": Binary.fixed_length(20, allow_empty=True),
+    "value": big_endian_int,
+    "data": binary,
+}
+SIGNATURE: dict[str, Any] = dict.fromkeys("vrs", big_endian_int)
+FIELDS = {LEGACY: LEGACY_FIELDS, **{number: dict(kind.unsigned_transaction_fields) for number, kind in TYPED.items()}}
+SIGNED_FIELDS = {number: {**fields, **SIGNATURE} for number, fields in FIELDS.items()}
 # The first byte of what is a list in RLP, and so no type of EIP-2718.
 FIRST_OF_A_LIST = 0xC0
 # EIP-155: a signature's v is 27 or 28, or tells the chain too.
@@ -55,6 +57,10 @@ GAS_OF_A_BLOB = 2**17
 # Fields, and what stands in lists of addresses, keys and authorizations: far more than a block has gas for.
 MOST_PARTS = 10_000
 NOT_ENCODED = "it is not the encoding of a transaction"
+
+
+# Receivers come again and again, and a checksum is a hash.
+_checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
 
 
 class NotATransaction(ValueError):
@@ -125,7 +131,8 @@ def _decode(encoded: bytes) -> Transaction:
     if encoded[0] == BlobTransaction.transaction_type and items and isinstance(items[0], list):
         # With its blobs beside it, as nodes pass it on; they do not change the fee.
         items = items[0]
-    return _typed(encoded[0], items)
+        encoded = encoded[:1] + rlp.encode(items)
+    return _typed(encoded[0], items, encoded)
 
 
 def _items(payload: bytes) -> list[Any]:
@@ -150,8 +157,8 @@ def _check_parts(payload: bytes) -> None:
 def _legacy(items: list[Any]) -> Transaction:
     count = len(LEGACY_FIELDS)
     if len(items) == count:
-        return _transaction(LEGACY, _values(LEGACY_FIELDS, items), None, None, rlp.encode(items))
-    values = _values((*LEGACY_FIELDS, *SIGNATURE), items)
+        return _transaction(LEGACY, _values(FIELDS[LEGACY], items), None, None, rlp.encode(items))
+    values = _values(SIGNED_FIELDS[LEGACY], items)
     v, r, s = (values[name] for name in "vrs")
     if r == s == 0:
         # EIP-155: unsigned, with the chain where the signature will be.
@@ -166,30 +173,40 @@ def _legacy(items: list[Any]) -> Transaction:
     return _transaction(LEGACY, values, chain_id, _sender(unsigned, parity, r, s), unsigned)
 
 
-def _typed(kind: int, items: list[Any]) -> Transaction:
-    fields = TYPED[kind].unsigned_transaction_fields
-    is_signed = len(items) != len(fields)
-    values = _values((*fields, *SIGNATURE) if is_signed else fields, items)
-    unsigned = bytes([kind]) + rlp.encode(items[: len(fields)])
-    sender = _sender(unsigned, values["v"], values["r"], values["s"]) if is_signed else None
+def _typed(kind: int, items: list[Any], encoded: bytes) -> Transaction:
+    count = len(TYPED[kind].unsigned_transaction_fields)
+    if len(items) == count:
+        values = _values(FIELDS[kind], items)
+        return _transaction(kind, values, values["chainId"], None, encoded)
+    values = _values(SIGNED_FIELDS[kind], items)
+    unsigned = bytes([kind]) + rlp.encode(items[:count])
+    sender = _sender(unsigned, values["v"], values["r"], values["s"])
     return _transaction(kind, values, values["chainId"], sender, unsigned)
 
 
-def _values(fields: Sequence[tuple[str, Any]], items: list[Any]) -> dict[str, Any]:
-    sedes = List([sedes for _, sedes in fields])
-    try:
-        found = sedes.deserialize(items)
-    except TypeError:
-        # The library takes a list where a number stands for the bytes of the number.
-        raise NotATransaction(NOT_ENCODED) from None
-    # And an empty list for zero.
-    if rlp.encode(found, sedes) != rlp.encode(items):
+def _values(fields: dict[str, Any], items: list[Any]) -> dict[str, Any]:
+    sedes = List(fields.values())
+    # The library takes an empty list for zero.
+    if not _has_form_of(sedes, items):
         raise NotATransaction(NOT_ENCODED)
-    values = dict(zip((name for name, _ in fields), found, strict=True))
+    values = dict(zip(fields, sedes.deserialize(items), strict=True))
     for name, value in values.items():
         if isinstance(value, int) and value > LARGEST.get(name, LARGEST_INTEGER):
             raise NotATransaction(f"its {name} is too large")
     return values
+
+
+def _has_form_of(sedes: Any, item: Any) -> bool:
+    """Tell whether there is a list where the library expects one, of so many parts, and bytes everywhere else."""
+    if isinstance(sedes, CountableList):
+        return isinstance(item, list) and all(_has_form_of(sedes.element_sedes, part) for part in item)
+    if isinstance(sedes, type):
+        # A class of the library, an authorization.
+        fields: Any = sedes
+        sedes = [part for _, part in fields._meta.fields]
+    if isinstance(sedes, list):
+        return isinstance(item, list) and len(item) == len(sedes) and all(map(_has_form_of, sedes, item))
+    return isinstance(item, bytes)
 
 
 def _sender(unsigned: bytes, parity: int, r: int, s: int) -> str:
@@ -220,12 +237,12 @@ def _transaction(
         kind=kind,
         chain_id=chain_id,
         sender=sender,
-        to=to_checksum_address(values["to"]) if values["to"] else None,
+        to=_checksummed(values["to"]) if values["to"] else None,
         value=values["value"],
         data=values["data"],
         gas=values["gas"],
         access_list=tuple(
-            (to_checksum_address(address), tuple(f"0x{key:064x}" for key in storage))
+            (_checksummed(address), tuple(f"0x{key:064x}" for key in storage))
             for address, storage in values.get("accessList", ())
         ),
         blob_hashes=tuple(f"0x{blob_hash.hex()}" for blob_hash in blob_hashes),
@@ -238,4 +255,4 @@ def _authorization(authorization: Any) -> dict[str, str]:
     values = authorization.as_dict()
     if any(value > LARGEST.get(name, LARGEST_INTEGER) for name, value in values.items() if name != "address"):
         raise NotATransaction("a number of an authorization is too large")
-    return {name: to_checksum_address(value) if name == "address" else hex(value) for name, value in values.items()}
+    return {name: _checksummed(value) if name == "address" else hex(value) for name, value in values.items()}

@@ -52,7 +52,7 @@ class FormReader(HTMLParser):
             self.fields[self.textarea] += data
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "textarea":
+        if tag == "textarea" and self.textarea:
             # A browser leaves out the line break after the opening tag.
             self.fields[self.textarea] = self.fields[self.textarea].removeprefix("\n").removeprefix("\r\n")
             self.textarea = ""

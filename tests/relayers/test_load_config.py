@@ -355,3 +355,10 @@ def test_the_example_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node
         "7 created, 0 updated, 0 unchanged.",
     ]
     assert [relayer.address for relayer in Relayer.objects.all()] == [ADDRESS, ADDRESS]
+
+
+def test_the_example_for_a_node_of_ones_own_loads(tmp_path: Path) -> None:
+    output, errors = load((PROJECT / "examples/local.json").read_bytes(), tmp_path)
+    assert errors == []
+    assert output == ["signer local-1: created", "relayer local-1: created", "2 created, 0 updated, 0 unchanged."]
+    assert Relayer.objects.get().address == ADDRESS

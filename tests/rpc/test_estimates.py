@@ -47,7 +47,7 @@ COMBINATIONS = list(itertools.product([False, True], repeat=len(POLICIES)))
 # How full the last blocks are; each is a percentile of the tips, and without any transaction there are none.
 FULLNESS = [0, 10, 55, 75, 95]
 # Of each combination. The first is always the simplest that there is; the others are at random.
-EXAMPLES = 20
+EXAMPLES = 15
 
 NUMBERS = st.integers(0, 2**63)
 WORDS = st.integers(0, 2**256 - 1)

@@ -8,8 +8,8 @@ from concurrent.futures import TimeoutError as WaitTimeout
 
 import pytest
 
-from rpc.fees import kept
-from rpc.fees.kept import Kept
+from rpc import kept
+from rpc.kept import Kept
 
 
 def test_the_first_fills_the_slot_and_the_others_wait_for_it() -> None:

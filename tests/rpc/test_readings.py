@@ -13,9 +13,7 @@ from django.db import connection
 from django.test import Client
 
 from relayers.models import Relayer
-from relayers.networks import networks
 from rpc import dispatch
-from rpc.fees import tokens
 from rpc.models import FeeToken
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
@@ -65,21 +63,16 @@ def estimate(relayer: Relayer, token: str = "USDC") -> dict[str, Any]:
 
 
 def all_at_once(node: FeeNode, call: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make calls that all have begun before the node answers any of them."""
+    """Make calls that all have begun before the node answers any of them.
+
+    PostgreSQL's pool has fewer connections than that: whoever waits for a node must not hold one.
+    """
     node.may_answer.clear()
     with ThreadPoolExecutor(CALLERS) as pool:
         calls: list[Future[dict[str, Any]]] = [pool.submit(call) for _ in range(CALLERS)]
         wait_for(lambda: len(node.asked) == CALLERS)
         node.may_answer.set()
         return [each.result(60) for each in calls]
-
-
-@pytest.fixture
-def found_token(node: FeeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Find a token once for all callers: a database has not as many connections as there are callers who wait."""
-    chainlink_native_source(fee_token(decimals=18))
-    found = tokens.find(networks()["hardhat"], "USDC")
-    monkeypatch.setattr(tokens, "find", lambda network, name: found)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -113,6 +106,38 @@ def test_an_estimate_asks_one_node_once_and_then_only_for_what_is_its_own(
     assert node.asked == [FIRST, ["eth_estimateGas"], ["eth_estimateGas"]]
 
 
+def test_what_a_call_needs_of_the_database_is_kept_for_a_moment(
+    client: Client,
+    token: str,
+    node: FeeNode,
+    settings: Any,
+    at: Callable[[float], None],
+    django_assert_num_queries: Any,
+) -> None:
+    settings.RPC_CACHE_SECONDS = 1
+    relayer(node)
+    chainlink_native_source(fee_token())
+    body = {"fee_token": "USDC", "network": "hardhat", "transaction": TRANSFER}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "feeEstimate", "params": body}
+
+    def post() -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        return client.post(PATH, request, content_type="application/json", headers=headers).json()
+
+    at(0)
+    assert post()["result"] == FEE
+    Relayer.objects.update(policies={"whitelist_receivers": []})
+    FeeToken.objects.update(enabled=False)
+    at(0.9)
+    with django_assert_num_queries(0):
+        assert post()["result"] == FEE
+    at(1.1)
+    assert post()["error"]["code"] == -32004
+    Relayer.objects.update(policies={})
+    at(2.2)
+    assert post()["error"]["code"] == -32001
+
+
 @pytest.mark.django_db
 def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[float], None]) -> None:
     made = relayer(node)
@@ -125,10 +150,9 @@ def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[f
     assert node.asked[-1].count("eth_call") == 2
 
 
-def test_many_at_once_make_one_reading_of_fees_and_of_the_price(
-    transactional_db: None, node: FeeNode, found_token: None
-) -> None:
+def test_many_at_once_make_one_reading_of_fees_and_of_the_price(transactional_db: None, node: FeeNode) -> None:
     made = relayer(node)
+    chainlink_native_source(fee_token(decimals=18))
     assert all_at_once(node, lambda: estimate(made)) == [{"result": FEE}] * CALLERS
     assert len(node.asked) == CALLERS
     # The round and the decimals of the token's feed.
@@ -137,9 +161,10 @@ def test_many_at_once_make_one_reading_of_fees_and_of_the_price(
 
 
 def test_those_who_wait_for_one_that_fails_fail_alike_and_the_next_reads_anew(
-    transactional_db: None, node: FeeNode, found_token: None
+    transactional_db: None, node: FeeNode
 ) -> None:
     made = relayer(node)
+    chainlink_native_source(fee_token(decimals=18))
     history = {"code": -32601, "message": "the method eth_feeHistory does not exist"}
     node.errors["eth_feeHistory"] = history
     answers = all_at_once(node, lambda: estimate(made))

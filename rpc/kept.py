@@ -1,10 +1,10 @@
-"""What is read from a chain for many and kept for a while: of all who want it at once, one reads it."""
+"""What is read for many and kept for a while: of all who want it at once, one reads it."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
@@ -34,7 +34,7 @@ class Slot(Generic[Value]):
         if not self._future.done():
             self._future.set_exception(error)
 
-    def wait(self, seconds: float) -> Value:
+    def wait(self, seconds: float | None = None) -> Value:
         return self._future.result(seconds)
 
 
@@ -53,6 +53,19 @@ class Kept(Generic[Value]):
                 self._slots = {key: slot for key, slot in self._slots.items() if slot.is_usable}
             slot = self._slots[key] = Slot()
             return slot, True
+
+    def get(self, key: Hashable, read: Callable[[], Value], seconds: float) -> Value:
+        """Give the value of a key, which the first who wants it reads."""
+        slot, is_mine = self.take(key)
+        if not is_mine:
+            return slot.wait()
+        try:
+            value = read()
+        except BaseException as error:
+            slot.fail(error)
+            raise
+        slot.fill(value, seconds)
+        return value
 
     def clear(self) -> None:
         with self._lock:
