@@ -43,10 +43,14 @@ class ChainError:
 class Fault(Exception):
     """Why a node gave no answer that counts, in words that name no URL; another node may do better."""
 
-    def __init__(self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False) -> None:
+    def __init__(
+        self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False, is_ours: bool = False
+    ) -> None:
         super().__init__(message)
         self.pause_seconds = pause_seconds
         self.wrong_chain = wrong_chain
+        # What was asked is to blame, and not the node.
+        self.is_ours = is_ours
 
 
 class BatchRefused(Exception):
@@ -57,6 +61,8 @@ def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int])
     """Read the answer to the calls with these ids; raise a fault for what is not the answer to them."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         raise rate_limited(retry_after)
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(ids) == 1:
+        raise Fault("the request is too large for it", is_ours=True)
     try:
         body = orjson.loads(text)
     except ValueError:

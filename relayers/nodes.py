@@ -77,6 +77,8 @@ def in_order(
 
 def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
     logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
+    if fault.is_ours:
+        return
     if fault.wrong_chain:
         breakers.pause_for_chain(url, chain_id, fault.pause_seconds)
     elif fault.pause_seconds:

@@ -11,10 +11,7 @@ from rest_framework.exceptions import ValidationError
 from relayer_service.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
 from relayers.policies import LARGEST_AMOUNT, BooleanField, EvmAddressField, IntegerField
 from rpc.fees.amounts import BASIS_POINTS, parse_rate
-from rpc.models import PriceSource
-
-# What a column takes on every engine.
-MOST_SECONDS = 2**31 - 1
+from rpc.models import MOST_SECONDS, PriceSource
 
 
 class RateField(StringField):

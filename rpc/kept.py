@@ -16,22 +16,24 @@ MOST_KEPT = 10_000
 class Slot(Generic[Value]):
     """The place of one value. Whoever it was given to first has to fill it, or to say why not."""
 
-    def __init__(self) -> None:
+    def __init__(self, drop: Callable[[], None]) -> None:
+        self._drop = drop
         self._future: Future[Value] = Future()
         self._expires = 0.0
 
     @property
     def is_usable(self) -> bool:
         """Tell whether it has a value that still holds, or will have one."""
-        return not self._future.done() or (self._expires > time.monotonic() and self._future.exception() is None)
+        return not self._future.done() or self._expires > time.monotonic()
 
     def fill(self, value: Value, seconds: float) -> None:
         self._expires = time.monotonic() + seconds
         self._future.set_result(value)
 
     def fail(self, error: BaseException) -> None:
-        """Let those who wait fail alike; whoever comes later reads anew."""
+        """Let those who wait fail alike. Nothing of it stays: an error holds on to all that led to it."""
         if not self._future.done():
+            self._drop()
             self._future.set_exception(error)
 
     def wait(self, seconds: float | None = None) -> Value:
@@ -51,7 +53,7 @@ class Kept(Generic[Value]):
                 return slot, False
             if len(self._slots) >= MOST_KEPT:
                 self._slots = {key: slot for key, slot in self._slots.items() if slot.is_usable}
-            slot = self._slots[key] = Slot()
+            slot = self._slots[key] = Slot(lambda: self._drop(key))
             return slot, True
 
     def get(self, key: Hashable, read: Callable[[], Value], seconds: float) -> Value:
@@ -70,3 +72,7 @@ class Kept(Generic[Value]):
     def clear(self) -> None:
         with self._lock:
             self._slots.clear()
+
+    def _drop(self, key: Hashable) -> None:
+        with self._lock:
+            self._slots.pop(key, None)

@@ -12,16 +12,23 @@ from eth_utils.address import to_checksum_address
 
 from relayers.models import Relayer
 from relayers.networks import networks
-from relayers.policies import validate_evm_address
+from relayers.policies import LARGEST_AMOUNT, validate_evm_address
 from rpc.fees.amounts import parse_rate
 
 BASIS_POINTS = 10_000
-DAY_SECONDS = 24 * 60 * 60
+# What a column takes on every engine.
+MOST_SECONDS = 2**31 - 1
+SECONDS = [MinValueValidator(1), MaxValueValidator(MOST_SECONDS)]
 
 
 def validate_network(value: str) -> None:
     if value not in networks():
         raise ValidationError("this network is not known: NETWORKS_FILE can add it")
+
+
+def validate_amount(value: str) -> None:
+    if not (value.isascii() and value.isdigit() and int(value) <= LARGEST_AMOUNT):
+        raise ValidationError(f"a whole number from 0 to {LARGEST_AMOUNT} is required")
 
 
 class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot subscript it
@@ -109,7 +116,7 @@ class PriceSource(models.Model):
         "age limit",
         null=True,
         blank=True,
-        validators=[MinValueValidator(1)],
+        validators=SECONDS,
         help_text="In seconds: a fixed rate that was set longer ago is stale.",
     )
     feed = AddressField(blank=True, help_text="The feed of the token's price, in USD or in the native coin.")
@@ -117,12 +124,12 @@ class PriceSource(models.Model):
         "heartbeat",
         null=True,
         blank=True,
-        validators=[MinValueValidator(1)],
+        validators=SECONDS,
         help_text="In seconds, as the feed's publisher gives it: an older answer is stale.",
     )
     native_feed = AddressField(blank=True, help_text="The feed of the native coin's price in USD.")
     native_heartbeat_seconds = models.PositiveIntegerField(
-        "heartbeat of the native feed", null=True, blank=True, validators=[MinValueValidator(1)]
+        "heartbeat of the native feed", null=True, blank=True, validators=SECONDS
     )
     sequencer_feed = AddressField(
         blank=True,
@@ -131,6 +138,7 @@ class PriceSource(models.Model):
     sequencer_grace_seconds = models.PositiveIntegerField(
         "grace after an outage",
         default=3600,
+        validators=[MaxValueValidator(MOST_SECONDS)],
         help_text="In seconds: for so long after the sequencer is up again, prices count as stale.",
     )
     pair = AddressField(blank=True, help_text="The pair of the token with the wrapped native coin.")
@@ -139,7 +147,7 @@ class PriceSource(models.Model):
         "least liquidity",
         max_length=78,
         blank=True,
-        validators=[RegexValidator(r"^[0-9]+\Z", "a whole number is required")],
+        validators=[validate_amount],
         help_text="In the native coin's smallest unit (wei): a pair that holds less gives no price.",
     )
 

@@ -75,11 +75,12 @@ def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
         by_network[token.network].append(Asked(token, tuple(token.sources.all())))
     for name, group in by_network.items():
         network = networks().get(name)
-        relayer = Relayer.objects.filter(network=name, system_disabled=False).order_by("pk").first()
+        # One that is disabled may have nodes that answer again: callers ask them too.
+        relayer = Relayer.objects.filter(network=name).order_by("system_disabled", "pk").first()
         if network is None:
             yield Part(group, fault=f"The network {name} is not known: NETWORKS_FILE can add it.")
         elif relayer is None:
-            yield Part(group, fault=f"No relayer on {name} has nodes to ask: there is none, or all are disabled.")
+            yield Part(group, fault=f"There is no relayer on {name}, and so no node to ask.")
         else:
             yield from _parts_of(relayer, network, group)
 

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from relayer_service.exceptions import NotFound
 from relayer_service.lookups import Lookup, from_columns, in_order
 from relayer_service.renderers import JSONRenderer
+from relayer_service.resources import LONGEST_IDENTIFIER
 from relayer_service.throttling import TokenRateThrottle
 from relayer_service.views import ResourceView
 from relayers.models import Relayer
@@ -51,6 +52,8 @@ class RpcView(ResourceView):
 
 
 def find_relayer(identifier: str) -> Relayer:
+    if len(identifier) > LONGEST_IDENTIFIER:
+        raise NotFound(NOT_FOUND.format(identifier))
     return kept.get(identifier, lambda: _read(identifier), settings.RPC_CACHE_SECONDS)
 
 

@@ -165,5 +165,7 @@ def compute(
 
 def _keep_decimals(token: FeeToken | None, quote: Quote | None) -> None:
     if token is not None and token.decimals is None and quote is not None:
-        FeeToken.objects.filter(pk=token.pk, address=token.address).update(decimals=quote.decimals)
+        # Unless it is another token by now.
+        same = FeeToken.objects.filter(pk=token.pk, network=token.network, address=token.address, decimals=None)
+        same.update(decimals=quote.decimals)
         token.decimals = quote.decimals

@@ -7,13 +7,14 @@ from concurrent.futures import TimeoutError as WaitTimeout
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from relayers import nodes
 from relayers.attempts import Call
 from relayers.nodes import Node
 from rpc import errors
 from rpc.kept import Kept, Slot
+
+# How long another is waited for, who may have asked for something that takes longer than what is wanted of him.
+PATIENCE_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class Reading:
 
 
 kept: Kept[Any] = Kept()
+
+
+class Abandoned(Exception):
+    """Whoever was to read something for others could not ask for it: what he wanted besides may be to blame."""
 
 
 def gather(relayer_nodes: Sequence[Node], chain_id: int, readings: Mapping[str, Reading]) -> dict[str, Any]:
@@ -49,12 +54,13 @@ def gather(relayer_nodes: Sequence[Node], chain_id: int, readings: Mapping[str, 
         # Those that others wait for first, and only then those that are waited for.
         for name in awaited:
             _settle(slots[name], mine[name], outcomes[name])
-    except BaseException as error:
+    except BaseException:
         for name in awaited:
-            slots[name].fail(error)
+            slots[name].fail(Abandoned())
         raise
-    for name in readings.keys() - mine.keys():
-        outcomes[name] = _wait(slots[name])
+    outcomes |= {name: _wait(slots[name]) for name in readings.keys() - mine.keys()}
+    if left := {name: reading for name, reading in readings.items() if isinstance(outcomes[name], Abandoned)}:
+        outcomes |= _read(relayer_nodes, chain_id, left)
     for name in readings:
         if isinstance(outcomes[name], errors.RpcError):
             raise outcomes[name]
@@ -86,10 +92,10 @@ def _settle(slot: Slot[Any], reading: Reading, outcome: Any) -> None:
 
 
 def _wait(slot: Slot[Any]) -> Any:
+    """Give what another reads, or why there is none; one that takes long is not waited for."""
     try:
-        # Whoever reads it has given up by then.
-        return slot.wait(settings.NODE_DEADLINE_SECONDS + 1)
-    except errors.RpcError as error:
+        return slot.wait(PATIENCE_SECONDS)
+    except (errors.RpcError, Abandoned) as error:
         return error
     except WaitTimeout:
-        return errors.NodesUnreachable("No node has answered in time.")
+        return Abandoned()

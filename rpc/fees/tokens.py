@@ -35,6 +35,9 @@ class PaidIn:
     sources: tuple[PriceSource, ...] = ()
 
 
+# An address; symbols are shorter.
+LONGEST = 42
+
 kept: Kept[PaidIn] = Kept()
 
 
@@ -42,6 +45,8 @@ def find(network: Network, fee_token: str) -> PaidIn:
     """Find a token by its symbol, to the letter, or by its address; with its sources, in one query."""
     if fee_token == network.symbol:
         return PaidIn()
+    if len(fee_token) > LONGEST:
+        raise _not_supported(network)
     return kept.get((network.name, fee_token), lambda: _read(network, fee_token), settings.RPC_CACHE_SECONDS)
 
 
@@ -56,9 +61,13 @@ def _read(network: Network, fee_token: str) -> PaidIn:
         # PostgreSQL takes no NUL, so that no symbol has one.
         rows = [] if "\0" in fee_token else BY_SYMBOL.rows(token__network=network.name, token__symbol=fee_token)
     if not rows:
-        raise errors.TokenNotSupported(
-            f"Fees cannot be told in this token on {network.name}: it is not registered or has no source of its price."
-        )
+        raise _not_supported(network)
     count = len(SOURCE_COLUMNS)
     token = from_columns(FeeToken, TOKEN_COLUMNS, rows[0][count:])
     return PaidIn(token, tuple(from_columns(PriceSource, SOURCE_COLUMNS, row[:count]) for row in rows))
+
+
+def _not_supported(network: Network) -> errors.TokenNotSupported:
+    return errors.TokenNotSupported(
+        f"Fees cannot be told in this token on {network.name}: it is not registered or has no source of its price."
+    )

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from relayers import breakers, nodes
-from relayers.answers import ChainError
+from relayers.answers import ChainError, Fault
 from relayers.attempts import Call
 from relayers.nodes import NodeStatus, NodesUnreachable, in_order
 from tests.relayers import faults
@@ -219,3 +219,10 @@ def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], 
 
 def test_no_node_has_no_state() -> None:
     assert nodes.statuses([], CHAIN) == []
+
+
+def test_what_is_our_own_fault_does_not_pause_a_node(settings: Any) -> None:
+    for is_ours, paused in ((True, set()), (False, {A})):
+        for _ in range(settings.NODE_FAILURES_TO_PAUSE):
+            nodes.note(A, Fault("it answered 413", is_ours=is_ours))
+        assert breakers.paused([A]) == paused

@@ -171,7 +171,7 @@ def test_a_source_that_becomes_one_of_another_kind_loses_what_it_had(
         ),
         (
             {"kind": "uniswap_v2", **KINDS["uniswap_v2"], "min_liquidity_text": "1.5"},
-            {"min_liquidity_text": ["a whole number is required"]},
+            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
         ),
     ],
 )

@@ -88,3 +88,22 @@ def test_what_no_longer_holds_makes_room(monkeypatch: pytest.MonkeyPatch) -> Non
     values.take("new")
     assert [values.take(key)[1] for key in ("fresh", "read now", "new")] == [False, False, False]
     assert "old" not in values._slots
+
+
+def test_nothing_of_a_failure_stays() -> None:
+    values: Kept[int] = Kept()
+
+    def fail() -> int:
+        raise ValueError("no such token")
+
+    for key in range(5):
+        with pytest.raises(ValueError, match="no such token"):
+            values.get(key, fail, 60)
+    assert values._slots == {}
+
+
+def test_a_value_is_read_once_by_those_who_ask_for_it() -> None:
+    values: Kept[int] = Kept()
+    numbers = iter(range(5))
+    assert [values.get("a", lambda: next(numbers), 60) for _ in range(3)] == [0, 0, 0]
+    assert [values.get("b", lambda: next(numbers), 0) for _ in range(3)] == [1, 2, 3]

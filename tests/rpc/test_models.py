@@ -155,10 +155,26 @@ def test_a_source_needs_what_its_kind_is_made_of(kind: str) -> None:
             {"sequencer_feed": "0x1"},
             {"sequencer_feed": ["an EVM address is required: 0x and 40 hexadecimal digits"]},
         ),
-        ("uniswap_v2", {"min_liquidity_text": "-1"}, {"min_liquidity_text": ["a whole number is required"]}),
-        ("uniswap_v2", {"min_liquidity_text": "1.5"}, {"min_liquidity_text": ["a whole number is required"]}),
-        ("uniswap_v2", {"min_liquidity_text": "1\n"}, {"min_liquidity_text": ["a whole number is required"]}),
-        ("uniswap_v2", {"min_liquidity_text": "٣"}, {"min_liquidity_text": ["a whole number is required"]}),
+        (
+            "uniswap_v2",
+            {"min_liquidity_text": "-1"},
+            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
+        ),
+        (
+            "uniswap_v2",
+            {"min_liquidity_text": "1.5"},
+            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
+        ),
+        (
+            "uniswap_v2",
+            {"min_liquidity_text": "1\n"},
+            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
+        ),
+        (
+            "uniswap_v2",
+            {"min_liquidity_text": "٣"},
+            {"min_liquidity_text": [f"a whole number from 0 to {2**128 - 1} is required"]},
+        ),
     ],
 )
 def test_a_source_is_checked(kind: str, changes: dict[str, Any], expected: dict[str, list[str]]) -> None:
@@ -221,3 +237,26 @@ def test_what_is_no_decimal_number_is_no_rate(text: str) -> None:
 def test_a_rate_is_above_zero(text: str) -> None:
     with pytest.raises(ValueError, match=r"^the rate must be above zero$"):
         parse_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "column"),
+    [
+        ("fixed", {"max_age_seconds": 2**31}, "max_age_seconds"),
+        ("chainlink_native", {"heartbeat_seconds": 2**31}, "heartbeat_seconds"),
+        ("chainlink_native", {"sequencer_grace_seconds": 2**31}, "sequencer_grace_seconds"),
+        ("uniswap_v2", {"min_liquidity_text": str(2**128)}, "min_liquidity_text"),
+    ],
+)
+def test_what_a_config_file_would_refuse_is_refused(kind: str, change: dict[str, Any], column: str) -> None:
+    address = "0x" + "11" * 20
+    kinds: dict[str, dict[str, Any]] = {
+        "fixed": {"rate_text": "1", "max_age_seconds": 1},
+        "chainlink_native": {"feed": address, "heartbeat_seconds": 1},
+        "uniswap_v2": {"pair": address, "wrapped_native": address, "min_liquidity_text": "1"},
+    }
+    values = kinds[kind]
+    PriceSource(kind=kind, **values).full_clean(exclude=["token"])
+    with pytest.raises(ValidationError) as refused:
+        PriceSource(kind=kind, **values | change).full_clean(exclude=["token"])
+    assert [*refused.value.message_dict] == [column]

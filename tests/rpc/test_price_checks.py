@@ -27,7 +27,7 @@ from tests.servers import free_port
 
 pytestmark = pytest.mark.django_db
 
-NO_RELAYER = "No relayer on hardhat has nodes to ask: there is none, or all are disabled."
+NO_RELAYER = "There is no relayer on hardhat, and so no node to ask."
 NO_PRICE: dict[str, Any] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": [], "decimals": None}
 
 
@@ -127,10 +127,7 @@ def test_a_price_that_fails_keeps_the_last_one_with_its_age(node: NodeServer) ->
     assert seen(token)["rate_text"] == "2999.5"
 
 
-@pytest.mark.parametrize("is_there", [False, True])
-def test_without_a_relayer_that_is_not_disabled_there_is_no_price(node: NodeServer, is_there: bool) -> None:
-    if is_there:
-        relayer_at(node.url, system_disabled=True, disabled_reason_type="NonceSyncFailed")
+def test_without_a_relayer_there_is_no_price(node: NodeServer) -> None:
     relayer_at(node.url, identifier="other", network="sepolia")
     token = factories.fee_token()
     factories.fixed_source(token)
@@ -143,6 +140,13 @@ def test_the_first_relayer_that_is_not_disabled_has_its_nodes_asked(node: NodeSe
     relayer_at(dead, system_disabled=True, disabled_reason_type="NonceSyncFailed")
     relayer_at(node.url, identifier="second", paused=True)
     relayer_at(dead, identifier="third")
+    token = factories.fee_token()
+    factories.fixed_source(token)
+    assert price_checks.refresh([token]) == {token.pk: ""}
+
+
+def test_where_all_relayers_are_disabled_the_nodes_of_one_are_asked_as_callers_ask_them(node: NodeServer) -> None:
+    relayer_at(node.url, system_disabled=True, disabled_reason_type="NonceSyncFailed")
     token = factories.fee_token()
     factories.fixed_source(token)
     assert price_checks.refresh([token]) == {token.pk: ""}

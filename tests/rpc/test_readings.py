@@ -6,14 +6,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 
+from relayers import nodes
+from relayers.attempts import Call
 from relayers.models import Relayer
-from rpc import dispatch
+from rpc import dispatch, errors
+from rpc.fees import readings
+from rpc.fees.estimate import _keep_decimals
+from rpc.fees.prices import Quote
+from rpc.fees.readings import Reading
 from rpc.models import FeeToken
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
@@ -249,3 +256,62 @@ def test_a_price_is_read_anew_where_staff_change_its_source(node: FeeNode) -> No
     source.save()
     assert estimate(made) == {"result": FEE}
     assert node.count("eth_call") == 4
+
+
+SHARED = Reading([Call("shared")], lambda answers: answers[0], key="shared", seconds=lambda value: 60)
+NODES = [("http://127.0.0.1:1/", 100)]
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Let a node answer everything at once, but for batches with a call named `hang`: those fail when this is set."""
+    failing = threading.Event()
+
+    def call(asked: Any, calls: list[Call], chain_id: int) -> list[str]:
+        if calls[0].method == "hang":
+            failing.wait(20)
+            raise nodes.NodesUnreachable("it did not answer in time")
+        return [each.method for each in calls]
+
+    monkeypatch.setattr(nodes, "call", call)
+    return failing
+
+
+def gather(own: str) -> dict[str, Any]:
+    return readings.gather(NODES, 1, {"own": Reading([Call(own)], lambda answers: answers[0]), "shared": SHARED})
+
+
+def begin_to_hang(pool: ThreadPoolExecutor) -> Future[dict[str, Any]]:
+    leader = pool.submit(gather, "hang")
+    wait_for(lambda: bool(readings.kept._slots))
+    return leader
+
+
+def test_the_calls_of_one_who_reads_for_others_fail_him_alone(hanging: threading.Event) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        leader = begin_to_hang(pool)
+        others = [pool.submit(gather, "quick") for _ in range(3)]
+        hanging.set()
+        assert [other.result(20) for other in others] == [{"own": "quick", "shared": "shared"}] * 3
+        with pytest.raises(errors.NodesUnreachable, match="it did not answer in time"):
+            leader.result(20)
+
+
+def test_one_who_takes_long_is_not_waited_for(hanging: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings, "PATIENCE_SECONDS", 0.05)
+    with ThreadPoolExecutor(1) as pool:
+        leader = begin_to_hang(pool)
+        assert gather("quick") == {"own": "quick", "shared": "shared"}
+        assert not leader.done()
+        hanging.set()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("change", "decimals"), [({"network": "sepolia"}, None), ({"decimals": 18}, 18)])
+def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
+    change: dict[str, Any], decimals: int | None
+) -> None:
+    asked = fee_token()
+    FeeToken.objects.update(**change)
+    _keep_decimals(asked, Quote(Fraction(1), (), 6))
+    assert FeeToken.objects.get().decimals == decimals
