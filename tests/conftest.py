@@ -39,7 +39,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On the second engine, run what touches the database: the rest cannot come out differently."""
+    """On the second engine, run what touches the database: the rest, and how pages look, cannot come out differently."""
     if not os.environ.get("TEST_ONLY_DATABASE"):
         return
     kept = [item for item in items if touches_database(item)]
@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def touches_database(item: pytest.Item) -> bool:
+    if item.get_closest_marker("looks"):
+        return False
     fixtures = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(DATABASE_FIXTURES)
 

@@ -62,6 +62,7 @@ def test_redoc_searches_in_the_browser(visitor: Page) -> None:
     expect(visitor.locator("[data-role='search:results']").get_by_text("items_create")).to_be_visible()
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize("path", ["/api/docs", "/api/redoc"])
 def test_a_phone_shows_the_documentation_without_sideways_scrolling(visitor: Page, path: str) -> None:
     visitor.set_viewport_size({"width": 390, "height": 844})

@@ -271,6 +271,7 @@ def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], 
         assert page.get_by_role("button", name="Save").count() == 0
 
 
+@pytest.mark.looks
 @pytest.mark.parametrize("path", [f"{LIST}add/", f"{LIST}{{hook}}/change/", LOG, f"{LOG}{{row}}/change/"])
 def test_a_phone_shows_a_page_without_sideways_scrolling(page: Page, history: Notification, path: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})

@@ -167,8 +167,8 @@ class Chain:
         return receipt
 
     def set_feed(self, feed: str, answer: int, *, decimals: int = 8, age: int = 0, **changes: int) -> None:
-        """Let an aggregator answer this, said `age` seconds ago; any other value of its round may be changed."""
-        at = self.timestamp() - age
+        """Let an aggregator answer this, said `age` seconds ago by our clock; all else of its round may be changed."""
+        at = int(time.time()) - age
         values = {"round_id": 7, "started_at": at, "updated_at": at, "answered_in_round": 7} | changes
         self.send(
             feed,

@@ -47,8 +47,8 @@ POLICIES = ("eip1559_pricing", "gas_limit_estimation", "gas_price_cap", "whiteli
 COMBINATIONS = list(itertools.product([False, True], repeat=len(POLICIES)))
 # How full the last blocks are; each is a percentile of the tips, and without any transaction there are none.
 FULLNESS = [0, 10, 55, 75, 95]
-# Of each combination. The first is always the simplest that there is; the others are at random. The second engine, which
-# cannot change a number, gets a few.
+# Of each combination. The first is always the simplest that there is; the others are at random. The second engine,
+# which cannot change a number, gets a few.
 EXAMPLES = 3 if os.environ.get("TEST_ONLY_DATABASE") else 15
 
 NUMBERS = st.integers(0, 2**63)
