@@ -39,7 +39,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On the second engine, run what touches the database: the rest, and how pages look, cannot come out differently."""
+    """On the second engine, run what touches the database: nothing else, nor the look of a page, depends on it."""
     if not os.environ.get("TEST_ONLY_DATABASE"):
         return
     kept = [item for item in items if touches_database(item)]
