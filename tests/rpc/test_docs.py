@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from eth_abi.abi import encode
 from relayers.networks import networks
 from rpc import errors
 from rpc.fees import gas, l1
+from rpc.fees.amounts import with_bps
 from rpc.fees.estimate import Estimate, compute
 from rpc.fees.prices import Quote
 from rpc.fees.sources.base import SourcePrice
@@ -33,7 +35,7 @@ def answers() -> dict[str, Any]:
     return dict(json.loads(block[1]))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def steps() -> dict[str, str]:
     table = TEXT[TEXT.index("| step | value |") :]
     return dict(re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:])
@@ -66,11 +68,14 @@ def by_the_service(answers: dict[str, Any]) -> Estimate:
 
 def test_the_service_computes_the_example_as_it_is_written(answers: dict[str, Any], steps: dict[str, str]) -> None:
     found = by_the_service(answers)
+    ratios = [Fraction(str(ratio)) for ratio in answers["eth_feeHistory"]["gasUsedRatio"]]
+    assert Fraction(steps.pop("gas with buffer")) == with_bps(found.gas, found.gas_buffer_bps)
+    assert Fraction(steps.pop("fullness of the blocks")) == sum(ratios) / len(ratios)
+    column = gas.ASKED_PERCENTILES.index(int(steps.pop("percentile")))
+    tips = [int(rewards[column], 16) for rewards in answers["eth_feeHistory"]["reward"]]
+    assert statistics.median_high(tips) == found.gas_price.tip
     assert steps == {
         "gas": str(found.gas),
-        "gas with buffer": "673574/10",
-        "fullness of the blocks": "59/100",
-        "percentile": "50",
         "tip": str(found.gas_price.tip),
         "next base fee": str(found.gas_price.base_fee),
         "price": str(found.gas_price.price),
