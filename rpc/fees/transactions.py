@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import rlp
-from eth_account.typed_transactions.access_list_transaction import AccessListTransaction
-from eth_account.typed_transactions.blob_transactions.blob_transaction import BlobTransaction
-from eth_account.typed_transactions.dynamic_fee_transaction import DynamicFeeTransaction
-from eth_account.typed_transactions.set_code_transaction import SetCodeTransaction
 from eth_keys.constants import SECPK1_N
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
@@ -20,28 +15,48 @@ from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 from rlp.codec import consume_length_prefix
 from rlp.exceptions import RLPException
-from rlp.sedes import Binary, CountableList, List, big_endian_int, binary
+from rlp.sedes import BigEndianInt, Binary, CountableList, List, big_endian_int, binary
 
-# Python's own limit. What eth-account loads (py_ecc) raises it to a depth at which a nested request ends the process.
-RECURSION_LIMIT = 1_000
-sys.setrecursionlimit(RECURSION_LIMIT)
+# The types of EIP-2718: what is not wrapped in one, EIP-2930, EIP-1559, EIP-4844 and EIP-7702.
+LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
-TYPED: dict[int, Any] = {
-    kind.transaction_type: kind
-    for kind in (AccessListTransaction, DynamicFeeTransaction, BlobTransaction, SetCodeTransaction)
-}
-LEGACY = 0
-LEGACY_FIELDS: dict[str, Any] = {
-    "nonce": big_endian_int,
-    "gasPrice": big_endian_int,
+ADDRESS = Binary.fixed_length(20)
+WORK: dict[str, Any] = {
     "gas": big_endian_int,
     "to": Binary.fixed_length(20, allow_empty=True),
     "value": big_endian_int,
     "data": binary,
 }
-SIGNATURE: dict[str, Any] = dict.fromkeys("vrs", big_endian_int)
-FIELDS = {LEGACY: LEGACY_FIELDS, **{number: dict(kind.unsigned_transaction_fields) for number, kind in TYPED.items()}}
-SIGNED_FIELDS = {number: {**fields, **SIGNATURE} for number, fields in FIELDS.items()}
+ACCESS: dict[str, Any] = {"accessList": CountableList(List([ADDRESS, CountableList(BigEndianInt(32))]))}
+PRICES: dict[str, Any] = {"maxPriorityFeePerGas": big_endian_int, "maxFeePerGas": big_endian_int}
+AUTHORIZATION: dict[str, Any] = {
+    "chainId": big_endian_int,
+    "address": ADDRESS,
+    **dict.fromkeys(("nonce", "yParity", "r", "s"), big_endian_int),
+}
+CHAIN_AND_NONCE: dict[str, Any] = {"chainId": big_endian_int, "nonce": big_endian_int}
+# The fields of each type, in their order, with what RLP has to hold for them.
+FIELDS: dict[int, dict[str, Any]] = {
+    LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
+    ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
+    DYNAMIC_FEE: {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS},
+    BLOB: {
+        **CHAIN_AND_NONCE,
+        **PRICES,
+        **WORK,
+        **ACCESS,
+        "maxFeePerBlobGas": big_endian_int,
+        "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
+    },
+    SET_CODE: {
+        **CHAIN_AND_NONCE,
+        **PRICES,
+        **WORK,
+        **ACCESS,
+        "authorizationList": CountableList(List(AUTHORIZATION.values())),
+    },
+}
+SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
 # The first byte of what is a list in RLP, and so no type of EIP-2718.
 FIRST_OF_A_LIST = 0xC0
 # EIP-155: a signature's v is 27 or 28, or tells the chain too.
@@ -125,10 +140,10 @@ def decode(text: str) -> Transaction:
 def _decode(encoded: bytes) -> Transaction:
     if encoded[0] >= FIRST_OF_A_LIST:
         return _legacy(_items(encoded))
-    if encoded[0] not in TYPED:
+    if encoded[0] not in FIELDS or encoded[0] == LEGACY:
         raise NotATransaction("its type is not one of 0 to 4")
     items = _items(encoded[1:])
-    if encoded[0] == BlobTransaction.transaction_type and items and isinstance(items[0], list):
+    if encoded[0] == BLOB and items and isinstance(items[0], list):
         # With its blobs beside it, as nodes pass it on; they do not change the fee.
         items = items[0]
         encoded = encoded[:1] + rlp.encode(items)
@@ -155,7 +170,7 @@ def _check_parts(payload: bytes) -> None:
 
 
 def _legacy(items: list[Any]) -> Transaction:
-    count = len(LEGACY_FIELDS)
+    count = len(FIELDS[LEGACY])
     if len(items) == count:
         return _transaction(LEGACY, _values(FIELDS[LEGACY], items), None, None, rlp.encode(items))
     values = _values(SIGNED_FIELDS[LEGACY], items)
@@ -174,7 +189,7 @@ def _legacy(items: list[Any]) -> Transaction:
 
 
 def _typed(kind: int, items: list[Any], encoded: bytes) -> Transaction:
-    count = len(TYPED[kind].unsigned_transaction_fields)
+    count = len(FIELDS[kind])
     if len(items) == count:
         values = _values(FIELDS[kind], items)
         return _transaction(kind, values, values["chainId"], None, encoded)
@@ -200,10 +215,6 @@ def _has_form_of(sedes: Any, item: Any) -> bool:
     """Tell whether there is a list where the library expects one, of so many parts, and bytes everywhere else."""
     if isinstance(sedes, CountableList):
         return isinstance(item, list) and all(_has_form_of(sedes.element_sedes, part) for part in item)
-    if isinstance(sedes, type):
-        # A class of the library, an authorization.
-        fields: Any = sedes
-        sedes = [part for _, part in fields._meta.fields]
     if isinstance(sedes, list):
         return isinstance(item, list) and len(item) == len(sedes) and all(map(_has_form_of, sedes, item))
     return isinstance(item, bytes)
@@ -225,13 +236,13 @@ def _transaction(
 ) -> Transaction:
     blob_hashes = values.get("blobVersionedHashes", ())
     authorizations = values.get("authorizationList", ())
-    if kind in {BlobTransaction.transaction_type, SetCodeTransaction.transaction_type} and not values["to"]:
+    if kind in {BLOB, SET_CODE} and not values["to"]:
         raise NotATransaction("a transaction of this type has a receiver")
-    if kind == BlobTransaction.transaction_type and not blob_hashes:
+    if kind == BLOB and not blob_hashes:
         raise NotATransaction("a transaction of type 3 has a blob")
     if any(blob_hash[0] != BLOB_HASH_VERSION for blob_hash in blob_hashes):
         raise NotATransaction("the hash of a blob begins with 01")
-    if kind == SetCodeTransaction.transaction_type and not authorizations:
+    if kind == SET_CODE and not authorizations:
         raise NotATransaction("a transaction of type 4 has an authorization")
     return Transaction(
         kind=kind,
@@ -252,7 +263,7 @@ def _transaction(
 
 
 def _authorization(authorization: Any) -> dict[str, str]:
-    values = authorization.as_dict()
+    values = dict(zip(AUTHORIZATION, authorization, strict=True))
     if any(value > LARGEST.get(name, LARGEST_INTEGER) for name, value in values.items() if name != "address"):
         raise NotATransaction("a number of an authorization is too large")
     return {name: _checksummed(value) if name == "address" else hex(value) for name, value in values.items()}
