@@ -50,6 +50,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def touches_database(item: pytest.Item) -> bool:
     if item.get_closest_marker("looks"):
         return False
+    # Pages come from views that other tests run on both engines; a browser takes most of a small machine.
+    if os.environ.get("TEST_BROWSER_ONCE") and "browser" in item.path.parts:
+        return False
     fixtures = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(DATABASE_FIXTURES)
 
