@@ -39,6 +39,10 @@ class ChainError:
     message: str
     data: Any = None
 
+    @property
+    def is_revert(self) -> bool:
+        return self.code == REVERTED or "revert" in self.message.lower()
+
 
 class Fault(Exception):
     """Why a node gave no answer that counts, in words that name no URL; another node may do better."""
@@ -113,7 +117,7 @@ def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
         return entry["result"]
     answer, words = ChainError(error["code"], error["message"], error.get("data")), error["message"].lower()
     # First, as a contract chooses the words of its reverts.
-    if answer.code == REVERTED or "revert" in words:
+    if answer.is_revert:
         return answer
     if _is_rate_limit(error):
         raise rate_limited(retry_after)

@@ -13,9 +13,8 @@ from eth_utils.address import to_checksum_address
 from relayers.models import Relayer
 from relayers.networks import networks
 from relayers.policies import LARGEST_AMOUNT, validate_evm_address
-from rpc.fees.amounts import parse_rate
+from rpc.fees.amounts import BASIS_POINTS, parse_rate
 
-BASIS_POINTS = 10_000
 # What a column takes on every engine.
 MOST_SECONDS = 2**31 - 1
 SECONDS = [MinValueValidator(1), MaxValueValidator(MOST_SECONDS)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from relayers.answers import REVERTED, ChainError
+from relayers.answers import ChainError
 from relayers.networks import L1Fee, Network
 from rpc import errors
 from rpc.fees.contracts import Unreadable, contract_call, read_call
@@ -60,7 +60,7 @@ def _read_l1_fee(answers: list[Any]) -> int:
 
 
 def _read_operator_fee(answers: list[Any]) -> OperatorFee:
-    if all(isinstance(answer, ChainError) and _is_revert(answer) for answer in answers):
+    if all(isinstance(answer, ChainError) and answer.is_revert for answer in answers):
         # Before the Isthmus upgrade the oracle has no such function, and the chain no such fee.
         return OperatorFee()
     try:
@@ -70,10 +70,6 @@ def _read_operator_fee(answers: list[Any]) -> OperatorFee:
     if at_much < at_zero:
         raise errors.InsufficientData("The network's operator fee falls with the gas, which it cannot.")
     return OperatorFee(at_zero, at_much - at_zero)
-
-
-def _is_revert(error: ChainError) -> bool:
-    return error.code == REVERTED or "revert" in error.message.lower()
 
 
 def _arbitrum(network: Network, transaction: Transaction) -> dict[str, Reading]:

@@ -10,7 +10,7 @@ from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
 from eth_utils.hexadecimal import decode_hex
 
-from relayers.answers import REVERTED, ChainError
+from relayers.answers import ChainError
 from rpc.errors import ExecutionReverted, InsufficientData, RpcError
 
 logger = logging.getLogger(__name__)
@@ -51,7 +51,7 @@ def in_words(error: ChainError) -> RpcError:
     """Say why the chain refused; what the node says itself is not passed on, but for the reason of a contract."""
     words = error.message.lower()
     data = _data(error.data)
-    if data or error.code == REVERTED or "revert" in words:
+    if data or error.is_revert:
         return ExecutionReverted(f"The transaction would be reverted: {reason(data)}.")
     for sign, meaning in REFUSALS.items():
         if sign in words:
