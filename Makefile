@@ -4,16 +4,24 @@ BIN := .venv/bin
 TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench lock schema clean
+.PHONY: help run node test test-all check format bench lock schema clean
 
 help:  ## Show what there is to make.
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
 run: .venv/installed  ## Install, migrate and run the service with its worker.
 	@exec $(BIN)/python -m relayer_service.run
 
-test: .venv/installed-dev tests/node/node_modules/installed  ## Run every test, on SQLite and on PostgreSQL.
+node: tests/node/node_modules/installed  ## Run an Ethereum node of your own, to try relayers with.
+	@test -e $< || { echo "Cannot start: Node.js with npm is needed." >&2; exit 1; }
+	@echo "A Hardhat node at http://127.0.0.1:8545, chain id 31337; the keys of its accounts are public. Ctrl-C ends it."
+	@cd tests/node && HARDHAT_DISABLE_TELEMETRY_PROMPT=true exec node_modules/.bin/hardhat node --hostname 127.0.0.1 --port 8545
+
+test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests, on SQLite and on PostgreSQL.
 	@$(BIN)/python -m tests.run
+
+test-all: .venv/installed-dev tests/node/node_modules/installed  ## Run those that take long too, as CI does.
+	@$(BIN)/python -m tests.run --all
 
 check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift.
 	$(BIN)/ruff check .

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from benchmarks import load, rpc, targets, webhooks
+from benchmarks import bodies, load, rpc, targets, webhooks
 from benchmarks.load import Failed
 from benchmarks.resources import LARGE, RESOURCES, SMALL, Figure, Resource, figures_of
 from benchmarks.targets import LIMIT, SERVICE, STOCK
@@ -108,6 +108,7 @@ class Run:
         self.connection.execute("TRUNCATE relayers_relayer, stock_relayer CASCADE")
         sent = {} if self.options.quick else webhooks.measure(self.environment)
         estimated = {} if self.options.quick else rpc.measure()
+        shaped = {} if self.options.quick else bodies.measure()
         return {
             "machine": {
                 "cpus": os.cpu_count(),
@@ -122,6 +123,7 @@ class Run:
             "figures": [self.line(figure) for figure in self.rates],
             "webhooks": sent,
             "fee_estimates": estimated,
+            "bodies": shaped,
             "profile": profile,
         }
 
@@ -251,6 +253,10 @@ def print_table(results: dict[str, Any]) -> None:
         print(f"\nFee estimates: the service adds {added} ms to its node's own time (p50).")
         print(f"With a node that takes {slow['node_seconds']} s, {slow['callers']} callers get ", end="")
         print(f"{slow['of_what_waiting_allows']} of the answers that waiting alone allows.")
+    for name, shaped in results["bodies"].items():
+        slowest, ratio = next(iter(shaped["slowest"].items()))
+        print(f"\nBodies of 1 MB, {name}: of {shaped['shapes']} shapes none takes more than {ratio} times an ordinary")
+        print(f"string ({slowest}).")
     print(f"\nOwn time by package, {results['profile']['of']}:")
     for package, part in results["profile"]["own_time_by_package"].items():
         print(f"  {package:28}{part:>7.1%}")

@@ -6,7 +6,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Count, Exists, OuterRef, ProtectedError, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -14,15 +14,18 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from notifications import confirmation, dashboard
-from notifications.delivery_admin import DeliveryAdmin
+from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
+from notifications.retention import delete_finished
+from relayer_service.addresses import mask
 from relayer_service.dashboard import label
 
 # What the service knows of a notification by sending to it.
 SEEN = ["state", "created_at"]
+USED_MEANWHILE = "Not deleted: an event was emitted or a relayer pointed here meanwhile."
 
 admin.site.register(Delivery, DeliveryAdmin)
 
@@ -30,7 +33,6 @@ admin.site.register(Delivery, DeliveryAdmin)
 @admin.register(Notification)
 class NotificationAdmin(ModelAdmin):
     form = NotificationForm
-    list_display = ["identifier", "shown_url", "key", "state", "created"]
     list_filter = [TargetStateFilter]
     list_filter_submit = True
     ordering = ["-sequence"]
@@ -40,8 +42,12 @@ class NotificationAdmin(ModelAdmin):
     actions_detail = ["send_test_event"]
     change_form_outer_before_template = "admin/notifications/notification/last_day.html"
 
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        url = "shown_url" if self.has_change_permission(request) else "masked_url"
+        return ["identifier", url, "key", "state", "created"]
+
     def get_search_fields(self, request: HttpRequest) -> list[str]:
-        """Look into URLs for those alone who see them whole: to find one by its password is to learn it."""
+        """Look into URLs for those alone who see them whole: to find one by its key is to learn it."""
         return ["identifier", "url"] if self.has_change_permission(request) else ["identifier"]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
@@ -52,7 +58,7 @@ class NotificationAdmin(ModelAdmin):
         if obj is None:
             return [(None, {"fields": ["identifier", "type", "url", "new_signing_key"]})]
         if not self.has_change_permission(request, obj):
-            return [(None, {"fields": ["identifier", "type", "shown_url", "key"]}), ("Seen", {"fields": SEEN})]
+            return [(None, {"fields": ["identifier", "type", "masked_url", "key"]}), ("Seen", {"fields": SEEN})]
         key = ["key", "new_signing_key", *(["remove_signing_key"] if obj.has_signing_key else [])]
         return [
             (None, {"fields": ["identifier", "type", "url"]}),
@@ -61,11 +67,15 @@ class NotificationAdmin(ModelAdmin):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str]:
-        return [*(["identifier"] if obj else []), "shown_url", "key", *SEEN]
+        return [*(["identifier"] if obj else []), "masked_url", "key", *SEEN]
 
     @display(description="URL")
     def shown_url(self, notification: Notification) -> str:
         return confirmation.without_user_info(notification.url)
+
+    @display(description="URL")
+    def masked_url(self, notification: Notification) -> str:
+        return mask(notification.url)
 
     @display(description="signing key")
     def key(self, notification: Notification) -> str:
@@ -101,11 +111,32 @@ class NotificationAdmin(ModelAdmin):
         return super().render_change_form(request, context, *args, **kwargs)
 
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
-        """Refuse while something refers to one. Django would read all of it, be it a million deliveries."""
-        reasons = list(why_kept(objs))
-        if reasons:
-            return [str(notification) for notification in objs], {}, set(), reasons
-        return super().get_deleted_objects(objs, request)
+        """Count the log that goes with them. Django would read all of it, be it a million deliveries."""
+        chosen = [notification.pk for notification in objs]
+        deliveries = Delivery.objects.filter(notification__in=chosen).order_by().values_list("notification")
+        counts = dict(deliveries.annotate(count=Count("pk")))
+        lines = [f"{notification}, with {counted(counts.get(notification.pk, 0))}" for notification in objs]
+        totals = {"notifications": len(chosen), "deliveries": sum(counts.values())}
+        return lines, totals, set(), list(why_kept(objs))
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        # Before Django's transaction begins: a long log is not deleted in one.
+        notification = self.get_object(request, unquote(object_id)) if request.POST else None
+        if notification and self.has_delete_permission(request, notification):
+            delete_logs([notification])
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except ProtectedError:
+            self.message_user(request, USED_MEANWHILE, messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:notifications_notification_changelist"))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Notification]) -> None:
+        delete_logs(queryset)
+        try:
+            with transaction.atomic():
+                super().delete_queryset(request, queryset)
+        except ProtectedError:
+            self.message_user(request, USED_MEANWHILE, messages.ERROR)
 
     @action(description="Send test event", icon="send", permissions=["change"])
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -142,11 +173,22 @@ class NotificationAdmin(ModelAdmin):
 
 
 def why_kept(notifications: Iterable[Notification]) -> Iterator[str]:
-    """Tell what refers to notifications, whichever app it is of."""
+    """Yield what keeps notifications from being deleted, whichever app it is of; deliveries that are over do not."""
     chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
     for relation in Notification._meta.related_objects:
         model = relation.related_model
         rows = model._base_manager.filter(**{relation.field.name: OuterRef("pk")})
-        hint = "a log is kept, and what it tells of" if model is Delivery else "point them elsewhere first"
+        name, hint = str(model._meta.verbose_name_plural), "point them elsewhere first"
+        if model is Delivery:
+            # What is pending is due, and what is due has an index of its own.
+            rows = rows.filter(due_at__isnull=False)
+            name, hint = "pending deliveries", "they have to arrive or fail first"
         for notification in chosen.filter(Exists(rows)):
-            yield f"{model._meta.verbose_name_plural} of {notification}: {hint}"
+            yield f"{name} of {notification}: {hint}"
+
+
+def delete_logs(notifications: Iterable[Notification]) -> None:
+    """Delete the deliveries of notifications, unless something keeps one of these."""
+    if not any(why_kept(notifications)):
+        for notification in notifications:
+            delete_finished(notification.deliveries.all())

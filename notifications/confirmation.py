@@ -1,4 +1,4 @@
-"""The page that asks staff before something is sent, and says where to."""
+"""The page that asks staff who may change notifications before something is sent, and says where to."""
 
 from __future__ import annotations
 

@@ -28,6 +28,10 @@ def may_view(request: HttpRequest) -> bool:
     return bool(request.user.has_perm("notifications.view_notification"))
 
 
+def may_change(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm("notifications.change_notification"))
+
+
 def may_view_deliveries(request: HttpRequest) -> bool:
     return bool(request.user.has_perm("notifications.view_delivery"))
 

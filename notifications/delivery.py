@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, Subquery
 from django.utils import timezone
 
 from notifications.models import Attempt, Delivery, Notification
@@ -51,24 +51,24 @@ class Turn:
     target_fails: bool = False
 
     def take(self, even_if_failing: bool) -> list[Delivery]:
+        """Take rows, with the target's row locked; whoever finds it locked leaves the work to the other.
+
+        Whoever has something to write waits for it. Of a target that was deleted meanwhile nothing is written.
+        """
+        taken: list[Delivery] = []
         with transaction.atomic():
-            settle(self.outcomes)
+            locked = Notification.objects.select_for_update(skip_locked=not self.outcomes, no_key=True)
+            target = locked.filter(pk=self.target_pk).first()
             give_back(self.unsent)
-            taken = self._claim(even_if_failing)
+            if target is not None:
+                settle(self.outcomes)
+                note_health(target, self.outcomes)
+                taken = self._claim(target, even_if_failing)
         for outcome in self.outcomes:
             report(outcome)
         return taken
 
-    def _claim(self, even_if_failing: bool) -> list[Delivery]:
-        """Take rows, with the target's row locked; whoever finds it locked leaves the work to the other.
-
-        Whoever has something to note on the target waits for it.
-        """
-        locked = Notification.objects.select_for_update(skip_locked=not self.outcomes, no_key=True)
-        target = locked.filter(pk=self.target_pk).first()
-        if target is None:
-            return []
-        note_health(target, self.outcomes)
+    def _claim(self, target: Notification, even_if_failing: bool) -> list[Delivery]:
         self.target_fails = target.failing_since is not None
         due = Delivery.objects.filter(notification=target, due_at__lte=timezone.now())
         if target.gone_at:
@@ -94,22 +94,6 @@ def settle(outcomes: list[Outcome]) -> None:
     """Write attempts down, and onto their deliveries what they came to, unless a lease was lost meanwhile."""
     if not outcomes:
         return
-    delivered = [outcome for outcome in outcomes if outcome.succeeded]
-    for code, group in groupby(sorted(delivered, key=response_code), key=response_code):
-        # Most attempts succeed, and alike: one statement for all of them.
-        rows = [outcome.delivery for outcome in group]
-        Delivery.objects.filter(pk__in=[row.pk for row in rows], lease__in={row.lease for row in rows}).update(
-            state=Delivery.State.DELIVERED,
-            due_at=None,
-            lease=None,
-            attempts_made=F("attempts_made") + 1,
-            attempted_at=timezone.now(),
-            response_code=code,
-            error="",
-        )
-    for outcome in outcomes:
-        if not outcome.succeeded:
-            release_failed(outcome)
     Attempt.objects.bulk_create(
         Attempt(
             delivery=outcome.delivery,
@@ -121,6 +105,23 @@ def settle(outcomes: list[Outcome]) -> None:
         )
         for outcome in outcomes
     )
+    last_start = Attempt.objects.filter(delivery=OuterRef("pk")).order_by("-id").values("started_at")[:1]
+    delivered = [outcome for outcome in outcomes if outcome.succeeded]
+    for code, group in groupby(sorted(delivered, key=response_code), key=response_code):
+        # Most attempts succeed, and alike: one statement for all of them.
+        rows = [outcome.delivery for outcome in group]
+        Delivery.objects.filter(pk__in=[row.pk for row in rows], lease__in={row.lease for row in rows}).update(
+            state=Delivery.State.DELIVERED,
+            due_at=None,
+            lease=None,
+            attempts_made=F("attempts_made") + 1,
+            attempted_at=Subquery(last_start),
+            response_code=code,
+            error="",
+        )
+    for outcome in outcomes:
+        if not outcome.succeeded:
+            release_failed(outcome)
 
 
 def response_code(outcome: Outcome) -> int:

@@ -26,8 +26,9 @@ from unfold.decorators import action, display
 
 from notifications import confirmation, dashboard
 from notifications.filters import MOST_LISTED, DayRangeFilter, EventFilter, NewestPaginator
-from notifications.models import Attempt, Delivery
+from notifications.models import Attempt, Delivery, Notification
 from notifications.replay import replay, retry_now
+from relayer_service.addresses import mask
 from relayer_service.admin import ReadOnlyAdmin
 from relayer_service.dashboard import ago, label
 
@@ -77,11 +78,16 @@ def exact(moment: datetime | None) -> str:
 
 class AttemptInline(TabularInline):
     model = Attempt
-    fields = readonly_fields = ["started", "took", "response_code", "error", "shown_answer"]
+    readonly_fields = ["started", "took", "response_code", "error", "shown_answer"]
     ordering = ["-id"]
     per_page = 20
     max_num = 0
     hide_title = True
+
+    def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> list[str]:
+        """Show an answer to those alone who see the URL whole: many servers repeat the path they were asked for."""
+        hidden = [] if dashboard.may_change(request) else ["shown_answer"]
+        return [field for field in self.readonly_fields if field not in hidden]
 
     def has_view_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
         return dashboard.may_view_deliveries(request)
@@ -141,11 +147,14 @@ class DeliveryAdmin(ReadOnlyAdmin):
     actions = ["replay_selected", "retry_selected_now"]
     actions_detail = ["replay", "retry_now"]
     inlines = [AttemptInline]
-    fieldsets = [
-        (None, {"fields": ["identifier", "event", "target", "shown_body"]}),
-        ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
-    ]
-    readonly_fields = ["target", "shown_body", "shown_state", *MOMENTS]
+    readonly_fields = ["target", "masked_target", "shown_body", "shown_state", *MOMENTS]
+
+    def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
+        target = "target" if dashboard.may_change(request) else "masked_target"
+        return [
+            (None, {"fields": ["identifier", "event", target, "shown_body"]}),
+            ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
+        ]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         """Filter by what the list offers alone: a lookup into a notification would tell what is hidden in it."""
@@ -161,8 +170,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         """Nobody may change a delivery; who may change notifications decides what is sent to them again."""
-        may_change = request.user.has_perm("notifications.change_notification")
-        return bool(may_change and self.has_view_permission(request))
+        return bool(dashboard.may_change(request) and self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Leave out Retry now where nothing is to be tried any more."""
@@ -206,9 +214,11 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="notification")
     def target(self, delivery: Delivery) -> str:
-        url = reverse("admin:notifications_notification_change", args=[delivery.notification_id])
-        shown = confirmation.without_user_info(delivery.notification.url)
-        return format_html('<a class="underline" href="{}">{}</a> ({})', url, delivery.notification, shown)
+        return linked(delivery.notification, confirmation.without_user_info(delivery.notification.url))
+
+    @display(description="notification")
+    def masked_target(self, delivery: Delivery) -> str:
+        return linked(delivery.notification, mask(delivery.notification.url))
 
     @display(description="body")
     def shown_body(self, delivery: Delivery) -> str:
@@ -271,6 +281,11 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if count < len(chosen):
             text += f" Left alone, as they are {act.left_alone}: {len(chosen) - count}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
+
+
+def linked(notification: Notification, shown_url: str) -> str:
+    page = reverse("admin:notifications_notification_change", args=[notification.pk])
+    return format_html('<a class="underline" href="{}">{}</a> ({})', page, notification, shown_url)
 
 
 def counted(number: int) -> str:

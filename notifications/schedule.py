@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 
 # A target may ask for more patience than the schedule has, up to the longest wait of the usual one.
 LONGEST_RETRY_AFTER = timedelta(days=1)
@@ -26,18 +25,3 @@ def next_attempt(
     if retry_after is not None:
         wait = max(wait, min(retry_after, LONGEST_RETRY_AFTER))
     return now + wait
-
-
-def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """Read the header's two forms, a number of seconds and a date; anything else is as good as none."""
-    if not value:
-        return None
-    if value.isascii() and value.isdigit():
-        # Enough digits for more than a day, and few enough to count with.
-        return timedelta(seconds=int(value[:10]))
-    try:
-        moment = parsedate_to_datetime(value)
-        # The oldest form of a date names no zone: it is UTC.
-        return max(moment.replace(tzinfo=moment.tzinfo or UTC) - now, timedelta(0))
-    except (TypeError, ValueError, OverflowError):
-        return None

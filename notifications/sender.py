@@ -40,10 +40,40 @@ MOST_DATABASE_FAILURES = 30
 
 
 class Sender:
+    """The sender of a process: it wakes its thread, and starts another where that one has ended."""
+
     def __init__(self) -> None:
         self._start = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop
+        self._thread: SenderThread | None = None
+        self._stopping = False
+
+    def wake(self, target_pk: int) -> None:
+        """Send what is due for a target; from any thread, and without waiting for it."""
+        with self._start:
+            if self._stopping:
+                return
+            if self._thread is None or self._thread.stopping:
+                thread = SenderThread()
+                thread.start()
+                self._thread = thread
+            self._thread.wake(target_pk)
+
+    def stop(self, seconds: float) -> None:
+        """Take nothing more, and wait for what is on its way; what is not back by then is sent by another worker."""
+        with self._start:
+            self._stopping = True
+        if self._thread is not None:
+            self._thread.finish(seconds)
+            self._thread.join(seconds + DATABASE_PAUSE_SECONDS)
+
+
+class SenderThread(threading.Thread):
+    """A thread with its event loop and all that belongs to it, so that nothing of it is left to the loop after it."""
+
+    def __init__(self) -> None:
+        super().__init__(name="webhook-sender", daemon=True)
+        self.stopping = False
+        self._loop = asyncio.new_event_loop()
         self._database = ThreadPoolExecutor(DATABASE_THREADS, "webhook-database")
         self._session: aiohttp.ClientSession | None = None
         self._targets: dict[int, Target] = {}
@@ -51,35 +81,25 @@ class Sender:
         # Targets that fail have places of their own, so that they never take those of the others.
         self._places = asyncio.Semaphore(settings.WEBHOOK_TARGETS)
         self._places_for_failing = asyncio.Semaphore(settings.WEBHOOK_TARGETS)
-        self.stopping = False
 
     def wake(self, target_pk: int) -> None:
-        """Send what is due for a target; from any thread, and without waiting for it."""
-        with self._start:
-            if self.stopping:
-                return
-            if self._thread is None or not self._thread.is_alive():
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._run, name="webhook-sender", daemon=True)
-                self._thread.start()
-            self._loop.call_soon_threadsafe(self._wake, target_pk)
+        self._loop.call_soon_threadsafe(self._wake, target_pk)
 
-    def stop(self, seconds: float) -> None:
-        """Take nothing more, and wait for what is on its way; what is not back by then is sent by another worker."""
-        with self._start:
-            first, self.stopping = not self.stopping, True
-        if self._thread is None:
-            return
-        if first:
+    def finish(self, seconds: float) -> None:
+        if not self.stopping:
+            self.stopping = True
             asyncio.run_coroutine_threadsafe(self._finish(seconds), self._loop)
-        self._thread.join(seconds + DATABASE_PAUSE_SECONDS)
 
-    def _run(self) -> None:
-        raise_file_limit()
-        self._loop.set_default_executor(ThreadPoolExecutor(RESOLVER_THREADS, "webhook-resolver"))
-        self._loop.run_forever()
-        self._loop.close()
-        self._database.shutdown(wait=False)
+    def run(self) -> None:
+        try:
+            raise_file_limit()
+            self._loop.set_default_executor(ThreadPoolExecutor(RESOLVER_THREADS, "webhook-resolver"))
+            self._loop.run_forever()
+        finally:
+            self.stopping = True
+            self._loop.run_until_complete(self._cut_off())
+            self._loop.close()
+            self._database.shutdown(wait=False)
 
     def _wake(self, target_pk: int) -> None:
         target = self._targets.get(target_pk)
@@ -95,14 +115,16 @@ class Sender:
             target.wake.set()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
-        # What we cut off ourselves is no failure of its target: nothing is written of it.
+        self._loop.stop()
+
+    async def _cut_off(self) -> None:
+        """End what is still on its way. That is no failure of its target: nothing is written of it."""
         late = asyncio.all_tasks() - {asyncio.current_task()}
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
         if self._session is not None:
             await self._session.close()
-        self._loop.stop()
 
     async def _send_to(self, target: Target) -> None:
         try:
@@ -140,7 +162,7 @@ def raise_file_limit() -> None:
 class Target:
     """What this worker holds of one target: deliveries that it has taken, is sending, and has to write back."""
 
-    def __init__(self, sender: Sender, pk: int) -> None:
+    def __init__(self, sender: SenderThread, pk: int) -> None:
         self.sender = sender
         self.pk = pk
         self.wake = asyncio.Event()

@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from notifications import signing
 from notifications.models import Delivery
-from notifications.schedule import parse_retry_after
 from relayer_service import addresses, outgoing
 from relayer_service.encryption import DecryptionError
 
@@ -96,7 +95,7 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
         if not outcome.succeeded:
             outcome.error = f"The target answered {response.status}."
         if response.status in RETRY_AFTER_STATUSES:
-            outcome.retry_after = parse_retry_after(response.headers.get("Retry-After"), outcome.started_at)
+            outcome.retry_after = outgoing.parse_retry_after(response.headers.get("Retry-After"), outcome.started_at)
         text = bytearray()
         async for part in response.content.iter_chunked(LONGEST_ANSWER):
             text += part
@@ -112,11 +111,8 @@ def as_text(answer: bytearray) -> str:
 
 def in_words(error: BaseException) -> str:
     """Say why there was no answer, without a name or an address that only the network knows."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, outgoing.ForbiddenAddress):
-            return "The target's address or port is not allowed."
-        cause = cause.__cause__ or cause.__context__
+    if outgoing.is_forbidden(error):
+        return "The target's address or port is not allowed."
     for kind, words in WORDS:
         if isinstance(error, kind):
             return words

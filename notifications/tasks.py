@@ -1,6 +1,6 @@
 from django.conf import settings
 
-from notifications import delivery
+from notifications import delivery, retention
 from notifications.sender import sender
 from relayer_service.tasks import periodic, queue, task
 
@@ -16,6 +16,12 @@ def send_due_webhooks() -> None:
     """Find what is due again, and what nobody was told of."""
     for target_pk in delivery.due_targets():
         sender.wake(target_pk)
+
+
+@periodic(seconds=60 * 60)
+def prune_deliveries() -> None:
+    """Delete the deliveries that have been kept for long enough."""
+    retention.prune()
 
 
 @queue.on_shutdown()

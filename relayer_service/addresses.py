@@ -1,9 +1,11 @@
-"""Where the service may send requests: which URLs can be asked for, and which addresses may be connected to."""
+"""Where the service may send requests: which URLs can be asked for, what of them is shown, and which addresses may be
+connected to.
+"""
 
 import ipaddress
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
@@ -66,13 +68,27 @@ METADATA: list[Network] = [
         "100.100.100.200/32",
         "168.63.129.16/32",
         "192.0.0.192/32",
+        "fd00:42::42/128",
+        "fd00:100::100:200/128",
+        "fd00:a9fe:a9fe::1/128",
+        "fd00:c1::a9fe:a9fe/128",
         "fd00:ec2::/32",
         "fd20:ce::/32",
         "fe80::/10",
     )
 ]
-# IPv4-compatible addresses and NAT64.
-WITH_IPV4_AT_END = [ipaddress.IPv6Network("::/96"), ipaddress.IPv6Network("64:ff9b::/96")]
+# IPv6 addresses that carry an IPv4 address, and the bytes in which it may stand. A local NAT64 prefix has 48, 56, 64
+# or 96 bits, and the ninth byte is never part of the IPv4 address (RFC 6052, RFC 8215).
+LAST_BYTES = (12, 13, 14, 15)
+WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
+    ipaddress.IPv6Network("::/96"): [LAST_BYTES],  # IPv4-compatible
+    ipaddress.IPv6Network("::ffff:0:0/96"): [LAST_BYTES],  # IPv4-mapped
+    ipaddress.IPv6Network("::ffff:0:0:0/96"): [LAST_BYTES],  # IPv4-translated
+    ipaddress.IPv6Network("64:ff9b::/96"): [LAST_BYTES],  # NAT64
+    ipaddress.IPv6Network("64:ff9b:1::/48"): [(6, 7, 9, 10), (7, 9, 10, 11), (9, 10, 11, 12), LAST_BYTES],
+    ipaddress.IPv6Network("2002::/16"): [(2, 3, 4, 5)],  # 6to4
+}
+MASK = "***"
 LOWEST_FREE_PORT = 1024
 LONGEST_HOST = 253
 WELL_KNOWN_PORTS = {80, 443}
@@ -86,23 +102,40 @@ ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
 
 
 def is_allowed(address: str, opened: Iterable[Network] = ()) -> bool:
-    """Tell whether an address may be connected to: a public one, or one in a network that was opened."""
-    # A scope only says by which interface.
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if any(ip in network for network in opened):
-        return True
-    return not any(ip in network for network in FORBIDDEN)
+    """Return whether an address may be connected to: a public one, or one in an opened network; never metadata."""
+    ip = _parse(address)
+    if is_metadata(address):
+        return False
+    return any(ip in network for network in opened) or not any(ip in network for network in FORBIDDEN)
 
 
 def is_metadata(address: str) -> bool:
-    """Tell whether a cloud may serve its metadata at an address, in whatever form it is written."""
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    forms = [ip]
-    if isinstance(ip, ipaddress.IPv6Address):
-        forms += [inner for inner in (ip.ipv4_mapped, ip.sixtofour) if inner]
-        if any(ip in network for network in WITH_IPV4_AT_END):
-            forms.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
+    """Return whether a cloud may serve its metadata at an address, in whatever form it is written."""
+    ip = _parse(address)
+    forms = [ip, *(embedded_ipv4(ip) if isinstance(ip, ipaddress.IPv6Address) else ())]
     return any(form in network for form in forms for network in METADATA)
+
+
+def embedded_ipv4(ip: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
+    """Yield the IPv4 addresses to which an IPv6 address may be translated, or through which it may be tunnelled."""
+    if ip.teredo:
+        yield from ip.teredo
+    for network, places in WITH_IPV4.items():
+        if ip in network:
+            yield from (ipaddress.IPv4Address(bytes(ip.packed[byte] for byte in place)) for place in places)
+
+
+def _parse(address: str) -> Address:
+    # A scope only says by which interface.
+    return ipaddress.ip_address(address.partition("%")[0])
+
+
+def mask(url: str) -> str:
+    """Return a URL without what may be a key: providers put keys into user info, path and query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    hides = "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment
+    return f"{parts.scheme}://{host}/{MASK}" if hides else f"{parts.scheme}://{host}"
 
 
 def validate_http_url(value: str) -> None:

@@ -1,6 +1,7 @@
 """The shared cache, for counters and short-lived copies: losing it must never stop an answer."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,8 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
+# A connection that Redis closed is tried once more; a Redis that hangs is not asked again and again.
+ONCE_MORE = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
 
 
 class FailOpenRedisCache(RedisCache):
@@ -24,11 +27,11 @@ class FailOpenRedisCache(RedisCache):
 
     # For the whole process: Django makes one cache object a thread.
     down_until = 0.0
+    pinging = threading.Lock()
+    answered = False
 
     def __init__(self, server: str, params: dict[str, Any]) -> None:
-        # A connection that Redis closed is tried once more; a Redis that hangs is not asked again and again.
-        retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
-        super().__init__(server, params | {"OPTIONS": {"retry": retry, **params.get("OPTIONS", {})}})
+        super().__init__(server, params | {"OPTIONS": {"retry": ONCE_MORE, **params.get("OPTIONS", {})}})
 
     def _attempt(self, call: Callable[..., Any], fallback: Any, *args: Any, **kwargs: Any) -> Any:
         if time.monotonic() < FailOpenRedisCache.down_until:
@@ -71,8 +74,12 @@ class FailOpenRedisCache(RedisCache):
         return self._attempt(super().delete, False, *args, **kwargs)
 
     def ping(self) -> bool:
-        """Tell whether Redis answers now, whatever it did a moment ago."""
-        try:
-            return bool(self._cache.get_client().ping())
-        except (RedisError, OSError):
-            return False
+        """Return whether Redis answers now; one that hangs holds a single caller, and others get the last answer."""
+        if FailOpenRedisCache.pinging.acquire(blocking=False):
+            try:
+                FailOpenRedisCache.answered = bool(self._cache.get_client().ping())
+            except (RedisError, OSError):
+                FailOpenRedisCache.answered = False
+            finally:
+                FailOpenRedisCache.pinging.release()
+        return FailOpenRedisCache.answered

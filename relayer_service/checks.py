@@ -6,7 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
-from django.db import DatabaseError
+from django.db import DatabaseError, connections
 
 GENERATE = (
     "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
@@ -125,3 +125,20 @@ def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any)
         return []
     hint = "Put the key back into ENCRYPTION_KEYS; after `manage.py rotate_keys` it is no longer needed."
     return [Error(problem, hint=hint, id="relayer_service.E005") for problem in problems]
+
+
+@register(Tags.database)
+def check_row_counts(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Find a listed table whose rows are not counted; an error would stop `migrate`, which puts triggers back too."""
+    from relayer_service import counting
+
+    return [
+        Warning(
+            f"The rows of {table} are not counted: a trigger is missing.",
+            hint="`manage.py recount` makes it again and mends the count.",
+            id="relayer_service.W005",
+        )
+        for alias in databases or []
+        for table in counting.counted_tables(connections[alias])
+        if not counting.is_counted(connections[alias], table)
+    ]

@@ -33,11 +33,3 @@ def resolve(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
             break
         client = str(hop)
     return client
-
-
-def bucket(text: str) -> str:
-    """Give what to count an address under: one IPv6 customer has a whole /64 to call from."""
-    address = parse(text)
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, 64), strict=False))
-    return str(address) if address else "unknown"

@@ -8,10 +8,14 @@ lock, so writers never wait for each other; the worker folds what was appended i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from django.db import transaction
+from django.apps import apps
+from django.db import connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
 from django.db.models import Count
@@ -20,25 +24,55 @@ from relayer_service.models import RowDelta
 
 BUCKET_ROWS = 10_000
 
+# The sums of what was appended are the same in any snapshot, also while it is folded: so TRUNCATE appends too.
 POSTGRESQL_FUNCTION = """
 CREATE OR REPLACE FUNCTION relayer_service_count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   change integer := CASE TG_OP WHEN 'INSERT' THEN 1 ELSE -1 END;
 BEGIN
-  INSERT INTO relayer_service_rowdelta (list_name, bucket, rows)
-  SELECT TG_TABLE_NAME, sequence / {bucket}, change * count(*) FROM changed GROUP BY sequence / {bucket};
+  IF TG_OP = 'TRUNCATE' THEN
+    INSERT INTO relayer_service_rowdelta (list_name, bucket, rows)
+    SELECT TG_TABLE_NAME, bucket, -sum(rows) FROM relayer_service_rowdelta
+    WHERE list_name = TG_TABLE_NAME GROUP BY bucket;
+  ELSE
+    INSERT INTO relayer_service_rowdelta (list_name, bucket, rows)
+    SELECT TG_TABLE_NAME, sequence / {bucket}, change * count(*) FROM changed GROUP BY sequence / {bucket};
+  END IF;
   RETURN NULL;
 END $$
 """
 POSTGRESQL_TRIGGER = """
-CREATE TRIGGER {table}_count_{event} AFTER {event} ON {table}
-REFERENCING {rows} TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION relayer_service_count_rows()
+CREATE OR REPLACE TRIGGER {table}_count_{event} AFTER {event} ON {table}
+{rows} FOR EACH STATEMENT EXECUTE FUNCTION relayer_service_count_rows()
 """
 SQLITE_TRIGGER = """
 CREATE TRIGGER {table}_count_{event} AFTER {event} ON {table} BEGIN
   INSERT INTO relayer_service_rowdelta (list_name, bucket, rows)
   VALUES ('{table}', {row}.sequence / {bucket}, {change});
 END
+"""
+# What each engine counts; SQLite has no TRUNCATE.
+EVENTS = {"postgresql": ("INSERT", "DELETE", "TRUNCATE"), "sqlite": ("INSERT", "DELETE")}
+TRIGGER_NAMES = {
+    "postgresql": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgenabled IN ('O', 'A')",
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = %s",
+}
+BUCKETS = """
+SELECT bucket, sum(there) AS there, sum(counted) AS counted
+FROM (
+  SELECT sequence / {bucket} AS bucket, count(*) AS there, 0 AS counted FROM {table} GROUP BY sequence / {bucket}
+  UNION ALL
+  SELECT bucket, 0, sum(rows) FROM relayer_service_rowdelta WHERE list_name = '{table}' GROUP BY bucket
+) AS numbers GROUP BY bucket
+"""
+# One statement, which reads rows and counts in one snapshot.
+MEND = """
+INSERT INTO relayer_service_rowdelta (list_name, bucket, rows)
+SELECT '{table}', bucket, there - counted FROM ({buckets}) AS buckets WHERE there <> counted
+"""
+COMPARE = """
+SELECT coalesce(sum(there), 0), coalesce(sum(counted), 0), coalesce(sum(abs(there - counted)), 0)
+FROM ({buckets}) AS buckets
 """
 # Takes the table's name, the offset, the number of rows and the offset again. The rows of the page are chosen by
 # their numbers alone, so that nothing is read of those that are skipped, nor of what they refer to.
@@ -78,6 +112,64 @@ def _fold_some(list_name: str, bucket: int) -> int:
     return len(deltas)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """A table's number of rows, what was counted of it, and by how much its buckets are wrong together."""
+
+    rows: int
+    counted: int
+    wrong: int
+
+
+def compare(connection: BaseDatabaseWrapper, table: str) -> Comparison:
+    with connection.cursor() as cursor:
+        cursor.execute(COMPARE.format(buckets=_buckets(table)))
+        return Comparison(*map(int, cursor.fetchone()))
+
+
+def count(connection: BaseDatabaseWrapper, table: str) -> None:
+    """Have the database count a table's rows, and mend what it has counted so far."""
+    with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # On SQLite every transaction keeps other writers out.
+            cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+        for statement in [] if is_counted(connection, table) else _triggers(connection.vendor, table):
+            cursor.execute(statement)
+        cursor.execute(_mend(table))
+
+
+def is_counted(connection: BaseDatabaseWrapper, table: str) -> bool:
+    """Return whether a table has all its triggers."""
+    with connection.cursor() as cursor:
+        cursor.execute(TRIGGER_NAMES[connection.vendor], [table])
+        found = {name.lower() for (name,) in cursor.fetchall()}
+    return found >= {f"{table}_count_{event}".lower() for event in EVENTS[connection.vendor]}
+
+
+def counted_tables(connection: BaseDatabaseWrapper) -> list[str]:
+    """Return the tables that are to be counted, by the migrations that were applied."""
+    loader = MigrationLoader(connection)
+    models = [
+        apps.all_models[migration.app_label].get(operation.model_name.lower())
+        for key, migration in loader.disk_migrations.items()
+        if key in loader.applied_migrations
+        for operation in migration.operations
+        if isinstance(operation, CountRows)
+    ]
+    return sorted({model._meta.db_table for model in models if model})
+
+
+def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
+    """Put back the triggers that SQLite drops when it makes a table anew, and those that a release adds.
+
+    Without a plan it was a flush, which on SQLite empties the tables in any order.
+    """
+    connection = connections[using]
+    for table in counted_tables(connection):
+        if plan is None or not is_counted(connection, table):
+            count(connection, table)
+
+
 class CountRows(Operation):
     """A migration's operation that has the database count the rows of a model's table."""
 
@@ -94,25 +186,15 @@ class CountRows(Operation):
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
         table = self._table(app_label, to_state)
-        on_postgresql = schema_editor.connection.vendor == "postgresql"
-        if on_postgresql:
-            schema_editor.execute(POSTGRESQL_FUNCTION.format(bucket=BUCKET_ROWS), params=None)
-        for event, row, change in (("INSERT", "NEW", 1), ("DELETE", "OLD", -1)):
-            if on_postgresql:
-                schema_editor.execute(POSTGRESQL_TRIGGER.format(table=table, event=event, rows=row), params=None)
-            else:
-                schema_editor.execute(
-                    SQLITE_TRIGGER.format(table=table, event=event, row=row, change=change, bucket=BUCKET_ROWS),
-                    params=None,
-                )
+        for statement in [*_triggers(schema_editor.connection.vendor, table), _mend(table)]:
+            schema_editor.execute(statement, params=None)
 
     def database_backwards(
         self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
     ) -> None:
-        table = self._table(app_label, from_state)
-        for event in ("INSERT", "DELETE"):
-            on_table = f" ON {table}" if schema_editor.connection.vendor == "postgresql" else ""
-            schema_editor.execute(f"DROP TRIGGER {table}_count_{event}{on_table}", params=None)
+        table, vendor = self._table(app_label, from_state), schema_editor.connection.vendor
+        for event in EVENTS[vendor]:
+            schema_editor.execute(_drop(vendor, table, event), params=None)
         schema_editor.execute("DELETE FROM relayer_service_rowdelta WHERE list_name = %s", [table])
 
     def describe(self) -> str:
@@ -128,3 +210,29 @@ class CountRows(Operation):
 
     def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
         return type(self).__name__, [self.model_name], {}
+
+
+def _triggers(vendor: str, table: str) -> list[str]:
+    """Return the statements that make a table's triggers, whether or not there are some."""
+    statements = [POSTGRESQL_FUNCTION.format(bucket=BUCKET_ROWS)] if vendor == "postgresql" else []
+    for event in EVENTS[vendor]:
+        row, change = ("NEW", 1) if event == "INSERT" else ("OLD", -1)
+        if vendor == "postgresql":
+            rows = "" if event == "TRUNCATE" else f"REFERENCING {row} TABLE AS changed"
+            statements.append(POSTGRESQL_TRIGGER.format(table=table, event=event, rows=rows))
+        else:
+            create = SQLITE_TRIGGER.format(table=table, event=event, row=row, change=change, bucket=BUCKET_ROWS)
+            statements += [_drop(vendor, table, event), create]
+    return statements
+
+
+def _drop(vendor: str, table: str, event: str) -> str:
+    return f"DROP TRIGGER IF EXISTS {table}_count_{event}" + (f" ON {table}" if vendor == "postgresql" else "")
+
+
+def _buckets(table: str) -> str:
+    return BUCKETS.format(table=table, bucket=BUCKET_ROWS)
+
+
+def _mend(table: str) -> str:
+    return MEND.format(table=table, buckets=_buckets(table))

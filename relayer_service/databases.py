@@ -1,27 +1,31 @@
-"""The database: the configuration that a DATABASE_URL stands for, and letting go of a connection."""
+"""The database: the configuration that a DATABASE_URL stands for, its failures, and letting go of a connection."""
 
+import os
+import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import close_old_connections, connection
+from django.db import OperationalError, close_old_connections, connection
 
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
+ROOM_BYTES = 65_536
 
 
 def configuration(
     url: str, sqlite_file: Path, *, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int
 ) -> dict[str, Any]:
     if not url:
-        return sqlite(sqlite_file)
+        return sqlite(sqlite_file, lock_timeout_ms)
     if url.startswith("sqlite:"):
-        return sqlite(Path(url.removeprefix("sqlite:")))
+        return sqlite(Path(url.removeprefix("sqlite:")), lock_timeout_ms)
     if url.startswith(POSTGRESQL_SCHEMES):
         return postgresql(url, pool_size, statement_timeout_ms, lock_timeout_ms)
     raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or sqlite:")
 
 
-def sqlite(file: Path) -> dict[str, Any]:
+def sqlite(file: Path, lock_timeout_ms: int) -> dict[str, Any]:
     """Write-ahead log so that readers never wait, and immediate transactions so that writers queue, not fail.
 
     `synchronous=FULL` keeps what was acknowledged even if the power fails.
@@ -31,7 +35,7 @@ def sqlite(file: Path) -> dict[str, Any]:
         "NAME": str(file),
         "CONN_MAX_AGE": None,
         "OPTIONS": {
-            "timeout": 20,
+            "timeout": lock_timeout_ms / 1000,
             "transaction_mode": "IMMEDIATE",
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON",
         },
@@ -60,6 +64,29 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
         "PORT": options.pop("port", ""),
         "OPTIONS": options,
     }
+
+
+def is_unavailable(error: BaseException | None) -> bool:
+    """Return whether an error says that the database is busy, away or full, and the same request may succeed later.
+
+    SQLite reports statements that are wrong as operational errors too, under a code of their own.
+    """
+    cause = error.__cause__ if isinstance(error, OperationalError) else None
+    wrong_statement = isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode == sqlite3.SQLITE_ERROR
+    return isinstance(error, OperationalError) and not wrong_statement
+
+
+def require_room() -> None:
+    """Raise OSError if the disk of a SQLite database is full.
+
+    Writes that are small enough would not show it: they go into space that the write-ahead log has already.
+    """
+    if connection.vendor != "sqlite":
+        return
+    with tempfile.TemporaryFile(dir=Path(connection.settings_dict["NAME"]).parent) as file:
+        file.write(bytes(ROOM_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def release_connection() -> None:

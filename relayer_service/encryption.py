@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ else:
     JSONTextField = models.TextField
 
 NONCE_BYTES = 12
+# A key's id, and in base64 a nonce, a tag of 16 bytes and at least one byte of JSON.
+CIPHERTEXT = re.compile(r"[0-9A-Za-z]{1,16}:[0-9A-Za-z+/]{38,}={0,2}")
 
 
 class DecryptionError(Exception):
@@ -35,6 +38,10 @@ class Sealed:
     @property
     def key_id(self) -> str:
         return self.text.partition(":")[0]
+
+
+class Dumped(Sealed):
+    """A ciphertext out of a dump. It stays closed on its instance, because Django saves what it reads there."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,10 +84,14 @@ class EncryptedAttribute(DeferredAttribute):
     def __get__(self, instance: Any, cls: Any = None) -> Any:
         if instance is None:
             return self
-        stored = super().__get__(instance, cls)
-        if isinstance(stored, Sealed):
+        stored = self.stored(instance)
+        if isinstance(stored, Sealed) and not isinstance(stored, Dumped):
             return json.loads(unseal(stored, self.field.context(instance)))
         return stored.value if isinstance(stored, Unsealed) else stored
+
+    def stored(self, instance: Any) -> Any:
+        """Return the value as the instance has it, without opening it."""
+        return super().__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
         keep = value is None or isinstance(value, (Sealed, Unsealed))
@@ -112,11 +123,30 @@ class EncryptedJSONField(JSONTextField):
         if value is None:
             return None
         if not isinstance(value, Sealed):
-            raise TypeError("an encrypted field is saved with its instance, not by update() or a filter")
+            raise ValueError(f"{self.name} is not ciphertext: plain values cannot be loaded, updated or searched for")
         return value.text
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Sealed | None:
         return None if value is None else Sealed(value)
+
+    def value_from_object(self, obj: models.Model) -> Any:
+        return getattr(type(obj), self.attname).stored(obj)
+
+    def value_to_string(self, obj: models.Model) -> str:
+        sealed = self.pre_save(obj, add=False)
+        return "" if sealed is None else sealed.text
+
+    def to_python(self, value: Any) -> Dumped | Unsealed | None:
+        """Return what a dump holds; saving refuses a plain value, as Django repeats what is refused here."""
+        if value is None:
+            return None
+        return Dumped(value) if isinstance(value, str) and CIPHERTEXT.fullmatch(value) else Unsealed(value)
+
+    def clean(self, value: Any, model_instance: models.Model | None) -> Any:
+        """Return a plain value as it is: what is typed into a form is never ciphertext."""
+        self.validate(value, model_instance)
+        self.run_validators(value)
+        return value
 
 
 def sealed(instance: models.Model, field: EncryptedJSONField) -> Sealed | None:

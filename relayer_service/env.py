@@ -17,6 +17,7 @@ KEY_ID = re.compile(r"[0-9A-Za-z]{1,16}")
 KEY_BYTES = 32
 # django-ratelimit's notation, without the forms that it fails on at the first request: no period, a period of zero.
 RATE = re.compile(r"[0-9]{1,9}/(?:[smhd]|[1-9][0-9]{0,5}[smhd]?)")
+HOST_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
 
 def text(name: str, default: str = "") -> str:
@@ -80,6 +81,18 @@ def networks(name: str, default: str = "") -> list[Network]:
         return [ipaddress.ip_network(item) for item in listing(name, default)]
     except ValueError:
         raise ImproperlyConfigured(f"{name} must be a list of addresses or CIDR networks") from None
+
+
+def host(name: str, default: str) -> str:
+    """Return a host name or an address as it stands in a URL: IPv6 in brackets, which the variable may leave out."""
+    value = os.environ.get(name, default)
+    if HOST_NAME.fullmatch(value):
+        return value
+    address = value[1:-1] if value.startswith("[") and value.endswith("]") else value
+    try:
+        return f"[{ipaddress.IPv6Address(address)}]"
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be a host name or an address") from None
 
 
 def rate(name: str, default: str) -> str:

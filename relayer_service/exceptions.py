@@ -1,14 +1,19 @@
 """Errors as data: each exception that leaves a view becomes an error envelope."""
 
+import sys
+from collections.abc import Iterator
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 import orjson
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views import defaults
 from rest_framework import exceptions
 
 from relayer_service import envelope
+from relayer_service.databases import is_unavailable
 
 
 class Conflict(exceptions.APIException):
@@ -25,6 +30,7 @@ class NotFound(exceptions.NotFound):
 # A body of a thousand wrong fields is answered with the first of them.
 MOST_FAULTS = 50
 LONGEST_FAULT = 200
+RETRY_AFTER_SECONDS = 5
 
 # Statuses that the contract does not know are bad requests to it.
 BAD_REQUESTS = (
@@ -56,6 +62,18 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     return error_response(HTTPStatus(exc.status_code), message, headers=headers)
 
 
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer what nobody expected, wherever it was raised: 503 while the database cannot answer, else 500.
+
+    Django has logged it. `ApiMiddleware` envelopes the answer where it is the API's.
+    """
+    if not is_unavailable(sys.exception()):
+        return defaults.server_error(request)
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
+
+
 def error_response(
     status: HTTPStatus,
     message: str | None = None,
@@ -73,21 +91,18 @@ def faults(exc: Exception) -> list[str]:
     if isinstance(exc, exceptions.UnsupportedMediaType):
         return ["the content type must be application/json"]
     if isinstance(exc, exceptions.APIException):
-        return [line[:LONGEST_FAULT] for line in _lines(exc.detail, "")[:MOST_FAULTS]]
+        return [line[:LONGEST_FAULT] for line in islice(_lines(exc.detail, ""), MOST_FAULTS)]
     return []
 
 
-def _lines(detail: Any, path: str) -> list[str]:
+def _lines(detail: Any, path: str) -> Iterator[str]:
     if isinstance(detail, dict):
-        lines = []
         for name, value in detail.items():
             # Faults of the object as a whole belong to the object.
             inner = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
-            lines += _lines(value, inner)
-        return lines
-    if isinstance(detail, list):
-        lines = []
+            yield from _lines(value, inner)
+    elif isinstance(detail, list):
         for index, value in enumerate(detail):
-            lines += _lines(value, f"{path}[{index}]" if isinstance(value, dict) else path)
-        return lines
-    return [f"{path}: {detail}" if path else str(detail)]
+            yield from _lines(value, f"{path}[{index}]" if isinstance(value, dict) else path)
+    else:
+        yield f"{path}: {detail}" if path else str(detail)

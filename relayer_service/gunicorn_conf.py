@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import struct
+from contextlib import suppress
 from typing import Any
 
 from django.conf import settings
@@ -88,6 +89,15 @@ def post_worker_init(worker: Any) -> None:
     """Leave what is loaded by now, and stays, out of every garbage collection to come."""
     gc.collect()
     gc.freeze()
+    wait_for_banner()
+
+
+def wait_for_banner() -> None:
+    """Let `make run` print its banner before the first answer; a process that is started later finds the gate open."""
+    if "START_GATE" in os.environ:
+        with suppress(OSError), socket.socket(fileno=int(os.environ["START_GATE"])) as gate:
+            gate.sendall(b".")
+            gate.recv(1)
 
 
 def child_exit(server: Any, worker: Any) -> None:
@@ -99,8 +109,7 @@ def child_exit(server: Any, worker: Any) -> None:
 
 
 wsgi_app = "relayer_service.wsgi:application"
-host = os.environ.get("HOST", "127.0.0.1")
-bind = f"{f'[{host}]' if ':' in host else host}:{os.environ.get('PORT', '8000')}"
+bind = f"{settings.HOST}:{settings.PORT}"
 worker_class = EnvelopeWorker
 workers = settings.WEB_PROCESSES
 threads = settings.WEB_THREADS

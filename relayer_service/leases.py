@@ -49,8 +49,3 @@ class Leased(models.Model):
         """Save what the work came to and when the row is due again, unless the lease was lost meanwhile."""
         rows = type(self).objects.filter(pk=self.pk, lease=self.lease)
         return bool(rows.update(due_at=due_at, lease=None, **changes))
-
-    def claim_now(self, length: timedelta) -> Self | None:
-        """Take just this row, if it is due."""
-        rows = type(self).objects.filter(pk=self.pk).claim(1, length)
-        return rows[0] if rows else None

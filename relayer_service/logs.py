@@ -63,6 +63,13 @@ SECRET_SHAPES = [
     # User info, and the path or query where RPC providers put their keys.
     (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)[^/?#\s'\"]+@"), r"\1" + REDACTED + "@"),
     (re.compile(r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}"), r"\1" + REDACTED),
+    # Webhooks have theirs there too, of any form: of an address elsewhere only the host stays.
+    (
+        re.compile(
+            r"(?i)\b(https?://(?!(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])[:/?#])[^/?#\s'\"\\]{1,300}+)[/?#][^\s'\"\\]++"
+        ),
+        r"\1/" + REDACTED,
+    ),
 ]
 # A short text without any of these has none of the shapes: most lines need no search.
 MARKS = (
@@ -70,6 +77,10 @@ MARKS = (
     *("pass", "secret", "mnemonic", "pepper", "credential", "authorization", "cookie"),
 )
 SHORTEST_HEX_KEY = 64
+# Loggers that never go below INFO. Django's writes the whole context for each variable that a template does not find,
+# hundreds a page. Those of AWS write requests and answers whole, fetched credentials among them, and urllib3 the paths
+# under which containers fetch theirs.
+NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 SHORTEST_OWN_SECRET = 8
 # Short texts that were searched and hold nothing: the names of fields, methods and paths come again and again.
@@ -198,5 +209,6 @@ def configuration(level: str, style: str) -> dict[str, Any]:
             # Warnings about 4xx answers repeat the request line.
             "django.request": {"level": "ERROR"},
             "huey": {"level": "WARNING" if level == "INFO" else level},
+            **{name: {"level": "INFO" if level == "DEBUG" else level} for name in NEVER_AT_DEBUG},
         },
     }

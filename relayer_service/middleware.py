@@ -87,15 +87,21 @@ class RequestMiddleware:
 
 
 class HttpsOnlyMiddleware:
-    """Refuse an API call over plain HTTP where HTTPS is insisted on; pages for people are redirected."""
+    """Refuse a call with a token over plain HTTP where HTTPS is insisted on; pages for people are redirected."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if settings.SECURE_SSL_REDIRECT and is_api_path(request.path_info) and not request.is_secure():
+        if settings.SECURE_SSL_REDIRECT and not request.is_secure() and self._needs_https(request):
             return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
         return self.get_response(request)
+
+    @staticmethod
+    def _needs_https(request: HttpRequest) -> bool:
+        """Return whether a request is an API call, or carries a credential where METRICS_ALLOW needs none."""
+        path = request.path_info
+        return is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META)
 
 
 class ApiMiddleware:

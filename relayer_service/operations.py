@@ -3,13 +3,15 @@
 import logging
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache as cached
 from http import HTTPStatus
 from typing import Any
 
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
@@ -65,12 +67,18 @@ def cache_answers() -> bool:
 
 
 def migrations_are_applied() -> bool:
-    executor = MigrationExecutor(connection)
-    return not executor.migration_plan(executor.loader.graph.leaf_nodes())
+    applied = MigrationRecorder(connection).migration_qs.values_list("app", "name")
+    return all_migrations() <= set(applied)
+
+
+@cached
+def all_migrations() -> frozenset[tuple[str, str]]:
+    """Return the migrations of all apps; they cannot change while the process runs, and to load them takes long."""
+    return frozenset(MigrationLoader(None).graph.nodes)
 
 
 def worker_beats() -> bool:
-    """The heartbeat goes through the queue, so it shows that a worker really takes tasks."""
+    """The heartbeat goes through the queue and onto the disk, so it shows that a worker takes tasks and can write."""
     oldest = timezone.now() - timedelta(seconds=4 * HEARTBEAT_SECONDS)
     return PeriodicRun.objects.filter(name=HEARTBEAT, finished_at__gte=oldest).exists()
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import IO, Any
 
 from django.conf import settings
@@ -11,6 +12,12 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 ENDED_EARLY = "the body ended early"
+# Far more than any request needs; each value and each level costs time in all that looks at them later.
+MOST_VALUES = 10_000
+DEEPEST = 64
+STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+ALL_BUT_BRACKETS = bytes(set(range(256)) - STEPS.keys())
+WHITESPACE = b" \t\r\n"
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -36,8 +43,9 @@ class StrictJSONParser(BaseParser):
         return loads(body)
 
 
-def loads(body: bytes) -> Any:
-    """Decode JSON, refusing what is not UTF-8, repeated keys, NaN, Infinity and lone surrogates."""
+def loads(body: bytes, most_values: float = MOST_VALUES) -> Any:
+    """Decode JSON, refusing what is not UTF-8, repeated keys, NaN, Infinity, lone surrogates and what is too much."""
+    check_form(body, most_values)
     try:
         text = body.decode()
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
@@ -48,6 +56,41 @@ def loads(body: bytes) -> Any:
     except (ValueError, RecursionError):
         raise ParseError("the body is not valid JSON") from None
     return data
+
+
+def check_form(body: bytes, most_values: float) -> None:
+    """Refuse very many values or deep nesting, at the cost of counting bytes."""
+    openers = body.count(b"[") + body.count(b"{")
+    if openers <= DEEPEST and openers + body.count(b",") < most_values:
+        return
+    text = without_escapes(body)
+    # A value has two strings at the most, itself and its name. Beyond that there is no need to take them apart.
+    if text.count(b'"') > 4 * most_values or count_values(outline := without_strings(text)) > most_values:
+        raise ParseError(f"the body has more than {most_values} JSON values")
+    if depth(outline) > DEEPEST:
+        raise ParseError(f"the body is nested more than {DEEPEST} deep")
+
+
+def without_escapes(body: bytes) -> bytes:
+    """Return JSON in which every quote begins or ends a string."""
+    return body.replace(b"\\\\", b"").replace(b'\\"', b"")
+
+
+def without_strings(text: bytes) -> bytes:
+    """Return JSON with a digit in the place of each string, and without whitespace."""
+    return b"0".join(text.split(b'"')[::2]).translate(None, WHITESPACE)
+
+
+def count_values(outline: bytes) -> int:
+    """Return the number of values in JSON without strings and whitespace."""
+    empty = outline.count(b"[]") + outline.count(b"{}")
+    return 1 + outline.count(b",") + outline.count(b"[") + outline.count(b"{") - empty
+
+
+def depth(outline: bytes) -> int:
+    """Return how deep arrays and objects stand in each other."""
+    brackets = outline.translate(None, ALL_BUT_BRACKETS)
+    return max(accumulate(map(STEPS.__getitem__, brackets)), default=0)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

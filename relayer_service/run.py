@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import ctypes
 import hashlib
-import http.client
 import io
 import os
 import secrets
@@ -14,9 +13,10 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
+from django.conf import settings
 from django.core.checks import ERROR, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
@@ -36,65 +36,33 @@ class CannotStart(Exception):
     """What is wrong, in one line that says what to do."""
 
 
-@dataclass(frozen=True)
-class Address:
-    host: str
-    port: int
-
-    @property
-    def reachable_host(self) -> str:
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104  # a comparison
-
-    @property
-    def url(self) -> str:
-        return f"http://{bracketed(self.reachable_host)}:{self.port}"
-
-    @property
-    def bind(self) -> str:
-        return f"{bracketed(self.host)}:{self.port}"
-
-
-def bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
 def main() -> int:
     load_dotenv(PROJECT / ".env")
     # Nothing that is written from here on is for other users of the machine.
     os.umask(0o077)
     try:
-        address = read_address()
-        require_free_port(address)
         data_dir = prepare_data_dir(Path(os.environ.get("DATA_DIR") or PROJECT / "var").absolute())
-        set_defaults(address, data_dir)
+        set_defaults(data_dir)
+        require_free_port(settings.HOST, settings.PORT)
         prepare_service()
-    except CannotStart as problem:
+    except (CannotStart, ImproperlyConfigured) as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
-    return Supervisor(address).run()
+    return Supervisor().run()
 
 
-def read_address() -> Address:
-    port = os.environ.get("PORT", "8000")
-    if not (port.isascii() and port.isdigit() and len(port) < 6 and 0 < int(port) < 65536):
-        raise CannotStart("PORT must be a number from 1 to 65535.")
-    return Address(os.environ.get("HOST", "127.0.0.1"), int(port))
-
-
-def require_free_port(address: Address) -> None:
+def require_free_port(host: str, port: int) -> None:
     try:
         family, kind, protocol, _, target = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(target)
     except OSError as error:
-        raise CannotStart(
-            f"port {address.port} on {address.host} cannot be used ({error.strerror}); set PORT or HOST."
-        ) from None
+        raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
 
 
 def prepare_data_dir(data_dir: Path) -> Path:
@@ -125,12 +93,11 @@ def create_secret(path: Path) -> None:
     partial.rename(path)
 
 
-def set_defaults(address: Address, data_dir: Path) -> None:
+def set_defaults(data_dir: Path) -> None:
     """Set what the settings of all three processes read."""
     os.environ["DATA_DIR"] = str(data_dir)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
     os.environ.setdefault("PROFILE", "local")
-    os.environ.setdefault("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{bracketed(address.reachable_host)}")
 
 
 def prepare_service() -> None:
@@ -147,11 +114,11 @@ def prepare_service() -> None:
         call_command("migrate", verbosity=0)
         collect_static_files()
         prepare_queue()
-    except ImproperlyConfigured as error:
-        raise CannotStart(str(error)) from None
     except DatabaseError as error:
         reason = str(error).partition("\n")[0]
         raise CannotStart(f"the database cannot be used ({reason}); look at DATABASE_URL.") from None
+    except OSError as error:
+        raise CannotStart(f"DATA_DIR {settings.DATA_DIR} cannot be written to ({error.strerror}).") from None
     if metrics := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         # The counts of processes that are no more.
         for file in Path(metrics).glob("*.db"):
@@ -160,7 +127,6 @@ def prepare_service() -> None:
 
 def collect_static_files() -> None:
     """Collect static files, which takes seconds, unless they are the ones that were collected last."""
-    from django.conf import settings
     from django.contrib.staticfiles.finders import get_finders
 
     state = hashlib.sha256()
@@ -193,10 +159,9 @@ def create_admin() -> tuple[str, str] | None:
 class Supervisor:
     """Run the web server and the worker, start again what dies, stop both on the first signal."""
 
-    def __init__(self, address: Address) -> None:
-        self.address = address
+    def __init__(self) -> None:
         self.stopping = False
-        web = ["-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf", "--bind", address.bind]
+        web = ["-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
         self.arguments = {"web": web, "worker": ["manage.py", "worker"]}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.restarts: list[float] = []
@@ -204,23 +169,31 @@ class Supervisor:
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
+        # The web process writes to its end once it can answer, and answers once ours is closed: so whoever is answered
+        # finds the banner printed.
+        gate, web_end = socket.socketpair()
         try:
-            for name in self.arguments:
-                self._start(name)
-            if self._comes_up():
-                self._greet()
-                while not self.stopping and self._restart_dead():
-                    time.sleep(0.2)
+            with gate:
+                with web_end:
+                    self._start("web", web_end.fileno())
+                self._start("worker")
+                is_up = self._comes_up(gate)
+                if is_up:
+                    self._greet()
+            while is_up and not self.stopping and self._restart_dead():
+                time.sleep(0.2)
         finally:
             self._end()
         return 0 if self.stopping else 1
 
-    def _start(self, name: str) -> None:
+    def _start(self, name: str, gate: int | None = None) -> None:
         # In a session of its own: Ctrl-C reaches this process alone, which then ends the two in order.
         command = [sys.executable, *self.arguments[name]]
         self.processes[name] = subprocess.Popen(
             command,
             cwd=PROJECT,
+            env=os.environ if gate is None else {**os.environ, "START_GATE": str(gate)},
+            pass_fds=() if gate is None else (gate,),
             start_new_session=True,
             preexec_fn=die_with_parent if sys.platform == "linux" else None,  # there is one thread
         )
@@ -228,33 +201,24 @@ class Supervisor:
     def _stop(self, *_: object) -> None:
         self.stopping = True
 
-    def _comes_up(self) -> bool:
+    def _comes_up(self, gate: socket.socket) -> bool:
         deadline = time.monotonic() + START_SECONDS
+        gate.setblocking(False)
         while not self.stopping:
             dead = [name for name, process in self.processes.items() if process.poll() is not None]
             if dead or time.monotonic() > deadline:
                 problem = f"the {dead[0]} process ended" if dead else "the web process does not answer"
                 print(f"Cannot start: {problem}; its reason is above.", file=sys.stderr)
                 return False
-            if self._answers():
-                return True
+            with suppress(BlockingIOError):
+                if gate.recv(1):
+                    return True
             time.sleep(0.05)
         return False
 
-    def _answers(self) -> bool:
-        """Tell whether there is any answer: which hosts it is for is a setting."""
-        connection = http.client.HTTPConnection(self.address.reachable_host, self.address.port, timeout=1)
-        try:
-            connection.request("GET", "/health")
-            connection.getresponse()
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-        return True
-
     def _greet(self) -> None:
-        url = self.address.url
+        reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(settings.HOST, settings.HOST)  # noqa: S104  # a comparison
+        url = f"http://{reachable}:{settings.PORT}"
         lines = [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
         # Made last and printed at once, so that a start that fails shows them the next time.
         created = create_admin()

@@ -1,16 +1,18 @@
 """Fields and serializers that take JSON literally: no coercion, no trimming, no unknown members."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from relayer_service.exceptions import MOST_FAULTS
 from relayer_service.logs import redact
 
+# A name that is told back; a part of a longer one could be a part of a secret, which nothing shows any more.
 LONGEST_NAME = 40
-# A secret is known by what surrounds it, so that more is looked at than is told.
-LONGEST_LOOKED_AT = 4_000
+LONG_NAME = f"(a name of over {LONGEST_NAME} characters)"
 REQUIRED = {"required": "this field is required", "null": "null is not allowed here"}
 
 
@@ -77,8 +79,9 @@ class StrictSerializer(serializers.Serializer[Any]):
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
         # A value that was sent as a name by mistake is not to be told back whole.
-        unknown = [redact(name[:LONGEST_LOOKED_AT])[:LONGEST_NAME] for name in data if name not in self.fields]
-        faults: dict[str, Any] = {name: ["this field is not known"] for name in unknown}
+        unknown = islice((name for name in data if name not in self.fields), MOST_FAULTS)
+        names = [redact(name) if len(name) <= LONGEST_NAME else LONG_NAME for name in unknown]
+        faults: dict[str, Any] = {name: ["this field is not known"] for name in names}
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:

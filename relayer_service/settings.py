@@ -27,9 +27,14 @@ SECRET_KEY = env.secret("SECRET_KEY", DATA_DIR)
 ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", env.secret("ENCRYPTION_KEYS", DATA_DIR))
 TOKEN_PEPPERS = env.keyring("TOKEN_PEPPERS", env.secret("TOKEN_PEPPERS", DATA_DIR))
 
+# Where the web server listens.
+
+HOST = env.host("HOST", "127.0.0.1")
+PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
+
 # Who may reach the service, and how.
 
-ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]" if LOCAL else "")
+ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}" if LOCAL else "")
 CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
 # Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
@@ -43,7 +48,7 @@ SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 # Health probes come over plain HTTP from inside.
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-# A redirected call would have sent its token in clear already: the API refuses it (`HttpsOnlyMiddleware`).
+# A redirected call would have sent its token in clear already: it is refused (`HttpsOnlyMiddleware`).
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_REFERRER_POLICY = "same-origin"
@@ -114,7 +119,6 @@ ERROR_DETAILS = env.boolean("ERROR_DETAILS", True)
 
 RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
-RATE_LIMIT_BAD_CREDENTIALS = env.rate("RATE_LIMIT_BAD_CREDENTIALS", "30/m")
 RATELIMIT_FAIL_OPEN = True
 
 # A verified token costs no query for this long; a revoked one is refused by every process after it.
@@ -146,6 +150,8 @@ WEBHOOK_TARGET_CONCURRENCY = env.integer("WEBHOOK_TARGET_CONCURRENCY", 8, minimu
 WEBHOOK_TARGETS = env.integer("WEBHOOK_TARGETS", 200, minimum=1)
 # Private networks that webhooks may be sent to all the same.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
+# For so many days after its last attempt a delivery that has arrived or failed is kept; 0: for ever.
+DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
 
@@ -157,6 +163,9 @@ NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
 # So many failures within a minute pause a node for a minute.
 NODE_FAILURES_TO_PAUSE = env.integer("NODE_FAILURES_TO_PAUSE", 3, minimum=1)
 NODE_MAX_ANSWER_BYTES = env.integer("NODE_MAX_ANSWER_BYTES", 16_777_216, minimum=1)
+# Private and reserved networks in which nodes and the servers of signers may be: all, as they often are beside the
+# service. Where clouds serve their metadata nothing is ever sent, whatever stands here.
+NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORKS", "0.0.0.0/0,::/0")
 # How often each relayer is checked, and after how many checks in a row it is disabled and enabled.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
 HEALTH_FAILURES_TO_DISABLE = env.integer("HEALTH_FAILURES_TO_DISABLE", 2, minimum=1)
@@ -264,7 +273,6 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "relayer_service.schema.ApiSchema",
     "EXCEPTION_HANDLER": "relayer_service.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
-    "ALLOWED_VERSIONS": ["v1"],
 }
 
 SPECTACULAR_SETTINGS = {

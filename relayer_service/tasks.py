@@ -19,15 +19,17 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import close_old_connections, transaction
-from huey import Huey, PostgresHuey, RedisHuey, SqliteHuey
+from huey import Huey
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
 from huey.serializer import SignedSerializer
 
 from relayer_service import counting
-from relayer_service.databases import POSTGRESQL_SCHEMES
+from relayer_service.caches import ONCE_MORE
+from relayer_service.databases import POSTGRESQL_SCHEMES, require_room
 from relayer_service.logs import request_id
 from relayer_service.models import EncryptionKey, PeriodicRun
+from relayer_service.queues import PostgresQueue, RedisQueue, SqliteQueue
 
 logger = logging.getLogger(__name__)
 
@@ -44,16 +46,19 @@ def create_queue(url: str) -> Huey:
 
     Messages are signed, as whoever can write to the queue could otherwise have a worker run anything.
     """
-    options = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
+    options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
-        pool = redis.ConnectionPool.from_url(url, socket_connect_timeout=1, socket_timeout=5)
-        return RedisHuey(QUEUE_NAME, connection_pool=pool, **options)
+        # Short, but longer than the second that a worker waits for a task.
+        timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
+        pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
+        return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
     if url.startswith(POSTGRESQL_SCHEMES):
         # Listening would hold one connection for each thread of each worker.
-        return PostgresHuey(QUEUE_NAME, dsn=url, blocking=False, create_tables=False, connect_timeout=2, **options)
+        options |= {"dsn": url, "blocking": False, "create_tables": False, "connect_timeout": 2}
+        return Huey(QUEUE_NAME, storage_class=PostgresQueue, **options)
     if url.startswith("sqlite:"):
-        filename = url.removeprefix("sqlite:")
-        return SqliteHuey(QUEUE_NAME, filename=filename, timeout=20, create_tables=False, **options)
+        options |= {"filename": url.removeprefix("sqlite:"), "timeout": 5, "create_tables": False}
+        return Huey(QUEUE_NAME, storage_class=SqliteQueue, **options)
     raise ImproperlyConfigured("TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:")
 
 
@@ -73,19 +78,27 @@ def prepare_queue() -> None:
 
 
 def push(function: Any, *args: Any) -> None:
-    """Queue a task when the current transaction is committed.
+    """Queue a task when the current transaction is committed, without waiting for the queue.
 
     A queue that cannot be reached is logged and no more: the row that the task is for is found by its sweep.
     """
     transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
 
 
+_asking_depth = threading.Lock()
+
+
 def queue_depth() -> dict[str, int] | None:
+    """Return what the queue holds; one that hangs holds a single caller, and the others get nothing meanwhile."""
+    if not _asking_depth.acquire(blocking=False):
+        return None
     try:
         return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
     except Exception:
         logger.exception("The task queue cannot be read")
         return None
+    finally:
+        _asking_depth.release()
 
 
 def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
@@ -178,7 +191,8 @@ class Worker(Consumer):
 
 @periodic(seconds=HEARTBEAT_SECONDS)
 def heartbeat() -> None:
-    """Show that tasks are queued, taken and run, and keep a canary of the encryption key in use."""
+    """Show that tasks are queued, taken and run and that the disk has room; keep a canary of the key in use."""
+    require_room()
     EncryptionKey.objects.ensure_canary()
 
 

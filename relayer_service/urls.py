@@ -8,6 +8,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, Spec
 
 from relayer_service.operations import MetricsView, health, ready
 
+handler500 = "relayer_service.exceptions.server_error"
+
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
 urlpatterns = [

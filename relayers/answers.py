@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 from django.utils import timezone
 
-from notifications.schedule import parse_retry_after
+from relayer_service import outgoing
 
 # Codes and words with which nodes say that they were asked too often, also in an answer whose status is 200.
 RATE_LIMIT_CODES = {429, -32005, -32029, -32097}
@@ -137,7 +137,7 @@ def _is_rate_limit(error: dict[str, Any]) -> bool:
 
 
 def rate_limited(retry_after: str) -> Fault:
-    wait = parse_retry_after(retry_after, timezone.now())
+    wait = outgoing.parse_retry_after(retry_after, timezone.now())
     seconds = RATE_LIMIT_PAUSE_SECONDS if wait is None else wait.total_seconds()
     return Fault("it was asked too often", pause_seconds=min(max(1, seconds), LONGEST_PAUSE_SECONDS))
 

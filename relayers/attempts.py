@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import itertools
 import logging
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +14,7 @@ import aiohttp
 import orjson
 from django.conf import settings
 
-from relayer_service import addresses, outgoing
-from relayer_service.loops import LoopThread
+from relayer_service import outgoing
 from relayers.answers import BatchRefused, Fault, check_chain_id, read_answers
 
 logger = logging.getLogger(__name__)
@@ -30,12 +27,8 @@ TRUST_SECONDS = 60
 # Nodes change what they take: after so long a batch is tried again.
 SINGLE_CALLS_SECONDS = 600
 SINGLE_CALLS_AT_ONCE = 8
-# Less than the 5 seconds after which servers on Node.js hang up.
-KEEP_ALIVE_SECONDS = 4
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
 
-loop = LoopThread("nodes")
-_sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 _ids = itertools.count(1)
 # Until when the chain id of a node is trusted, and a node that refuses batches gets single calls.
 _trusted: dict[tuple[str, int | None], float] = {}
@@ -51,7 +44,7 @@ class Call:
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
     """Ask one node, and give its answers in the order of the calls: values, or errors of the chain."""
     try:
-        return loop.run(_attempt(url, calls, chain_id, seconds))
+        return outgoing.loop.run(_attempt(url, calls, chain_id, seconds))
     except Fault:
         _trusted.pop((url, chain_id), None)
         raise
@@ -134,32 +127,13 @@ async def _exchange(url: str, calls: list[Call]) -> list[Any]:
         for number, call in zip(ids, calls, strict=True)
     ]
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
-    async with _session().post(url, data=body, headers=HEADERS, allow_redirects=False) as response:
-        text = bytearray()
-        async for part in response.content.iter_any():
-            text += part
-            if len(text) > settings.NODE_MAX_ANSWER_BYTES:
-                raise Fault("its answer is too large")
-        return read_answers(response.status, response.headers.get("Retry-After", ""), bytes(text), ids)
-
-
-def _session() -> aiohttp.ClientSession:
-    running = asyncio.get_running_loop()
-    if running not in _sessions:
-        _sessions[running] = outgoing.open_session(_may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS)
-        atexit.register(_hang_up, _sessions[running], os.getpid())
-    return _sessions[running]
-
-
-def _hang_up(session: aiohttp.ClientSession, pid: int) -> None:
-    """Close the connections before the process ends; those of the process that it was forked from stay."""
-    if os.getpid() == pid:
-        loop.run(session.close())
-
-
-def _may_connect(host: str, port: int) -> bool:
-    """Let nodes be at private addresses too, but never where a cloud serves its metadata."""
-    return not addresses.is_metadata(host)
+    try:
+        answer = await outgoing.fetch(
+            "POST", url, headers=HEADERS, body=body, max_bytes=settings.NODE_MAX_ANSWER_BYTES
+        )
+    except outgoing.AnswerTooLarge:
+        raise Fault("its answer is too large") from None
+    return read_answers(answer.status, answer.headers.get("Retry-After", ""), answer.body, ids)
 
 
 def _in_words(error: Exception) -> str:
@@ -170,8 +144,7 @@ def _in_words(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientSSLError):
         return "TLS could not be agreed on with it"
     if isinstance(error, aiohttp.ClientConnectorError):
-        forbidden = isinstance(error.os_error, outgoing.ForbiddenAddress)
-        return "its address is not allowed" if forbidden else "it cannot be connected to"
+        return "its address is not allowed" if outgoing.is_forbidden(error) else "it cannot be connected to"
     if isinstance(error, aiohttp.ClientResponseError):
         return "its answer is not HTTP"
     return "the connection broke"

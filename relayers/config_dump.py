@@ -6,11 +6,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from notifications.models import Notification
+from relayer_service.addresses import MASK, mask
 from relayer_service.encryption import DecryptionError
 from relayers.config_references import Variables, escape
 from relayers.models import Relayer
 from relayers.policies import POLICIES
-from relayers.rpc_urls import MASK, mask
 from signers.configs import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType

@@ -15,7 +15,6 @@ REFERENCE = re.compile(rf"\$\$\{{|\$\{{(?:(?P<name>{NAME})\}})?")
 NOT_IN_NAMES = re.compile(r"[^A-Z0-9]")
 # Ids are printed, and what a variable holds never is.
 ID_PATH = re.compile(r"\w+\[\d+\]\.id")
-DEEPEST = 64
 
 Fault = tuple[str, str]
 
@@ -30,14 +29,11 @@ def resolve(
     """Give a document with its references replaced, and a fault with its path for each that cannot be."""
     faults: list[Fault] = []
 
-    def walk(value: Any, path: str, depth: int) -> Any:
-        if depth > DEEPEST:
-            faults.append((path, "this is nested too deeply"))
-            return None
+    def walk(value: Any, path: str) -> Any:
         if isinstance(value, dict):
-            return {name: walk(item, join(path, name), depth + 1) for name, item in value.items()}
+            return {name: walk(item, join(path, name)) for name, item in value.items()}
         if isinstance(value, list):
-            return [walk(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+            return [walk(item, f"{path}[{index}]") for index, item in enumerate(value)]
         if not isinstance(value, str) or "${" not in value:
             return value
         try:
@@ -49,7 +45,7 @@ def resolve(
             faults.append((path, str(fault)))
             return value
 
-    return walk(document, "", 0), faults
+    return walk(document, ""), faults
 
 
 def resolve_text(text: str, environment: Mapping[str, str]) -> str:

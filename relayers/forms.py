@@ -11,6 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from relayer_service.addresses import mask
 from relayer_service.encryption import DecryptionError
 from relayers import chain_ids, policy_fields
 from relayers.account import check_signer, is_local, resolve_address
@@ -18,7 +19,6 @@ from relayers.models import Relayer
 from relayers.networks import networks
 from relayers.policies import validate_evm_address
 from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
-from relayers.rpc_urls import mask
 
 COLUMNS = ["name", "network", "chain_id", "address", "signer", "notification", "paused"]
 UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."

@@ -12,10 +12,10 @@ from typing import Any
 
 from django.conf import settings
 
+from relayer_service.addresses import mask
 from relayers import breakers
 from relayers.answers import Fault, quantity
 from relayers.attempts import Call, attempt
-from relayers.rpc_urls import mask
 
 logger = logging.getLogger(__name__)
 

@@ -12,8 +12,9 @@ from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
+from relayer_service.addresses import mask
 from relayers.policy_fields import whole_number
-from relayers.rpc_urls import HEAVIEST, MOST_URLS, RpcUrlSerializer, mask
+from relayers.rpc_urls import HEAVIEST, MOST_URLS, RpcUrlSerializer
 
 PREFIX = "rpc_urls"
 GONE = "Another has replaced or removed this URL meanwhile: open the page again."

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.core.exceptions import ValidationError
 from rest_framework import serializers
 
-from relayer_service import addresses
+from relayer_service import addresses, outgoing
+from relayer_service.addresses import mask
 from relayer_service.serializers import StrictSerializer, StringField
 from relayers.policies import IntegerField, list_messages
 
 HEAVIEST = 100
 MOST_URLS = 50
-MASK = "***"
 
 
 def validate_node_url(value: str) -> None:
     """Refuse what no node can be at; where a name leads is seen when it is connected to."""
     parts = addresses.split_http_url(value)
     address = addresses.literal_address(parts.hostname or "")
-    if address and addresses.is_metadata(address):
-        raise ValidationError("this address is not allowed: clouds serve their metadata there")
+    if address and not outgoing.may_be_inside(address):
+        raise ValidationError("this address is not allowed: it is private or reserved, or clouds serve metadata there")
 
 
 class NodeUrlField(StringField):
@@ -46,14 +45,6 @@ class RpcUrlsField(serializers.ListField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=MOST_URLS, error_messages=list_messages(MOST_URLS), **kwargs)
-
-
-def mask(url: str) -> str:
-    """Give a URL without what may be a key: providers put keys into user info, path and query."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    hides = "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment
-    return f"{parts.scheme}://{host}/{MASK}" if hides else f"{parts.scheme}://{host}"
 
 
 def masked(rpc_urls: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ from drf_spectacular.utils import extend_schema_field
 from relayer_service.serializers import ObjectField, StrictSerializer, StringField
 from signers.types import SignerType
 
+LONGEST_SHOWN = 2_048
+
 
 @extend_schema_field({"$ref": "#/components/schemas/KeyRequestConfig"})
 class KeyRequestConfig(ObjectField):
@@ -18,6 +20,13 @@ class KeyRequestConfig(ObjectField):
 @extend_schema_field({"$ref": "#/components/schemas/ServiceAccountRequestConfig"})
 class ServiceAccountRequestConfig(ObjectField):
     """Any JSON object: its fields are not shown in the contract, and checked when the signer is used."""
+
+
+class ShownField(StringField):
+    """A string that answers give back, and so of a bounded length: a page has up to a thousand of them."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=LONGEST_SHOWN, **kwargs)
 
 
 class ConfigSerializer(StrictSerializer):
@@ -39,8 +48,8 @@ class CloudKeyConfig(ConfigSerializer):
 
     shown: ClassVar[tuple[str, ...]] = ("key_id", "region")
 
-    key_id = StringField()
-    region = StringField()
+    key_id = ShownField()
+    region = ShownField()
 
 
 class SecretStoreConfig(ConfigSerializer):
@@ -49,10 +58,10 @@ class SecretStoreConfig(ConfigSerializer):
     shown: ClassVar[tuple[str, ...]] = ("address", "key_name", "mount_point", "namespace")
     destination: ClassVar[tuple[str, ...]] = ("address",)
 
-    address = StringField()
-    key_name = StringField()
-    mount_point = StringField(required=False)
-    namespace = StringField(required=False)
+    address = ShownField()
+    key_name = ShownField()
+    mount_point = ShownField(required=False)
+    namespace = ShownField(required=False)
     role_id = StringField()
     secret_id = StringField()
 
@@ -62,7 +71,7 @@ class SecretStoreTransitConfig(SecretStoreConfig):
 
     shown: ClassVar[tuple[str, ...]] = (*SecretStoreConfig.shown, "pubkey")
 
-    pubkey = StringField()
+    pubkey = ShownField()
 
 
 class KeyServiceConfig(ConfigSerializer):
@@ -71,10 +80,10 @@ class KeyServiceConfig(ConfigSerializer):
     shown: ClassVar[tuple[str, ...]] = ("api_public_key", "organization_id", "private_key_id", "public_key")
 
     api_private_key = StringField()
-    api_public_key = StringField()
-    organization_id = StringField()
-    private_key_id = StringField()
-    public_key = StringField()
+    api_public_key = ShownField()
+    organization_id = ShownField()
+    private_key_id = ShownField()
+    public_key = ShownField()
 
 
 class WalletServiceConfig(ConfigSerializer):
@@ -82,8 +91,8 @@ class WalletServiceConfig(ConfigSerializer):
 
     shown: ClassVar[tuple[str, ...]] = ("account_address", "api_key_id")
 
-    account_address = StringField()
-    api_key_id = StringField()
+    account_address = ShownField()
+    api_key_id = ShownField()
     api_key_secret = StringField()
     wallet_secret = StringField()
 

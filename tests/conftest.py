@@ -1,23 +1,28 @@
 from __future__ import annotations
 
+import io
+import json
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import hypothesis
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from huey.storage import MemoryStorage
+from xdist.scheduler import LoadScopeScheduling
 
 from relayer_service.caches import FailOpenRedisCache
-from relayer_service.models import RowDelta
+from relayer_service.logs import JsonFormatter, SecretFilter
 from relayer_service.tasks import queue
 from rpc import counters, views
 from rpc.fees import readings, tokens
 from tests import processes
-from tests.api import Api
+from tests.api import Api, WireApi
 from tokens import last_use
 from tokens.models import AccessToken
 from tokens.verified import verified_tokens
@@ -27,7 +32,9 @@ hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=Tr
 hypothesis.settings.load_profile("repeatable")
 
 
-DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup"}
+DATABASE_FIXTURES = {"db", "transactional_db"}
+# A browser and a chain take long to start: each is started by one process, which begins with what needs it.
+TOGETHER = ("tests/browser/", "tests/rpc/")
 
 
 @pytest.hookimpl(trylast=True)
@@ -39,19 +46,28 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On the second engine, run what touches the database: nothing else, nor the look of a page, depends on it."""
-    if not os.environ.get("TEST_ONLY_DATABASE"):
-        return
-    kept = [item for item in items if touches_database(item)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-    items[:] = kept
+    """Choose what runs on the second engine, and put first what one process runs together."""
+    if os.environ.get("TEST_ONLY_DATABASE"):
+        kept = [item for item in items if touches_database(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+
+
+class FileScheduling(LoadScopeScheduling):
+    """Hand out the tests of a file to one process, and those of some folders."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
+    return FileScheduling(config, log)
 
 
 def touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("looks"):
-        return False
-    # Pages come from views that other tests run on both engines; a browser takes most of a small machine.
-    if os.environ.get("TEST_BROWSER_ONCE") and "browser" in item.path.parts:
+    if item.get_closest_marker("one_engine"):
         return False
     fixtures = set(getattr(item, "fixturenames", ()))
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(DATABASE_FIXTURES)
@@ -94,7 +110,10 @@ def redis_url() -> str:
     url = os.environ.get("TEST_REDIS_URL", "")
     if not url:
         pytest.skip("there is no Redis: TEST_REDIS_URL is not set and no redis-server was found")
-    return url
+    # Each process of a run has a database of its own.
+    parts = urlsplit(url)
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    return urlunsplit(parts._replace(path=f"/{int(parts.path.strip('/') or 0) + worker}"))
 
 
 @pytest.fixture(scope="session")
@@ -105,16 +124,45 @@ def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server_port(django_db_setup: None, django_db_blocker: Any, server_log: Path) -> Iterator[int]:
     """The real web server, on the test database."""
-    with (
-        django_db_blocker.unblock(),
-        processes.web(server_log, RATE_LIMIT_BAD_CREDENTIALS="", RATE_LIMIT_RPC="") as port,
-    ):
+    with django_db_blocker.unblock(), processes.web(server_log, RATE_LIMIT_RPC="") as port:
         yield port
 
 
 @pytest.fixture
-def api(server_port: int, transactional_db: None, token: str) -> Api:
+def api(token: str) -> Api:
+    """A client of the service in this process, with a good token."""
+    return Api(token)
+
+
+@pytest.fixture
+def wire(server_port: int, transactional_db: None, token: str) -> WireApi:
     """A client of the real web server, with a good token."""
-    # On SQLite, emptying the tables after the last test counted its rows down.
-    RowDelta.objects.all().delete()
-    return Api(server_port, token)
+    return WireApi(token, server_port)
+
+
+class Log:
+    """What this process has logged, as its log shows it."""
+
+    def __init__(self, stream: io.StringIO) -> None:
+        self._stream = stream
+
+    @property
+    def text(self) -> str:
+        return self._stream.getvalue()
+
+    def lines(self, request_id: str) -> list[dict[str, Any]]:
+        """Return the lines of a request."""
+        lines = [json.loads(line) for line in self.text.splitlines()]
+        return [line for line in lines if line["request_id"] == request_id]
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(SecretFilter())
+    handler.setFormatter(JsonFormatter())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    yield Log(stream)
+    root.removeHandler(handler)

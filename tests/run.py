@@ -1,4 +1,9 @@
-"""`make test`: run the suite once on SQLite and once on PostgreSQL, with the servers that it needs."""
+"""`make test` and `make test-all`: run the suite on SQLite and on PostgreSQL, with the servers that it needs.
+
+python -m tests.run              everything that is quick
+python -m tests.run --all        everything
+python -m tests.run PATH ...     what is named, long or not
+"""
 
 import os
 import shutil
@@ -6,82 +11,113 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
 from contextlib import AbstractContextManager, ExitStack
-from itertools import product
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 from tests import servers
 
 NO_TESTS = 5
-SLOW = ["tests/browser", "tests/integration"]
+# Processes for each engine: more than cores, as much of a test is waiting.
+PROCESSES = {"SQLite": 3, "PostgreSQL": 2}
+# Redis has 16 databases: so many for the processes of each engine.
+REDIS_DATABASES = 8
+SLOWEST = 10
 
 
 def main(arguments: list[str]) -> int:
+    everything = "--all" in arguments
+    named = [argument for argument in arguments if argument != "--all"]
+    if not everything and not named:
+        named = ["-m", "not long"]
+    started = time.monotonic()
     failed: list[str] = []
     # Ended from outside, it still stops the servers that it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with ExitStack() as stack:
         redis_url = start(stack, servers.redis(), failed)
-        postgresql_url = start(stack, servers.postgresql(), failed)
+        postgresql_url = start(stack, servers.postgresql(durable=False), failed)
         engines = {"SQLite": "", **({"PostgreSQL": postgresql_url} if postgresql_url else {})}
-        # All at once, as much of a test is waiting; the output of each follows that of the one before.
+        # Both at once; the output of the second follows that of the first.
         runs = [
-            Run(stack, number, engine, part, url, redis_url)
-            for number, (part, (engine, url)) in enumerate(product(parts(arguments), engines.items()))
+            Run(stack, number, engine, named, everything, url, redis_url)
+            for number, (engine, url) in enumerate(engines.items())
         ]
-        failed += [run.name for run in runs if not run.passed()]
+        failed += [run.engine for run in runs if not run.passed()]
+        summarise(runs)
+    print(f"{time.monotonic() - started:.0f} s in all")
     if failed:
-        print(f"\nFailed: {', '.join(failed)}")
+        print(f"Failed: {', '.join(failed)}")
     return 1 if failed else 0
 
 
-def parts(arguments: list[str]) -> list[list[str]]:
-    """Split the whole suite into what waits for browsers and processes, and the rest."""
-    if arguments:
-        return [arguments]
-    return [["tests", *(f"--ignore={path}" for path in SLOW)], SLOW]
-
-
 class Run:
-    """Tests on one engine, in a process, a folder and databases of its own."""
+    """The suite on one engine, in processes, folders and databases of its own."""
 
     def __init__(
         self,
         stack: ExitStack,
         number: int,
         engine: str,
-        arguments: list[str],
+        named: list[str],
+        everything: bool,
         database_url: str,
         redis_url: str | None,
     ) -> None:
-        self.name = f"{engine}, {' '.join(arguments)}"
+        self.engine = engine
         self.output = stack.enter_context(tempfile.TemporaryFile()) if number else None  # noqa: SIM115  # the stack closes it
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relayer-tests-")))
+        self.report = folder / "report.xml"
         environment = os.environ | {
-            "DATABASE_URL": in_database(database_url, f"part{number}") if database_url else "",
-            "DATA_DIR": stack.enter_context(tempfile.TemporaryDirectory(prefix="relayer-tests-")),
-            "TEST_REDIS_URL": in_database(redis_url, str(number)) if redis_url else "",
+            # Whatever the machine has by default: each of these processes starts others, which load the same modules.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "DATABASE_URL": database_url,
+            "DATA_DIR": str(folder),
+            "TEST_REDIS_URL": in_database(redis_url, str(number * REDIS_DATABASES)) if redis_url else "",
+            "TEST_ONLY_DATABASE": "true" if database_url else "",
+            "TEST_ALL": "true" if everything else "",
         }
-        if database_url:
-            environment["TEST_ONLY_DATABASE"] = "true"
-        command = [sys.executable, "-m", "pytest", *arguments]
+        spread = ["--numprocesses", str(PROCESSES[engine]), "--no-loadscope-reorder"]
+        command = [sys.executable, "-m", "pytest", "-q", *spread, f"--junit-xml={self.report}", *named]
         self.process = subprocess.Popen(command, env=environment, stdout=self.output, stderr=self.output)
         stack.callback(self.process.terminate)
 
     def passed(self) -> bool:
         if self.output is None:
-            print(f"\n===== on {self.name} =====", flush=True)
+            print(f"\n===== on {self.engine} =====", flush=True)
         code = self.process.wait()
         if self.output is not None:
-            print(f"\n===== on {self.name} =====", flush=True)
+            print(f"\n===== on {self.engine} =====", flush=True)
             self.output.seek(0)
             shutil.copyfileobj(self.output, sys.stdout.buffer)
             sys.stdout.flush()
         # With an argument that names tests without a database, the second run has none.
         return code == 0 or (self.output is not None and code == NO_TESTS)
 
+    def cases(self) -> list[ElementTree.Element]:
+        return list(ElementTree.parse(self.report).iter("testcase")) if self.report.exists() else []
 
-def in_database(url: str, name: str) -> str:
-    return urlunsplit(urlsplit(url)._replace(path=f"/{name}"))
+
+def summarise(runs: list[Run]) -> None:
+    """Print the slowest tests of all runs, and what was skipped."""
+    cases = [(float(case.get("time", 0)), run.engine, case) for run in runs for case in run.cases()]
+    print(f"\nThe slowest of {len(cases)} tests:")
+    for seconds, engine, case in sorted(cases, key=lambda item: -item[0])[:SLOWEST]:
+        print(f"{seconds:7.1f} s  {engine}  {name(case)}")
+    skipped = [(engine, case, reason) for _, engine, case in cases for reason in case.iter("skipped")]
+    print(f"Skipped: {len(skipped)}")
+    for engine, case, reason in skipped:
+        print(f"  {engine}  {name(case)}: {reason.get('message')}")
+
+
+def name(case: ElementTree.Element) -> str:
+    return f"{case.get('classname')}::{case.get('name')}"
+
+
+def in_database(url: str, database: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
 
 
 def start(stack: ExitStack, server: AbstractContextManager[str], failed: list[str]) -> str | None:

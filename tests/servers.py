@@ -19,8 +19,8 @@ class Unavailable(Exception):
 
 
 @contextmanager
-def postgresql() -> Iterator[str]:
-    """Give the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own."""
+def postgresql(*, durable: bool = True) -> Iterator[str]:
+    """Give the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own, which need not outlive a crash."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
         return
@@ -36,6 +36,10 @@ def postgresql() -> Iterator[str]:
     except (OSError, subprocess.SubprocessError, AssertionError) as error:
         raise Unavailable(f"PostgreSQL: the embedded server did not start ({error})") from None
     try:
+        if not durable:
+            for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+                server.psql(f"ALTER SYSTEM SET {setting} = off")
+            server.psql("SELECT pg_reload_conf()")
         yield server.get_uri()
     finally:
         server.cleanup()

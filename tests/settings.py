@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 SECRETS = {
     "SECRET_KEY": "a-key-for-tests-only-0123456789-abcdefghijklmnopqrstuvwxyz",
@@ -11,6 +12,10 @@ SECRETS = {
 for name, value in SECRETS.items():
     os.environ.setdefault(name, value)
 os.environ.setdefault("DATA_DIR", tempfile.mkdtemp(prefix="relayer-tests-"))
+# Each process of a run that is spread over several has a folder of its own; what it starts gets the same.
+worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+if worker and Path(os.environ["DATA_DIR"]).name != worker:
+    os.environ["DATA_DIR"] = str(Path(os.environ["DATA_DIR"]) / worker)
 os.environ.setdefault("PROFILE", "local")
 os.environ.setdefault("LOG_FORMAT", "json")
 

@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_type_hints, is_typeddict
 
-import httpx
 import orjson
 import pytest
+import requests
 from django.conf import settings
 
 from notifications import delivery, sending, signing
@@ -69,7 +69,13 @@ def written(file: Path, language: str) -> Path:
     return file
 
 
-@pytest.fixture(scope="module", params=[python_program, javascript_program, go_program])
+@pytest.fixture(
+    scope="module",
+    params=[
+        python_program,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (javascript_program, go_program)),
+    ],
+)
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs a receiver of the document."""
     command: list[str] = request.param(tmp_path_factory.mktemp("receiver"))
@@ -81,10 +87,10 @@ class Receiver:
     url: str
     signing_key: str
     log: Path
-    client: httpx.Client
+    client: requests.Session
 
     def answer(self, request: Request) -> int:
-        return self.client.post(self.url, content=request.body, headers=request.headers).status_code
+        return self.client.post(self.url, data=request.body, headers=request.headers).status_code
 
 
 @pytest.fixture(scope="module", params=SIGNING_KEYS)
@@ -93,7 +99,8 @@ def receiver(
 ) -> Iterator[Receiver]:
     log = tmp_path_factory.mktemp("receiver") / "log"
     signing_key = SIGNING_KEYS[request.param]
-    with running(program, signing_key, log) as url, httpx.Client(trust_env=False) as client:
+    with running(program, signing_key, log) as url, requests.Session() as client:
+        client.trust_env = False
         yield Receiver(url, signing_key, log, client)
 
 

@@ -9,7 +9,6 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from relayer_service.throttling import count_bad_credentials, too_many_bad_credentials
 from tokens import credentials, last_use
 from tokens.models import AccessToken
 from tokens.verified import verified_tokens
@@ -30,7 +29,7 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, text = header.strip(" ").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        token = self._token(request, text.lstrip(" "))
+        token = self._token(text.lstrip(" "), request.META.get("REMOTE_ADDR", ""))
         # For the request's log line.
         request._request.access_token_key = token.key  # type: ignore[attr-defined]
         last_use.note(token)
@@ -39,30 +38,24 @@ class BearerAuthentication(BaseAuthentication):
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
 
-    def _token(self, request: Request, text: str) -> AccessToken:
-        token = verified_tokens.get(text)
-        if token is None:
-            token = self._verify(request, text)
-        if not token.is_usable(request.META.get("REMOTE_ADDR", "")):
-            raise self._refusal(request, "expired, disabled or from another network", token.key)
+    def _token(self, text: str, address: str) -> AccessToken:
+        token = verified_tokens.get(text) or self._verify(text)
+        if not token.is_usable(address):
+            raise self._refusal("expired, disabled or from another network", token.key)
         return token
 
-    def _verify(self, request: Request, text: str) -> AccessToken:
+    def _verify(self, text: str) -> AccessToken:
         credential = credentials.parse(text)
         if credential is None:
-            raise self._refusal(request, "not a token of this service", "unreadable")
-        stranger = not verified_tokens.was_verified_lately(text)
-        if stranger and too_many_bad_credentials(request._request):
-            raise self._refusal(request, "too many refused credentials from this address", credential.key)
+            raise self._refusal("not a token of this service", "unreadable")
         generation = verified_tokens.generation
         token = AccessToken.objects.verify(credential)
         if token is None:
-            raise self._refusal(request, "unknown key, wrong secret or inactive user", credential.key)
+            raise self._refusal("unknown key, wrong secret or inactive user", credential.key)
         verified_tokens.add(text, token, generation)
         return token
 
     @staticmethod
-    def _refusal(request: Request, reason: str, key: str) -> AuthenticationFailed:
-        count_bad_credentials(request._request)
+    def _refusal(reason: str, key: str) -> AuthenticationFailed:
         logger.warning("Refused a credential (%s): %s", key, reason)
         return AuthenticationFailed()

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tokens.models import AccessToken
 
 MOST_ENTRIES = 10_000
-LATELY_SECONDS = 600
 
 
 class VerifiedTokens:
@@ -31,11 +30,6 @@ class VerifiedTokens:
         if entry is None or time.monotonic() >= entry[0]:
             return None
         return entry[1]
-
-    def was_verified_lately(self, text: str) -> bool:
-        """Tell of a token whose entry may have run out: it is no stranger, and may be looked up again."""
-        entry = self._entries.get(self._digest(text))
-        return entry is not None and time.monotonic() < entry[0] + LATELY_SECONDS
 
     def add(self, text: str, token: AccessToken, generation: int) -> None:
         """Remember a token that was verified, unless one was revoked since `generation` was read."""

@@ -3,6 +3,8 @@
 from relayer_service import databases, env
 
 # The web server's configuration and the database pool are the service's own, so that the code alone differs.
+HOST = env.host("HOST", "127.0.0.1")
+PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
 DATABASES = {

@@ -15,14 +15,12 @@ from cryptography.hazmat.primitives.asymmetric import utils
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError, public_key_of
+from signers.backends import bounded
+from signers.backends.base import Secp256k1Backend, SignerError, not_installed, public_key_of
+from signers.backends.http import Unavailable, deadline, retried
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
-
-CONNECT_SECONDS = 3
-READ_SECONDS = 10
-ATTEMPTS = 3
 
 NOT_FOR_SIGNING = "The key in AWS KMS is not of the spec ECC_SECG_P256K1 for signing."
 
@@ -71,6 +69,9 @@ class AwsKms(Secp256k1Backend):
             raise _not_understood() from None
 
     def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
+        return retried(lambda _: self._try(operation, parameters), deadline())
+
+    def _try(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
         client = self._client()
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
@@ -98,20 +99,23 @@ class AwsKms(Secp256k1Backend):
             from botocore.config import Config
             from botocore.exceptions import BotoCoreError
         except ImportError:
-            raise SignerError(
-                "boto3 is not installed: pip install 'relayer-management-service[aws]'", permanent=True
-            ) from None
+            raise not_installed("boto3", "aws") from None
+        # One attempt: tries are counted, and their time limited, as for the other providers.
         options = Config(
-            connect_timeout=CONNECT_SECONDS,
-            read_timeout=READ_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            connect_timeout=bounded.CONNECT_SECONDS,
+            read_timeout=bounded.ANSWER_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": 1},
         )
         try:
-            return boto3.session.Session().client("kms", region_name=self.config["region"], config=options)
+            client = boto3.session.Session().client("kms", region_name=self.config["region"], config=options)
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except ValueError:
             raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", permanent=True) from None
+        # botocore has no setting for it.
+        pools = client._endpoint.http_session._pool_classes_by_scheme
+        pools.update(bounded.bounded_pools(pools))
+        return client
 
 
 def _refused(error: ClientError) -> SignerError:
@@ -119,11 +123,11 @@ def _refused(error: ClientError) -> SignerError:
     code = error.response.get("Error", {}).get("Code", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     if code == THROTTLED or status == 429:
-        return SignerError("AWS KMS takes no more requests just now.", permanent=False)
+        return Unavailable("AWS KMS takes no more requests just now.")
     if code in REFUSALS:
         return SignerError(REFUSALS[code], permanent=True)
     if status >= 500:
-        return SignerError("AWS KMS has a fault of its own just now.", permanent=False)
+        return Unavailable("AWS KMS has a fault of its own just now.")
     return SignerError("AWS KMS refused the request.", permanent=True)
 
 
@@ -132,7 +136,7 @@ def _not_sent(error: BotoCoreError) -> SignerError:
     from botocore import exceptions
 
     if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
-        return SignerError("AWS KMS cannot be reached.", permanent=False)
+        return Unavailable("AWS KMS cannot be reached.")
     if isinstance(error, exceptions.CredentialRetrievalError | exceptions.MetadataRetrievalError):
         return SignerError("The AWS credentials cannot be fetched just now.", permanent=False)
     if isinstance(error, exceptions.InvalidRegionError):

@@ -35,6 +35,13 @@ class SignerError(Exception):
         self.permanent = permanent
 
 
+def not_installed(package: str, extra: str) -> SignerError:
+    """Return the error of a signer whose library is missing, with the command of docs/signers.md."""
+    return SignerError(
+        f"{package} is not installed: .venv/bin/pip install -e '.[{extra}]' in the project's folder.", permanent=True
+    )
+
+
 class Curve(StrEnum):
     SECP256K1 = "secp256k1"
     ED25519 = "Ed25519"

@@ -13,9 +13,7 @@ import os
 import re
 import secrets
 import uuid
-from collections.abc import Mapping
 from time import time as now
-from typing import Any
 from urllib.parse import urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -26,10 +24,11 @@ from eth_keys import datatypes
 from eth_keys.exceptions import BadSignature
 from eth_utils.exceptions import ValidationError
 
-from signers.backends.base import Secp256k1Backend, SignerError
-from signers.backends.http import JsonApi, not_understood
+from signers.backends.base import Secp256k1Backend, SignerError, not_installed
+from signers.backends.http import JsonApi, deadline, not_understood
 
 API_URL = "https://api.cdp.coinbase.com/platform"
+API = JsonApi("Coinbase CDP", "The address of Coinbase CDP is not a URL.")
 TOKEN_SECONDS = 120
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 SIGNATURE = re.compile(r"(?:0x)?([0-9a-fA-F]{64})([0-9a-fA-F]{64})[0-9a-fA-F]{2}")
@@ -39,10 +38,6 @@ INTRODUCTION = hashlib.sha256(b"relayer-management-service: the public key of th
 
 
 class CoinbaseCdp(Secp256k1Backend):
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
-        self._api = JsonApi("Coinbase CDP")
-
     def _public_key(self) -> datatypes.PublicKey:
         r, s = self._sign(INTRODUCTION)
         for recovery_id in (0, 1):
@@ -64,9 +59,9 @@ class CoinbaseCdp(Secp256k1Backend):
         body = json.dumps({"hash": f"0x{digest.hex()}"}, sort_keys=True, separators=(",", ":")).encode()
         # The same for every try, so that they are one request to CDP; the JWTs are new, as each is good for one use.
         once = str(uuid.uuid4())
-        signature = self._api.post(url, body, lambda: {"X-Idempotency-Key": once, **self._credentials(url, body)}).get(
-            "signature"
-        )
+        signature = API.call(
+            "POST", url, lambda: ({"X-Idempotency-Key": once, **self._credentials(url, body)}, body), deadline()
+        ).get("signature")
         match = SIGNATURE.fullmatch(str(signature))
         if match is None:
             raise not_understood("Coinbase CDP")
@@ -76,9 +71,7 @@ class CoinbaseCdp(Secp256k1Backend):
         try:
             import jwt
         except ImportError:
-            raise SignerError(
-                "PyJWT is not installed: pip install 'relayer-management-service[coinbase]'", permanent=True
-            ) from None
+            raise not_installed("PyJWT", "coinbase") from None
         api_key = _api_key(self.config["api_key_secret"])
         if api_key is None:
             raise SignerError(

@@ -24,17 +24,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError, public_key_of
+from signers.backends import bounded
+from signers.backends.base import Secp256k1Backend, SignerError, not_installed, public_key_of
+from signers.backends.http import Unavailable, deadline, retried, seconds_to_wait
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.credentials import Credentials
     from google.cloud.kms_v1 import KeyManagementServiceClient
-
-CONNECT_SECONDS = 3
-READ_SECONDS = 10
-PAUSES = (0.25, 0.75)
-LONGEST_PAUSE = 3.0
 
 AUDIENCE = "https://cloudkms.googleapis.com/"
 TOKEN_SECONDS = 3600
@@ -129,28 +126,25 @@ class GoogleKms(Secp256k1Backend):
         return value
 
     def _call(self, method: Callable[..., Any], request: dict[str, Any]) -> Any:
-        """Call Google, again after a short pause if what went wrong may pass."""
+        return retried(lambda _: self._try(method, request), deadline())
+
+    def _try(self, method: Callable[..., Any], request: dict[str, Any]) -> Any:
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError
         from google.protobuf.json_format import ParseError  # type: ignore[import-untyped]  # protobuf has no types
         from requests.exceptions import RequestException
 
-        for pause in (*PAUSES, None):
-            asked = None
-            try:
-                return method(request=request, retry=None, timeout=_with_timeouts)
-            except GoogleAPICallError as error:
-                failure, asked = _refused(error), _retry_after(error)
-            except RequestException:
-                failure = SignerError("Google Cloud KMS cannot be reached.", permanent=False)
-            except GoogleAuthError:
-                failure = SignerError("Google's client cannot use the service account.", permanent=True)
-            except (ParseError, ValueError):
-                raise _not_understood() from None
-            if failure.permanent or pause is None:
-                break
-            time.sleep(min(max(pause, asked or 0), LONGEST_PAUSE))
-        raise failure
+        try:
+            return method(request=request, retry=None, timeout=_with_timeouts)
+        except GoogleAPICallError as error:
+            raise _refused(error) from None
+        # Before ValueError, which some of these are too.
+        except RequestException:
+            raise Unavailable("Google Cloud KMS cannot be reached.") from None
+        except GoogleAuthError:
+            raise SignerError("Google's client cannot use the service account.", permanent=True) from None
+        except (ParseError, ValueError):
+            raise _not_understood() from None
 
     def _client(self) -> KeyManagementServiceClient:
         """Make the client once: it keeps its connection and its access token, and threads may share it."""
@@ -165,17 +159,20 @@ class GoogleKms(Secp256k1Backend):
             from google.auth.exceptions import GoogleAuthError
             from google.cloud.kms_v1 import KeyManagementServiceClient
         except ImportError:
-            raise SignerError(
-                "google-cloud-kms is not installed: pip install 'relayer-management-service[google]'", permanent=True
-            ) from None
+            raise not_installed("google-cloud-kms", "google") from None
         options = {"api_endpoint": os.environ.get("GOOGLE_KMS_ENDPOINT") or AUDIENCE.rstrip("/")}
         credentials = self._credentials()
         try:
-            return KeyManagementServiceClient(credentials=credentials, transport="rest", client_options=options)
+            client = KeyManagementServiceClient(credentials=credentials, transport="rest", client_options=options)
         except (GoogleAuthError, ValueError):
             raise SignerError(
                 "The settings of Google's client in the environment are wrong.", permanent=True
             ) from None
+        # Google's client has no setting for it.
+        transport: Any = client.transport
+        for prefix in ("http://", "https://"):
+            transport._session.mount(prefix, bounded.bounded_adapter())
+        return client
 
     def _credentials(self) -> Credentials:
         if self._text("service_account", "universe_domain", UNIVERSE) != UNIVERSE:
@@ -217,22 +214,17 @@ def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credential
 
 def _with_timeouts(call: Callable[..., Any]) -> Callable[..., Any]:
     """Give connecting and reading a limit each, where Google's client would have one for both."""
-    return functools.partial(call, timeout=(CONNECT_SECONDS, READ_SECONDS))
+    return functools.partial(call, timeout=(bounded.CONNECT_SECONDS, bounded.ANSWER_SECONDS))
 
 
 def _refused(error: GoogleAPICallError) -> SignerError:
     """Say what an error answer means."""
+    wait = 0.0 if error.response is None else seconds_to_wait(error.response.headers)
     if error.code == 429:
-        return SignerError("Google Cloud KMS takes no more requests just now.", permanent=False)
+        return Unavailable("Google Cloud KMS takes no more requests just now.", retry_after=wait)
     if error.code is None or error.code >= 500:
-        return SignerError("Google Cloud KMS has a fault of its own just now.", permanent=False)
+        return Unavailable("Google Cloud KMS has a fault of its own just now.", retry_after=wait)
     return SignerError(REFUSALS.get(error.code, "Google Cloud KMS refused the request."), permanent=True)
-
-
-def _retry_after(error: GoogleAPICallError) -> float | None:
-    """Read for how many seconds Google asks to be left alone."""
-    value = error.response.headers.get("Retry-After", "") if error.response is not None else ""
-    return float(value) if value.isascii() and value.isdigit() else None
 
 
 def _intact(data: bytes, checksum: int | None) -> bool:

@@ -1,27 +1,39 @@
-"""What the backends that talk to a server share: time limits, bounded retries, and failures told in words."""
+"""What the backends that talk to a server share: limits, bounded retries, and failures told in words."""
 
 from __future__ import annotations
 
-import ssl
 import threading
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from functools import cache
-from time import sleep
-from typing import Any, ClassVar, TypeVar
+from time import monotonic, sleep
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx
+import aiohttp
+import orjson
 
+from relayer_service import outgoing
 from signers.backends.base import SignerError
 
-CONNECT_TIMEOUT = 3.0
-READ_TIMEOUT = 10.0
+# For one try, and for a call with all its tries and pauses.
+TRY_SECONDS = 10.0
+CALL_SECONDS = 20.0
 PAUSES = (0.2, 0.6)
 LONGEST_PAUSE = 5.0
+# Far more than a key or a signature.
+MAX_ANSWER_BYTES = 65_536
+HEADERS = {
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "Relayer-Management-Service",
+}
 
 T = TypeVar("T")
+# Headers and body, made where no frame that raises can show them.
+Content = Callable[[], tuple[Mapping[str, str], bytes | None]]
 
 
 class Unavailable(SignerError):
@@ -40,20 +52,37 @@ class Refused(SignerError):
         self.status = status
 
 
-def retried(call: Callable[[], T]) -> T:
-    """Give the result of a call that is made again, after a pause, while the server is unavailable.
+def deadline() -> float:
+    """Return until when a call that begins now may take."""
+    return monotonic() + CALL_SECONDS
 
-    A server that asks for a longer pause than a caller can be kept waiting for is not asked again.
+
+def retried(call: Callable[[float], T], until: float) -> T:
+    """Return the result of a call that is made again, after a pause, while the server is unavailable.
+
+    The call is given the seconds that it may take. A server that asks for a longer pause than a caller can be kept
+    waiting for is not asked again.
     """
     for pause in PAUSES:
         try:
-            return call()
+            return call(min(TRY_SECONDS, until - monotonic()))
         except Unavailable as fault:
             pause = max(pause, fault.retry_after)
-            if pause > LONGEST_PAUSE:
+            if pause > min(LONGEST_PAUSE, until - monotonic()):
                 raise
         sleep(pause)
-    return call()
+    return call(min(TRY_SECONDS, until - monotonic()))
+
+
+@contextmanager
+def held(lock: threading.Lock, provider: str, until: float) -> Iterator[None]:
+    """Hold a lock under which another thread may be waiting for the provider, if it is free in time."""
+    if not lock.acquire(timeout=max(0.0, until - monotonic())):
+        raise unreachable(provider)
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def unreachable(provider: str) -> Unavailable:
@@ -74,70 +103,76 @@ def refusal(provider: str, status: int, headers: Mapping[str, str]) -> SignerErr
         return Refused(f"{provider} refused this signer's credentials (HTTP {status}).", status=status)
     if status == 404:
         return Refused(f"{provider} does not know this signer's key (HTTP 404).", status=status)
+    if 300 <= status < 400:
+        return SignerError(
+            f"{provider} redirects (HTTP {status}), and is not followed: check its address.", permanent=True
+        )
     if status >= 400:
         return Refused(f"{provider} refused the request (HTTP {status}): check the configuration.", status=status)
     return not_understood(provider)
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float:
-    """Read Retry-After, which is a number of seconds or a date; anything else asks for nothing."""
-    value = headers.get("Retry-After", "").strip()
-    if value.isascii() and value.isdigit():
-        return float(value)
-    try:
-        moment = parsedate_to_datetime(value)
-    except ValueError:
-        return 0.0
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    wait = outgoing.parse_retry_after(headers.get("Retry-After", "").strip(), datetime.now(UTC))
+    return wait.total_seconds() if wait else 0.0
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Read the trusted certificates once: it takes longer than a request."""
-    return httpx.create_ssl_context()
-
-
+@dataclass(frozen=True)
 class JsonApi:
-    """A provider's JSON API, spoken over connections that are kept and shared by threads."""
+    """A JSON API, spoken through the session that the whole service has for addresses that others choose."""
 
-    read_timeout: ClassVar[float] = READ_TIMEOUT
+    provider: str
+    # What a URL or a header that HTTP cannot carry is told as.
+    unusable: str
+    # The proxies of the environment may lead anywhere: they are for the provider's own hosts alone.
+    uses_proxies: bool = True
 
-    def __init__(self, provider: str) -> None:
-        self.provider = provider
-        self._lock = threading.Lock()
-        self._client: httpx.Client | None = None
+    def call(self, method: str, url: str, content: Content, until: float) -> dict[str, Any]:
+        """Return the JSON object of an answer; headers and body are made anew for each try."""
+        return retried(lambda seconds: self._try(method, url, content, seconds), until)
 
-    def post(self, url: str, body: bytes, headers: Callable[[], Mapping[str, str]]) -> dict[str, Any]:
-        """Post a body and give the JSON object of the answer; the headers are made anew for each try."""
-        return retried(lambda: self._post(url, body, headers()))
-
-    def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
-        try:
-            answer = self._connections().post(
-                url, content=body, headers={"Content-Type": "application/json", **headers}
-            )
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol):
-            raise SignerError(f"The address of {self.provider} is not a URL.", permanent=True) from None
-        except httpx.HTTPError:
-            raise unreachable(self.provider) from None
-        if not answer.is_success:
-            raise refusal(self.provider, answer.status_code, answer.headers)
-        try:
-            content = answer.json()
-        except ValueError:
-            raise not_understood(self.provider) from None
-        if not isinstance(content, dict):
+    def _try(self, method: str, url: str, content: Content, seconds: float) -> dict[str, Any]:
+        answer = self._exchange(method, url, content, seconds)
+        if isinstance(answer, SignerError):
+            raise answer
+        if not 200 <= answer.status < 300:
+            raise refusal(self.provider, answer.status, answer.headers)
+        found = _json_object(answer.body)
+        if found is None:
             raise not_understood(self.provider)
-        return content
+        return found
 
-    def _connections(self) -> httpx.Client:
-        with self._lock:
-            if self._client is None:
-                self._client = httpx.Client(
-                    verify=_tls(), timeout=httpx.Timeout(self.read_timeout, connect=CONNECT_TIMEOUT)
-                )
-                # A backend is dropped, not closed: its connections go with it.
-                weakref.finalize(self, self._client.close)
-            return self._client
+    def _exchange(self, method: str, url: str, content: Content, seconds: float) -> outgoing.Answer | SignerError:
+        """Return an answer, or why there is none: raised from here, an error would show the secrets of this frame."""
+        headers, body = content()
+        try:
+            return outgoing.request(
+                method,
+                url,
+                headers=HEADERS | dict(headers),
+                body=body,
+                seconds=seconds,
+                max_bytes=MAX_ANSWER_BYTES,
+                proxy=_proxy_for(url) if self.uses_proxies else None,
+            )
+        except outgoing.AnswerTooLarge:
+            return not_understood(self.provider)
+        except (ValueError, aiohttp.NonHttpUrlClientError):
+            return SignerError(self.unusable, permanent=True)
+        except (aiohttp.ClientError, OSError) as error:
+            if outgoing.is_forbidden(error):
+                return SignerError(f"The address of {self.provider} is not allowed.", permanent=True)
+            return unreachable(self.provider)
+
+
+def _json_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _proxy_for(url: str) -> str | None:
+    parts = urlsplit(url)
+    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from time import sleep, time_ns
 from typing import Any, ClassVar
 
@@ -16,10 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError
-from signers.backends.http import JsonApi, not_understood
+from signers.backends.base import Secp256k1Backend, SignerError, not_installed
+from signers.backends.http import JsonApi, deadline, not_understood
 
 API_URL = "https://api.turnkey.com"
+API = JsonApi("Turnkey", "The address of Turnkey is not a URL.")
 
 COMPLETED = "ACTIVITY_STATUS_COMPLETED"
 CONSENSUS_NEEDED = "ACTIVITY_STATUS_CONSENSUS_NEEDED"
@@ -31,10 +31,6 @@ class Turnkey(Secp256k1Backend):
 
     poll_pauses: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0, 4.0)
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
-        self._api = JsonApi("Turnkey")
-
     def _public_key(self) -> datatypes.PublicKey:
         try:
             point = bytes.fromhex(self.config["public_key"].removeprefix("0x"))
@@ -44,12 +40,13 @@ class Turnkey(Secp256k1Backend):
         return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
-        activity = self._activity("submit/sign_raw_payload", self._intent(digest))
+        until = deadline()
+        activity = self._activity("submit/sign_raw_payload", self._intent(digest), until)
         for pause in self.poll_pauses:
             if activity["status"] not in WAITING:
                 break
             sleep(pause)
-            activity = self._activity("query/get_activity", {"activityId": activity["id"]})
+            activity = self._activity("query/get_activity", {"activityId": activity["id"]}, until)
         status = activity["status"]
         if status == CONSENSUS_NEEDED:
             # Asking anew would be a new activity, which needs the same approvals.
@@ -72,15 +69,15 @@ class Turnkey(Secp256k1Backend):
             },
         }
 
-    def _activity(self, path: str, request: dict[str, Any]) -> dict[str, Any]:
+    def _activity(self, path: str, request: dict[str, Any], until: float) -> dict[str, Any]:
         """Make a request, and give the activity of the answer.
 
         A request that is made again has the same body and timestamp: to Turnkey it is the same activity.
         """
         body = json.dumps({"organizationId": self.config["organization_id"], **request})
         stamp = self._stamp(body)
-        url = os.environ.get("TURNKEY_API_URL", API_URL).rstrip("/")
-        activity = self._api.post(f"{url}/public/v1/{path}", body.encode(), lambda: {"X-Stamp": stamp}).get("activity")
+        url = f"{os.environ.get('TURNKEY_API_URL', API_URL).rstrip('/')}/public/v1/{path}"
+        activity = API.call("POST", url, lambda: ({"X-Stamp": stamp}, body.encode()), until).get("activity")
         if not isinstance(activity, dict) or not all(isinstance(activity.get(name), str) for name in ("id", "status")):
             raise not_understood("Turnkey")
         return activity
@@ -89,10 +86,7 @@ class Turnkey(Secp256k1Backend):
         try:
             from turnkey_api_key_stamper import ApiKeyStamper, ApiKeyStamperConfig
         except ImportError:
-            raise SignerError(
-                "turnkey-api-key-stamper is not installed: pip install 'relayer-management-service[turnkey]'",
-                permanent=True,
-            ) from None
+            raise not_installed("turnkey-api-key-stamper", "turnkey") from None
         stamper = ApiKeyStamper(ApiKeyStamperConfig(self.config["api_public_key"], self.config["api_private_key"]))
         try:
             stamp: str = stamper.stamp(body).stamp_header_value

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from signers.backends.base import Ed25519Backend, SignerError
-from signers.backends.http import not_understood
+from signers.backends.http import deadline, not_understood
 from signers.backends.vault import Vault
 
 HEX_DIGITS = 64
@@ -34,12 +35,9 @@ class VaultTransit(Ed25519Backend):
             raise SignerError("pubkey is not an Ed25519 public key in base64 or hex.", permanent=True) from None
 
     def _sign(self, message: bytes) -> bytes:
-        name, mount_point = self.config["key_name"], self.config.get("mount_point", "transit")
-        answer = self._vault.ask(
-            lambda client: client.secrets.transit.sign_data(
-                name=name, hash_input=base64.b64encode(message).decode(), mount_point=mount_point
-            )
-        )
+        path = f"{self.config.get('mount_point', 'transit')}/sign/{self.config['key_name']}"
+        body = orjson.dumps({"input": base64.b64encode(message).decode()})
+        answer = self._vault.ask("POST", path, body, deadline())
         match = SIGNATURE.fullmatch(str(answer.get("signature")))
         if match is None:
             raise not_understood("Vault")

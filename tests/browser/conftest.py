@@ -29,7 +29,7 @@ from relayers.models import Relayer
 from rpc.models import FeeToken
 from signers.models import Signer
 from tests import processes
-from tests.api import Api
+from tests.api import WireApi
 from tests.sample.models import Item
 from tokens.models import AccessToken
 
@@ -52,7 +52,16 @@ MODELS: list[type[Model]] = [
     *(RowDelta, AccessToken, User),
 ]
 
+FOLDER = Path(__file__).parent
 TakeScreenshot = Callable[[Page, str], None]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Walks through pages take long, and show what views answer that other tests run on both engines."""
+    for item in items:
+        if FOLDER in item.path.parents:
+            item.add_marker(pytest.mark.long)
+            item.add_marker(pytest.mark.one_engine)
 
 
 @pytest.fixture(scope="package")
@@ -68,7 +77,7 @@ def static_files() -> None:
 @pytest.fixture(scope="package")
 def site(static_files: None, django_db_setup: None, django_db_blocker: Any, site_log: Path) -> Iterator[str]:
     """The address of a web server that has the collected static files."""
-    with django_db_blocker.unblock(), processes.web(site_log, RATE_LIMIT_BAD_CREDENTIALS="") as port:
+    with django_db_blocker.unblock(), processes.web(site_log) as port:
         yield f"http://127.0.0.1:{port}"
 
 
@@ -165,7 +174,7 @@ def call(port: int) -> Callable[[str], int]:
     """Call the API with a token and give the status."""
 
     def call(token: str) -> int:
-        return Api(port, token).get("/api/v1/items").status
+        return WireApi(token, port).get("/api/v1/items").status
 
     return call
 

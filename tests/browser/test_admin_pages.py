@@ -145,7 +145,6 @@ def test_pages_follow_the_colour_scheme_of_the_system(page: Page) -> None:
     assert seen == {"light": True, "dark": False}
 
 
-@pytest.mark.looks
 @pytest.mark.parametrize(
     "path", ["/admin/", "/admin/tokens/accesstoken/", "/admin/tokens/accesstoken/add/", "/admin/auth/user/"]
 )

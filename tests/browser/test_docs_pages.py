@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.api import Api
+from tests.api import WireApi
 from tests.browser.conftest import TakeScreenshot
 
 
@@ -14,7 +14,7 @@ def visitor(context: BrowserContext, transactional_db: None) -> Page:
 
 
 def test_swagger_ui_calls_the_api_with_a_token(visitor: Page, port: int, token: str) -> None:
-    Api(port, token).post("/api/v1/items", {"id": "first", "name": "The first"})
+    WireApi(token, port).post("/api/v1/items", {"id": "first", "name": "The first"})
     visitor.goto("/api/docs")
     visitor.get_by_role("button", name="Authorize").click()
     form = visitor.locator(".auth-container")
@@ -62,7 +62,6 @@ def test_redoc_searches_in_the_browser(visitor: Page) -> None:
     expect(visitor.locator("[data-role='search:results']").get_by_text("items_create")).to_be_visible()
 
 
-@pytest.mark.looks
 @pytest.mark.parametrize("path", ["/api/docs", "/api/redoc"])
 def test_a_phone_shows_the_documentation_without_sideways_scrolling(visitor: Page, path: str) -> None:
     visitor.set_viewport_size({"width": 390, "height": 844})

@@ -205,7 +205,6 @@ def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], 
     assert "s3cret" not in page.content()
 
 
-@pytest.mark.looks
 @pytest.mark.parametrize("path", [LIST, ADD, f"{LIST}{{relayer}}/change/"])
 def test_a_phone_shows_a_page_without_sideways_scrolling(page: Page, fleet: Relayer, path: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})

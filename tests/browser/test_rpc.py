@@ -146,7 +146,6 @@ def test_the_page_of_a_token_shows_its_price_and_its_sources(
     take_screenshot(page, "fee-token")
 
 
-@pytest.mark.looks
 @pytest.mark.usefixtures("clean_tokens")
 @pytest.mark.parametrize("kind", PriceSource.Kind.values)
 def test_a_source_shows_the_fields_of_the_chosen_kind_and_no_others(page: Page, kind: str) -> None:
@@ -247,7 +246,6 @@ def test_the_overview_counts_calls_and_tokens(page: Page, relayer: Relayer, toke
     expect(page.get_by_role("row", name="Fee tokens without a price 2")).to_be_visible()
 
 
-@pytest.mark.looks
 @pytest.mark.parametrize("path", [LIST, ADD, f"{LIST}{{token}}/change/", f"{RELAYERS}{{relayer}}/change/"])
 def test_a_phone_shows_a_page_without_sideways_scrolling(
     page: Page, relayer: Relayer, tokens: FeeToken, path: str

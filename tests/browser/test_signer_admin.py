@@ -26,7 +26,6 @@ def visible_fields(page: Page) -> set[str]:
     return {str(fields.nth(n).get_attribute("name")) for n in range(fields.count())}
 
 
-@pytest.mark.looks
 @pytest.mark.parametrize("signer_type", SignerType.values)
 def test_the_form_shows_the_fields_of_the_chosen_type_and_no_others(page: Page, signer_type: str) -> None:
     choose(page, signer_type)

@@ -9,7 +9,6 @@ import pytest
 
 from relayers.models import Relayer
 from tests.api import Answer, Api
-from tests.contract import raw
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
 from tests.rpc.fee_node import FeeNode, serve
@@ -38,9 +37,3 @@ def relayer(node: FeeNode | None = None, **changes: Any) -> Relayer:
 def estimate(api: Api, **changes: Any) -> Answer:
     """Ask for a fee, with changes to the params."""
     return api.post(PATH, CALL | {"params": PARAMS | changes})
-
-
-def send(api: Api, path: str, body: bytes) -> Answer:
-    """Send a path as it is written."""
-    headers = raw.bearer(api.token) + b"Content-Type: application/json\r\n"
-    return raw.send(api.port, raw.request(b"POST", path.encode(), headers, body))

@@ -1,13 +1,13 @@
 """Section 2.1: the envelope of a success and what comes with every answer, on a resource of the tests' own."""
 
-import json
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.api import Api
+from tests.api import Api, WireApi
+from tests.conftest import Log
 from tests.contract import bodies, raw
 from tests.sample.models import Item
 
@@ -69,9 +69,9 @@ def test_head_answers_the_headers_of_get_alone(api: Api) -> None:
     assert head.headers["content-length"] == get.headers["content-length"] == str(len(get.text))
 
 
-def test_head_gives_the_server_no_body_to_drop(api: Api, server_log: Path) -> None:
-    with socket.create_connection(("127.0.0.1", api.port), timeout=20) as connection:
-        connection.sendall(raw.request(b"HEAD", b"/api/v1/items", raw.bearer(api.token)))
+def test_head_gives_the_server_no_body_to_drop(wire: WireApi, server_log: Path) -> None:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=20) as connection:
+        connection.sendall(raw.request(b"HEAD", b"/api/v1/items", raw.bearer(wire.token)))
         # The server has written its log when it closes the connection.
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -80,19 +80,19 @@ def test_head_gives_the_server_no_body_to_drop(api: Api, server_log: Path) -> No
 
 
 @pytest.mark.parametrize("sent", ["a", "0af7651916cd43dd8448eb211c80319c", "Web-1:2026.11_x", "x" * 128])
-def test_a_sane_request_id_is_taken_and_returned_and_logged(api: Api, server_log: Path, sent: str) -> None:
+def test_a_sane_request_id_is_taken_and_returned_and_logged(api: Api, log: Log, sent: str) -> None:
     answer = api.get("/api/v1/items", headers={"X-Request-ID": sent})
     assert answer.headers["x-request-id"] == sent
-    assert [line["message"].split(" 200 ")[0] for line in log_lines(server_log, sent)] == ["GET /api/v1/items"]
+    assert [line["message"].split(" 200 ")[0] for line in request_lines(log, sent)] == ["GET /api/v1/items"]
 
 
 @pytest.mark.parametrize("sent", ["", "a b", "x" * 129, "<script>", 'a"b', "a/b", "a,b", "é", "a;b", "{}"])
-def test_any_other_request_id_is_replaced(api: Api, server_log: Path, sent: str) -> None:
+def test_any_other_request_id_is_replaced(api: Api, log: Log, sent: str) -> None:
     answer = api.get("/api/v1/items", headers={"X-Request-ID": sent} if sent else {})
     made = answer.headers["x-request-id"]
     assert len(made) == 20
     assert made.isalnum()
-    assert [line["message"].split(" 200 ")[0] for line in log_lines(server_log, made)] == ["GET /api/v1/items"]
+    assert [line["message"].split(" 200 ")[0] for line in request_lines(log, made)] == ["GET /api/v1/items"]
 
 
 def test_errors_carry_the_request_id_too(api: Api) -> None:
@@ -101,9 +101,5 @@ def test_errors_carry_the_request_id_too(api: Api) -> None:
         assert (answer.status, answer.headers["x-request-id"]) == (status, "id-of-an-error")
 
 
-def log_lines(log: Path, request_id: str) -> list[dict[str, Any]]:
-    """Give the request lines of the log that carry this id."""
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-    return [
-        line for line in lines if line["request_id"] == request_id and line["logger"] == "relayer_service.requests"
-    ]
+def request_lines(log: Log, request_id: str) -> list[dict[str, Any]]:
+    return [line for line in log.lines(request_id) if line["logger"] == "relayer_service.requests"]

@@ -1,30 +1,20 @@
 """Section 8: Too Many Requests, counted for each token."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
-from tests import processes
 from tests.api import Api
 from tests.contract import bodies
 from tokens.models import AccessToken
 
 
-@pytest.fixture(scope="module")
-def limited_port(
-    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[int]:
-    """A server that lets a token make three requests a day: a window that no test outlives."""
-    log = tmp_path_factory.mktemp("limited") / "log"
-    with django_db_blocker.unblock(), processes.web(log, RATE_LIMIT_SAMPLE="3/d") as port:
-        yield port
-
-
 @pytest.fixture
-def limited(limited_port: int, transactional_db: None, token: str) -> Api:
-    return Api(limited_port, token)
+def limited(api: Api, settings: Any) -> Api:
+    """A token may make three requests a day: a window that no test outlives."""
+    settings.RATE_LIMIT_SAMPLE = "3/d"
+    return api
 
 
 def test_requests_past_the_rate_are_too_many(limited: Api) -> None:
@@ -38,7 +28,7 @@ def test_requests_past_the_rate_are_too_many(limited: Api) -> None:
 
 
 def test_another_token_has_a_count_of_its_own(limited: Api, user: User) -> None:
-    other = Api(limited.port, AccessToken.objects.issue(name="other", user=user)[1])
+    other = limited.with_token(AccessToken.objects.issue(name="other", user=user)[1])
     assert [limited.get("/api/v1/items").status for _ in range(4)] == [200, 200, 200, 429]
     answer = other.get("/api/v1/items")
     assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
@@ -49,7 +39,7 @@ def test_requests_that_are_refused_for_another_reason_count(limited: Api) -> Non
 
 
 def test_requests_without_a_token_are_unauthorized_at_any_rate(limited: Api) -> None:
-    answers = [Api(limited.port).get("/api/v1/items") for _ in range(5)]
+    answers = [limited.with_token("").get("/api/v1/items") for _ in range(5)]
     assert [(answer.status, answer.body) for answer in answers] == [(401, bodies.failure("Unauthorized"))] * 5
     answer = limited.get("/api/v1/items")
     assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))

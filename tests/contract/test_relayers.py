@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from relayers.models import Relayer
-from tests import processes
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers.factories import ADDRESS, notification, relayer, signer
@@ -33,16 +31,6 @@ SPARSE = {
 def shown(**changes: Any) -> dict[str, Any]:
     """What an answer shows of a relayer of the factory, with changes."""
     return SPARSE | {"address": ADDRESS} | changes
-
-
-@pytest.fixture(scope="module")
-def limited_port(
-    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[int]:
-    """A server that lets a token list relayers three times a day: a window that no test outlives."""
-    log = tmp_path_factory.mktemp("limited") / "log"
-    with django_db_blocker.unblock(), processes.web(log, RATE_LIMIT_LIST_RELAYERS="3/d") as port:
-        yield port
 
 
 def test_a_relayer_with_everything_set_is_shown_whole(api: Api) -> None:
@@ -225,24 +213,25 @@ def test_a_bad_page_is_a_bad_request(api: Api, query: str, fault: str) -> None:
     assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
 
 
-@pytest.mark.parametrize("token", ["", "rms_unknown"])
-def test_the_list_needs_a_token(api: Api, token: str) -> None:
+@pytest.mark.parametrize("sent", ["", "rms_unknown"])
+def test_the_list_needs_a_token(api: Api, sent: str) -> None:
     relayer()
-    answer = Api(api.port, token).get("/api/v1/relayers")
+    answer = api.with_token(sent).get("/api/v1/relayers")
     assert (answer.status, answer.body) == (401, bodies.failure("Unauthorized"))
     assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_lists_past_the_rate_are_too_many_requests(api: Api, limited_port: int) -> None:
-    limited = Api(limited_port, api.token)
-    answers = [limited.get("/api/v1/relayers") for _ in range(4)]
+def test_lists_past_the_rate_are_too_many_requests(api: Api, settings: Any) -> None:
+    # A window that no test outlives.
+    settings.RATE_LIMIT_LIST_RELAYERS = "3/d"
+    answers = [api.get("/api/v1/relayers") for _ in range(4)]
     assert [(answer.status, answer.body) for answer in answers] == [
         *[(200, bodies.page([], total_items=0))] * 3,
         (429, bodies.failure("Too Many Requests")),
     ]
     assert 1 <= int(answers[3].headers["retry-after"]) <= 24 * 60 * 60
     # Other lists have no part in it.
-    assert limited.get("/api/v1/signers").body == bodies.page([], total_items=0)
+    assert api.get("/api/v1/signers").body == bodies.page([], total_items=0)
 
 
 def test_head_answers_as_get_does_without_the_body(api: Api) -> None:

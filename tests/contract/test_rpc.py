@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -11,10 +10,9 @@ import pytest
 import yaml
 from django.contrib.auth.models import User
 
-from tests import processes
 from tests.api import Api
 from tests.contract import bodies
-from tests.contract.rpc_calls import CALL, FEE, PARAMS, PATH, TRANSFER, estimate, node, relayer, send
+from tests.contract.rpc_calls import CALL, FEE, PARAMS, PATH, TRANSFER, estimate, node, relayer
 from tests.relayers.factories import ADDRESS
 from tests.rpc.encoded import SENDER, SEPOLIA_CHAIN, signed, text
 from tests.rpc.factories import TOKEN, fee_token, fixed_source
@@ -24,19 +22,6 @@ from tokens.models import AccessToken
 __all__ = ["node"]
 
 NO_METHOD = "There is no such method on a relayer of the type evm."
-
-
-@pytest.fixture(scope="module")
-def other_port(
-    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[int]:
-    """A server that echoes ids, and lets a token call three times a day: a window that no test outlives."""
-    log = tmp_path_factory.mktemp("other") / "log"
-    with (
-        django_db_blocker.unblock(),
-        processes.web(log, RPC_ID_AS_STRING="false", RATE_LIMIT_RPC="3/d") as port,
-    ):
-        yield port
 
 
 def test_a_fee_in_the_native_coin(api: Api, node: FeeNode) -> None:
@@ -111,9 +96,10 @@ def test_an_id_is_answered_as_a_string_and_null_as_null(api: Api, sent: Any) -> 
 
 
 @pytest.mark.parametrize("sent", [each for each in IDS if each is None or isinstance(each, int)])
-def test_an_id_is_echoed_where_the_service_is_told_so(api: Api, other_port: int, sent: int | None) -> None:
+def test_an_id_is_echoed_where_the_service_is_told_so(api: Api, settings: Any, sent: int | None) -> None:
+    settings.RPC_ID_AS_STRING = False
     relayer()
-    answer = Api(other_port, api.token).post(PATH, {"jsonrpc": "2.0", "id": sent, "method": "nothing"})
+    answer = api.post(PATH, {"jsonrpc": "2.0", "id": sent, "method": "nothing"})
     expected = bodies.rpc_error(-32601, "Method not found", NO_METHOD, identifier=sent)
     assert (answer.status, answer.body) == (200, expected)
 
@@ -153,7 +139,7 @@ def test_any_id_of_a_relayer_works(api: Api, identifier: str) -> None:
 def test_an_id_that_is_written_without_an_escape_works(api: Api, path: str) -> None:
     for identifier in ("a/b", "a/rpc", "..", "a/", "a"):
         relayer(identifier=identifier)
-    answer = send(api, f"/api/v1/relayers/{path}", json.dumps(CALL | {"method": "nothing"}).encode())
+    answer = api.post(f"/api/v1/relayers/{path}", CALL | {"method": "nothing"})
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32601, "Method not found", NO_METHOD))
 
 
@@ -186,7 +172,7 @@ def test_an_id_that_is_written_without_an_escape_works(api: Api, path: str) -> N
 )
 def test_an_unknown_relayer_is_not_found_by_the_id_as_it_was_sent(api: Api, path: str, identifier: str) -> None:
     relayer()
-    answer = send(api, f"/api/v1/relayers/{path}/rpc", json.dumps(CALL).encode())
+    answer = api.post(f"/api/v1/relayers/{path}/rpc", CALL)
     assert (answer.status, answer.body) == (404, bodies.failure(f"Relayer with ID {identifier} not found"))
     assert answer.headers["content-type"] == "application/json"
 
@@ -200,35 +186,36 @@ def test_other_methods_are_not_offered(api: Api, method: str, identifier: str) -
     assert answer.headers["allow"] == "POST"
 
 
-@pytest.mark.parametrize("token", ["", "rms_unknown"])
+@pytest.mark.parametrize("sent", ["", "rms_unknown"])
 @pytest.mark.parametrize("body", [json.dumps(CALL).encode(), b"{"])
 @pytest.mark.parametrize("identifier", ["relayer-1", "relayer-2"])
-def test_a_call_needs_a_token(api: Api, node: FeeNode, token: str, body: bytes, identifier: str) -> None:
+def test_a_call_needs_a_token(api: Api, node: FeeNode, sent: str, body: bytes, identifier: str) -> None:
     relayer(node)
-    answer = Api(api.port, token).post(f"/api/v1/relayers/{identifier}/rpc", raw=body)
+    answer = api.with_token(sent).post(f"/api/v1/relayers/{identifier}/rpc", raw=body)
     assert (answer.status, answer.body) == (401, bodies.failure("Unauthorized"))
     assert answer.headers["www-authenticate"] == "Bearer"
     assert node.asked == []
 
 
-def test_calls_past_the_rate_are_too_many_requests(api: Api, other_port: int, user: User) -> None:
+def test_calls_past_the_rate_are_too_many_requests(api: Api, settings: Any, user: User) -> None:
+    # A window that no test outlives.
+    settings.RATE_LIMIT_RPC = "3/d"
     relayer()
-    limited = Api(other_port, api.token)
     # Of any relayer and with any outcome.
     answers = [
-        limited.post(PATH, CALL | {"method": "nothing"}),
-        limited.post("/api/v1/relayers/relayer-2/rpc", CALL),
-        limited.post(PATH, {}),
-        limited.post(PATH, CALL),
+        api.post(PATH, CALL | {"method": "nothing"}),
+        api.post("/api/v1/relayers/relayer-2/rpc", CALL),
+        api.post(PATH, {}),
+        api.post(PATH, CALL),
     ]
     assert [answer.status for answer in answers] == [200, 404, 400, 429]
     assert answers[3].body == bodies.failure("Too Many Requests")
     assert 1 <= int(answers[3].headers["retry-after"]) <= 24 * 60 * 60
-    other = Api(other_port, AccessToken.objects.issue(name="other", user=user)[1])
+    other = api.with_token(AccessToken.objects.issue(name="other", user=user)[1])
     unknown = bodies.failure("Relayer with ID relayer-2 not found")
     assert other.post("/api/v1/relayers/relayer-2/rpc", CALL).body == unknown
     # Lists have no part in it.
-    assert limited.get("/api/v1/relayers").status == 200
+    assert api.get("/api/v1/relayers").status == 200
 
 
 def test_the_examples_of_the_document_are_what_the_server_answers(api: Api) -> None:

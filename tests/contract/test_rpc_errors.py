@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from eth_abi.abi import encode
 from relayers.models import Relayer
 from rpc.models import FeeToken
 from tests.api import Api
+from tests.conftest import Log
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PARAMS, PATH, estimate, node, relayer
 from tests.rpc.encoded import RECEIVER, SEPOLIA_CHAIN, signed, text, transfer
@@ -121,12 +120,13 @@ def test_a_rate_that_is_too_old_is_no_price(api: Api, node: FeeNode) -> None:
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32002, "Price unavailable", stale))
 
 
-def test_nodes_that_do_not_answer_are_unreachable_and_not_named(api: Api, server_log: Path) -> None:
+def test_nodes_that_do_not_answer_are_unreachable_and_not_named(api: Api, log: Log) -> None:
     relayer()
     answer = api.post(PATH, CALL)
     unreachable = "No node has answered: it cannot be connected to."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32000, "Nodes unreachable", unreachable))
-    assert "s3cret" not in server_log.read_text()
+    assert "has failed" in log.text
+    assert "s3cret" not in log.text
 
 
 def test_a_node_of_another_chain_is_not_asked(api: Api, node: FeeNode) -> None:
@@ -206,9 +206,7 @@ def test_a_network_that_the_service_does_not_know_has_no_fees(api: Api, node: Fe
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32005, "Insufficient data", unknown))
 
 
-def test_an_unexpected_failure_says_nothing_of_its_cause_and_the_log_has_it(
-    api: Api, server_log: Path, node: FeeNode
-) -> None:
+def test_an_unexpected_failure_says_nothing_of_its_cause_and_the_log_has_it(api: Api, log: Log, node: FeeNode) -> None:
     """Give a relayer the RPC URLs of another: encrypted for that one's row, they cannot be opened."""
     relayer(node)
     other = relayer(identifier="other", rpc_urls=[{"url": "https://rpc.example.com/hunter2", "weight": 100}])
@@ -220,24 +218,19 @@ def test_an_unexpected_failure_says_nothing_of_its_cause_and_the_log_has_it(
         cursor.execute("SELECT custom_rpc_urls FROM relayers_relayer WHERE identifier = 'relayer-1'")
         (ciphertext,) = cursor.fetchone()
     assert Relayer.objects.get(pk=other.pk).node_urls() == [("https://rpc.example.com/hunter2", 100)]
-    # What other tests have left in the log is theirs.
-    before = len(server_log.read_text())
     answer = api.post(PATH, CALL)
     fixed = "The call failed for a reason inside the service; its log has it under the request id."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32603, "Internal error", fixed))
-    log = server_log.read_text()[before:]
-    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-    mine = [line for line in lines if line["request_id"] == answer.headers["x-request-id"]]
-    (error,) = (line for line in mine if line["logger"] == "rpc.dispatch")
+    (error,) = (line for line in log.lines(answer.headers["x-request-id"]) if line["logger"] == "rpc.dispatch")
     assert (error["level"], error["message"], error["relayer"]) == (
         "ERROR",
         "The method feeEstimate failed",
         "relayer-1",
     )
     assert "DecryptionError" in error["traceback"].splitlines()[-1]
-    assert "hunter2" not in log
-    assert str(ciphertext) not in log
-    assert PARAMS["transaction"] not in log
+    assert "hunter2" not in log.text
+    assert str(ciphertext) not in log.text
+    assert PARAMS["transaction"] not in log.text
 
 
 def test_no_answer_has_both_a_result_and_an_error(api: Api, node: FeeNode) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from signers.models import Signer
-from tests.api import Api
+from tests.api import Api, WireApi
 from tests.contract import bodies
 from tests.signers.examples import CONFIGS, SHOWN
 
@@ -93,6 +93,16 @@ def test_another_id_is_a_bad_request(api: Api, identifier: Any, fault: str) -> N
     assert not Signer.objects.exists()
 
 
+@pytest.mark.parametrize("signer_type", [name for name in CONFIGS if SHOWN[name]])
+def test_what_answers_give_back_of_a_config_has_at_most_2048_characters(api: Api, signer_type: str) -> None:
+    for field in SHOWN[signer_type]:
+        config = CONFIGS[signer_type] | {field: "x" * 2_049}
+        answer = api.post("/api/v1/signers", signer(type=signer_type, config=config))
+        fault = f"config.{field}: at most 2048 characters are allowed"
+        assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+
+
+@pytest.mark.django_db(transaction=True)
 def test_a_taken_id_is_a_conflict_and_changes_nothing(api: Api) -> None:
     api.post("/api/v1/signers", signer(config={"key": "first"}))
     answer = api.post("/api/v1/signers", signer(config={"key": "second"}))
@@ -100,9 +110,9 @@ def test_a_taken_id_is_a_conflict_and_changes_nothing(api: Api) -> None:
     assert Signer.objects.get().full_config() == {"key": "first"}
 
 
-def test_of_fifty_callers_that_race_for_an_id_one_wins(api: Api) -> None:
+def test_of_fifty_callers_that_race_for_an_id_one_wins(wire: WireApi) -> None:
     with ThreadPoolExecutor(50) as pool:
-        answers = list(pool.map(lambda n: api.post("/api/v1/signers", signer(config={"key": f"key {n}"})), range(50)))
+        answers = list(pool.map(lambda n: wire.post("/api/v1/signers", signer(config={"key": f"key {n}"})), range(50)))
     assert sorted(answer.status for answer in answers) == [201] + [409] * 49
     assert all(answer.body == bodies.failure(ID_TAKEN) for answer in answers if answer.status == 409)
     assert Signer.objects.count() == 1
@@ -228,7 +238,7 @@ def test_a_bad_page_is_a_bad_request(api: Api, query: str) -> None:
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/v1/signers"), ("POST", "/api/v1/signers")])
 def test_both_need_a_token(api: Api, method: str, path: str) -> None:
-    answer = Api(api.port)(method, path, None if method == "GET" else signer())
+    answer = api.with_token("")(method, path, None if method == "GET" else signer())
     assert (answer.status, answer.body) == (401, bodies.failure("Unauthorized"))
     assert not Signer.objects.exists()
 

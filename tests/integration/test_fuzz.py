@@ -4,12 +4,13 @@ import json
 from typing import Any
 from urllib.parse import quote, quote_from_bytes
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from notifications.models import Notification
 from relayers.models import Relayer
-from tests.api import Answer, Api
+from tests.api import Answer, WireApi
 from tests.contract import raw
 from tests.relayers.factories import relayer
 
@@ -20,6 +21,8 @@ FUZZ = settings(
     # One server and one token serve all examples; what they create stays until the test ends.
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
+# What is tried is read before a database is asked.
+pytestmark = [pytest.mark.long, pytest.mark.one_engine]
 
 # Bytes that mean something in a request stand among the random ones, so that more than its first line is tried.
 NOISE = st.lists(
@@ -128,61 +131,61 @@ def check(answer: Answer, *, paginated: bool = True) -> None:
 
 @settings(FUZZ, max_examples=200)
 @given(path=NOISE)
-def test_any_path_is_answered_in_the_envelope(api: Api, path: bytes) -> None:
-    check(raw.send(api.port, raw.request(b"GET", b"/api/" + path, raw.bearer(api.token)), end=True))
+def test_any_path_is_answered_in_the_envelope(wire: WireApi, path: bytes) -> None:
+    check(raw.send(wire.port, raw.request(b"GET", b"/api/" + path, raw.bearer(wire.token)), end=True))
 
 
 @settings(FUZZ, max_examples=300)
 @given(path=ENCODED)
-def test_any_encoded_path_is_answered_in_the_envelope(api: Api, path: bytes) -> None:
-    check(raw.send(api.port, raw.request(b"GET", b"/api/" + path, raw.bearer(api.token)), end=True))
+def test_any_encoded_path_is_answered_in_the_envelope(wire: WireApi, path: bytes) -> None:
+    check(raw.send(wire.port, raw.request(b"GET", b"/api/" + path, raw.bearer(wire.token)), end=True))
 
 
 @settings(FUZZ, max_examples=200)
 @given(headers=NOISY_HEADERS)
-def test_any_headers_are_answered_in_the_envelope(api: Api, headers: bytes) -> None:
-    check(raw.send(api.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(api.token) + headers), end=True))
+def test_any_headers_are_answered_in_the_envelope(wire: WireApi, headers: bytes) -> None:
+    check(raw.send(wire.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(wire.token) + headers), end=True))
 
 
 @settings(FUZZ, max_examples=300)
 @given(headers=LEGAL_HEADERS)
-def test_any_legal_headers_are_answered_in_the_envelope(api: Api, headers: bytes) -> None:
-    check(raw.send(api.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(api.token) + headers), end=True))
+def test_any_legal_headers_are_answered_in_the_envelope(wire: WireApi, headers: bytes) -> None:
+    check(raw.send(wire.port, raw.request(b"GET", b"/api/v1/items", raw.bearer(wire.token) + headers), end=True))
 
 
 @settings(FUZZ, max_examples=300)
 @given(body=BODIES)
-def test_any_body_is_answered_in_the_envelope(api: Api, body: bytes) -> None:
-    headers = raw.bearer(api.token) + JSON_TYPE
-    check(raw.send(api.port, raw.request(b"POST", b"/api/v1/items", headers, body), end=True))
+def test_any_body_is_answered_in_the_envelope(wire: WireApi, body: bytes) -> None:
+    headers = raw.bearer(wire.token) + JSON_TYPE
+    check(raw.send(wire.port, raw.request(b"POST", b"/api/v1/items", headers, body), end=True))
 
 
 @settings(FUZZ, max_examples=300)
 @given(body=st.one_of(NOTIFICATIONS.map(lambda value: json.dumps(value).encode()), BODIES))
-def test_any_body_of_a_patch_is_answered_in_the_envelope(api: Api, body: bytes) -> None:
+def test_any_body_of_a_patch_is_answered_in_the_envelope(wire: WireApi, body: bytes) -> None:
     Notification.objects.get_or_create(identifier="notification-1", defaults={"url": "https://example.com"})
-    headers = raw.bearer(api.token) + JSON_TYPE
+    headers = raw.bearer(wire.token) + JSON_TYPE
     data = raw.request(b"PATCH", b"/api/v1/notifications/notification-1", headers, body)
-    check(raw.send(api.port, data, end=True), paginated=False)
+    check(raw.send(wire.port, data, end=True), paginated=False)
 
 
 @settings(FUZZ, max_examples=300)
 @given(identifier=st.one_of(st.text(), st.binary(max_size=40)).map(lambda text: quote(text, safe="/")))
-def test_any_id_of_a_patch_is_answered_in_the_envelope(api: Api, identifier: str) -> None:
-    headers = raw.bearer(api.token) + JSON_TYPE
+def test_any_id_of_a_patch_is_answered_in_the_envelope(wire: WireApi, identifier: str) -> None:
+    headers = raw.bearer(wire.token) + JSON_TYPE
     data = raw.request(b"PATCH", f"/api/v1/notifications/{identifier}".encode(), headers, b"{}")
-    answer = raw.send(api.port, data, end=True)
+    answer = raw.send(wire.port, data, end=True)
     check(answer)
     assert answer.status == 404
 
 
 @settings(FUZZ, max_examples=300)
 @given(body=st.one_of(CALLS.map(lambda value: json.dumps(value).encode()), BODIES))
-def test_any_body_of_a_call_is_answered_in_the_envelope_or_as_json_rpc(api: Api, body: bytes) -> None:
+def test_any_body_of_a_call_is_answered_in_the_envelope_or_as_json_rpc(wire: WireApi, body: bytes) -> None:
     if not Relayer.objects.exists():
         relayer(network="hardhat")
-    headers = raw.bearer(api.token) + JSON_TYPE
-    answer = raw.send(api.port, raw.request(b"POST", b"/api/v1/relayers/relayer-1/rpc", headers, body), end=True)
+    headers = raw.bearer(wire.token) + JSON_TYPE
+    answer = raw.send(wire.port, raw.request(b"POST", b"/api/v1/relayers/relayer-1/rpc", headers, body), end=True)
     if answer.status != 200:
         check(answer)
         return
@@ -194,10 +197,10 @@ def test_any_body_of_a_call_is_answered_in_the_envelope_or_as_json_rpc(api: Api,
 
 @settings(FUZZ, max_examples=300)
 @given(identifier=st.one_of(st.text(min_size=1), st.binary(min_size=1, max_size=40)).map(lambda text: quote(text)))
-def test_any_id_of_a_call_is_answered_in_the_envelope(api: Api, identifier: str) -> None:
-    headers = raw.bearer(api.token) + JSON_TYPE
+def test_any_id_of_a_call_is_answered_in_the_envelope(wire: WireApi, identifier: str) -> None:
+    headers = raw.bearer(wire.token) + JSON_TYPE
     body = b'{"jsonrpc":"2.0","method":"feeEstimate"}'
-    answer = raw.send(api.port, raw.request(b"POST", f"/api/v1/relayers/{identifier}/rpc".encode(), headers, body))
+    answer = raw.send(wire.port, raw.request(b"POST", f"/api/v1/relayers/{identifier}/rpc".encode(), headers, body))
     check(answer)
     assert (answer.status, answer.body["message"][:16]) == (404, "Relayer with ID ")
 
@@ -205,6 +208,6 @@ def test_any_id_of_a_call_is_answered_in_the_envelope(api: Api, identifier: str)
 @settings(FUZZ, max_examples=300)
 @given(method=METHODS, path=st.one_of(NOISE, ENCODED), headers=LEGAL_HEADERS, body=BODIES)
 def test_any_request_is_answered_in_the_envelope(
-    api: Api, method: bytes, path: bytes, headers: bytes, body: bytes
+    wire: WireApi, method: bytes, path: bytes, headers: bytes, body: bytes
 ) -> None:
-    check(raw.send(api.port, raw.request(method, b"/api/" + path, raw.bearer(api.token) + headers, body), end=True))
+    check(raw.send(wire.port, raw.request(method, b"/api/" + path, raw.bearer(wire.token) + headers, body), end=True))

@@ -18,6 +18,8 @@ OK = (200, b'{"status": "ok"}')
 # Longer than a thread waits for its peer.
 A_WHILE = 0.1
 
+pytestmark = [pytest.mark.long, pytest.mark.one_engine]
+
 
 @pytest.fixture(scope="module")
 def one_thread(

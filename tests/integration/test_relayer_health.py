@@ -17,7 +17,7 @@ from django.utils.dateparse import parse_datetime
 from relayer_service import tasks
 from relayers.models import Relayer
 from tests import processes, servers
-from tests.api import Api
+from tests.api import WireApi
 from tests.notifications.receivers import Receiver, receiver
 from tests.relayers import factories
 
@@ -39,7 +39,7 @@ def port() -> int:
 
 
 @pytest.fixture
-def relayer(api: Api, hook: Receiver, port: int) -> Relayer:
+def relayer(wire: WireApi, hook: Receiver, port: int) -> Relayer:
     tasks.prepare_queue()
     tasks.queue.storage.flush_all()
     notification = factories.notification(url=hook.url)
@@ -91,8 +91,8 @@ def wait_until(condition: Callable[[], Any], seconds: float = 90) -> None:
         time.sleep(0.05)
 
 
-def shown(api: Api) -> dict[str, Any]:
-    (found,) = api.get("/api/v1/relayers").body["data"]
+def shown(wire: WireApi) -> dict[str, Any]:
+    (found,) = wire.get("/api/v1/relayers").body["data"]
     return {name: found.get(name) for name in ("system_disabled", "disabled_reason")}
 
 
@@ -105,21 +105,22 @@ def body(hook: Receiver, number: int) -> Any:
     return found
 
 
+@pytest.mark.long
 def test_a_relayer_is_disabled_when_its_last_node_dies_and_enabled_when_it_returns(
-    node: ExitStack, worker: subprocess.Popen[bytes], worker_log: Path, hook: Receiver, port: int, api: Api
+    node: ExitStack, worker: subprocess.Popen[bytes], worker_log: Path, hook: Receiver, port: int, wire: WireApi
 ) -> None:
     wait_until(Relayer.objects.filter(nonce=0).exists)
-    assert shown(api) == {"system_disabled": False, "disabled_reason": None}
+    assert shown(wire) == {"system_disabled": False, "disabled_reason": None}
     assert hook.requests == []
     node.close()
     reason = {"type": "NonceSyncFailed", "details": DETAILS}
     wait_until(Relayer.objects.filter(system_disabled=True).exists)
-    assert shown(api) == {"system_disabled": True, "disabled_reason": reason}
+    assert shown(wire) == {"system_disabled": True, "disabled_reason": reason}
     wait_until(lambda: len(hook.requests) == 1)
     assert body(hook, 0) == {"type": "relayer.disabled", "data": DATA | {"disabled_reason": reason}}
     with servers.hardhat(port):
         wait_until(Relayer.objects.filter(system_disabled=False).exists)
-        assert shown(api) == {"system_disabled": False, "disabled_reason": None}
+        assert shown(wire) == {"system_disabled": False, "disabled_reason": None}
         wait_until(lambda: len(hook.requests) == 2)
         assert body(hook, 1) == {"type": "relayer.enabled", "data": DATA}
     assert hook.forged == []

@@ -13,7 +13,7 @@ import yaml
 
 from notifications.models import Notification
 from tests import check_schema
-from tests.api import Api
+from tests.api import WireApi
 from tests.relayers.factories import relayer
 from tests.rpc.encoded import SEPOLIA_CHAIN
 from tests.rpc.fee_node import FeeNode, serve
@@ -23,8 +23,8 @@ METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
 
 @pytest.fixture
-def document(api: Api) -> dict[str, Any]:
-    loaded: dict[str, Any] = yaml.safe_load(api.get("/api/schema").text)
+def document(wire: WireApi) -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(wire.get("/api/schema").text)
     return loaded
 
 
@@ -35,7 +35,9 @@ def node() -> Iterator[FeeNode]:
         yield served
 
 
-def test_no_answer_is_undocumented(api: Api, tmp_path: Path, node: FeeNode) -> None:
+@pytest.mark.long
+@pytest.mark.one_engine
+def test_no_answer_is_undocumented(wire: WireApi, tmp_path: Path, node: FeeNode) -> None:
     """Run schemathesis with all of its checks, in a folder of its own as it leaves files."""
     Notification.objects.create(identifier="notification-1", url="https://example.com")
     relayer(policies={"gas_price_cap": 2**128 - 1}, rpc_urls=[{"url": node.url, "weight": 100}])
@@ -46,8 +48,8 @@ def test_no_answer_is_undocumented(api: Api, tmp_path: Path, node: FeeNode) -> N
         str(Path(sys.executable).with_name("st")),
         "--no-color",
         "run",
-        f"http://127.0.0.1:{api.port}/api/schema",
-        f"--header=Authorization: Bearer {api.token}",
+        f"http://127.0.0.1:{wire.port}/api/schema",
+        f"--header=Authorization: Bearer {wire.token}",
         "--checks=all",
         "--phases=examples,coverage,fuzzing",
         "--max-examples=30",
@@ -69,9 +71,9 @@ def test_no_answer_is_undocumented(api: Api, tmp_path: Path, node: FeeNode) -> N
     assert node.count("eth_estimateGas") > 0
 
 
-def test_the_document_is_valid_openapi_3_1(api: Api, document: dict[str, Any]) -> None:
+def test_the_document_is_valid_openapi_3_1(wire: WireApi, document: dict[str, Any]) -> None:
     assert document["openapi"] == "3.1.0"
-    check_schema.validate(api.get("/api/schema").text.decode())
+    check_schema.validate(wire.get("/api/schema").text.decode())
 
 
 def test_every_request_and_every_answer_has_an_example(document: dict[str, Any]) -> None:
@@ -97,18 +99,18 @@ def test_every_operation_needs_the_bearer_token(document: dict[str, Any]) -> Non
     assert document["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
 
 
-def test_the_examples_of_success_are_what_the_server_answers(api: Api, document: dict[str, Any]) -> None:
+def test_the_examples_of_success_are_what_the_server_answers(wire: WireApi, document: dict[str, Any]) -> None:
     item = document["paths"]["/api/v1/items"]
     request = only_example(item["post"]["requestBody"])
-    assert api.post("/api/v1/items", request).body == only_example(item["post"]["responses"]["201"])
-    assert api.get("/api/v1/items").body == only_example(item["get"]["responses"]["200"])
+    assert wire.post("/api/v1/items", request).body == only_example(item["post"]["responses"]["201"])
+    assert wire.get("/api/v1/items").body == only_example(item["get"]["responses"]["200"])
 
 
-def test_the_example_of_a_notification_is_what_the_server_answers(api: Api, document: dict[str, Any]) -> None:
+def test_the_example_of_a_notification_is_what_the_server_answers(wire: WireApi, document: dict[str, Any]) -> None:
     Notification.objects.create(identifier="notification-1", url="https://example.com")
     operation = document["paths"]["/api/v1/notifications/{notification_id}"]["patch"]
     requests = operation["requestBody"]["content"]["application/json"]["examples"]
-    answer = api.patch("/api/v1/notifications/notification-1", requests["Change"]["value"])
+    answer = wire.patch("/api/v1/notifications/notification-1", requests["Change"]["value"])
     assert (answer.status, answer.body) == (200, only_example(operation["responses"]["200"]))
 
 

@@ -80,6 +80,7 @@ def emit_and_roll_back(notification: Notification) -> str:
     return identifier
 
 
+@pytest.mark.long
 def test_no_event_is_lost_while_workers_are_killed(
     receivers: dict[str, Receiver], notifications: dict[str, Notification], tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from notifications.models import validate_webhook_url
-from relayer_service.addresses import FORBIDDEN, is_allowed, is_metadata, split_http_url, validate_http_url
+from relayer_service.addresses import FORBIDDEN, is_allowed, split_http_url, validate_http_url
 
 NOT_A_URL = "an absolute http or https URL is required"
 UNPRINTED = "spaces, backslashes and control characters are not allowed in a URL"
@@ -105,9 +105,8 @@ def test_the_first_and_the_last_address_of_each_network_are_refused(
         ("::1/128", "::1", True),
         ("::1/128", "::2", False),
         ("::1/128", "127.0.0.1", False),
-        ("fd00::/8", "fd00:ec2::254", True),
+        ("fd00::/8", "fd12::1%eth0", True),
         ("fd00::/8", "fc00::1", False),
-        ("fe80::/10", "fe80::1%eth0", True),
     ],
 )
 def test_an_opened_network_opens_exactly_what_it_names(opened: str, address: str, expected: bool) -> None:
@@ -294,16 +293,29 @@ def test_a_host_that_is_longer_than_any_name_is_refused_before_it_is_encoded(hos
     "address",
     [
         *("169.254.169.254", "100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fe80::1%eth0"),
-        *("::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::"),
+        *("fd20:ce::254", "fd00:42::42", "fd00:100::100:200", "fd00:a9fe:a9fe::1", "fd00:c1::a9fe:a9fe"),
+        *("::ffff:169.254.169.254", "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::a9fe:a9fe"),
+        # Local NAT64 with a prefix of 48, 56, 64 and 96 bits.
+        *("64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:aaa9:fe:a9fe::", "64:ff9b:1:aaaa:a9:fea9:fe00:0"),
+        *("64:ff9b:1:aaaa:bbbb:cccc:169.254.169.254", "64:ff9b:1::100.100.100.200"),
+        "2002:a9fe:a9fe:1::1",
+        # Teredo, with the address as its server, and as its client with every bit turned.
+        *("2001:0:a9fe:a9fe::", "2001:0:808:808:8000:63bf:5601:5601"),
     ],
 )
-def test_an_address_of_metadata_is_known_in_every_form(address: str) -> None:
-    assert is_metadata(address)
+def test_metadata_is_refused_in_every_form_whatever_is_opened(address: str) -> None:
+    assert not is_allowed(address, networks("0.0.0.0/0", "::/0"))
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "::1", "8.8.8.8", "2606:4700::1111", "fd12::1"])
-def test_other_addresses_are_none_of_metadata(address: str) -> None:
-    assert not is_metadata(address)
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.0.0.1", "::1", "8.8.8.8", "2606:4700::1111", "fd12::1", "::ffff:0:10.0.0.1"),
+        *("64:ff9b:1::10.0.0.1", "2002:a00:1::", "2001:0:808:808:8000:63bf:f7f7:f7f7"),
+    ],
+)
+def test_what_is_no_metadata_can_be_opened(address: str) -> None:
+    assert is_allowed(address, networks("0.0.0.0/0", "::/0"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from notifications.schedule import LONGEST_RETRY_AFTER, next_attempt, parse_retry_after
+from notifications.schedule import LONGEST_RETRY_AFTER, next_attempt
+from relayer_service.outgoing import parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCHEDULE = [0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
@@ -102,6 +103,7 @@ def test_both_forms_of_retry_after_are_read(value: str, seconds: int) -> None:
         "Thu, 01 Jan 2026 25:00:00 GMT",
         "Thu, 01 Jan 2026 12:01:00 +9999",
         "Fri, 31 Dec 10000 23:59:59 GMT",
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
     ],
 )
 def test_what_is_not_retry_after_is_as_good_as_none(value: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import resource
 import threading
@@ -43,7 +44,8 @@ def running() -> Iterator[Sender]:
     finally:
         made.stop(5)
         # The threads' connections go with them.
-        made._database.shutdown()
+        if made._thread:
+            made._thread._database.shutdown()
 
 
 @pytest.fixture
@@ -287,6 +289,33 @@ def test_a_fault_in_one_attempt_does_not_stop_its_target(sender: Sender, monkeyp
         wait_until(sweep)
     assert states() == [("delivered", 1), ("delivered", 1), ("delivered", 2)]
     assert len(server.requests) == 3
+
+
+def test_a_sender_whose_loop_is_lost_sends_on_with_another(
+    sender: Sender, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WEBHOOK_TARGETS = 1
+    real = sending.send
+
+    async def end_loop(*args: Any) -> sending.Outcome:
+        monkeypatch.setattr(sending, "send", real)
+        asyncio.get_running_loop().stop()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(sending, "send", end_loop)
+    with receiver() as server:
+        lost, other = target_of(server, "lost"), target_of(server, "other")
+        emit_many(lost, 1)
+        sender.wake(lost.pk)
+        wait_until(lambda: "webhook-sender" not in {thread.name for thread in threading.enumerate()})
+        # What was on its way is due again, as its lease has ended.
+        Delivery.objects.update(due_at=timezone.now(), lease=None)
+        emit_many(other, 1)
+        for target in (lost, other):
+            sender.wake(target.pk)
+        wait_until(lambda: all_delivered(lost) and all_delivered(other))
+    assert states() == [("delivered", 1), ("delivered", 1)]
 
 
 def test_an_event_reaches_the_sender_by_its_task(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,9 @@ def health(notification: Notification) -> tuple[Any, Any]:
 def test_a_success_ends_a_delivery(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    take(notification, outcome(row, 204, answer="thanks", error=""), lease=MINE)
+    came = outcome(row, 204, answer="thanks", error="")
+    clock.forward(3)
+    take(notification, came, lease=MINE)
     assert state(row) == {
         "state": "delivered",
         "attempts_made": 1,
@@ -75,14 +77,16 @@ def test_a_success_ends_a_delivery(clock: Clock) -> None:
 def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    take(notification, outcome(row, 500, answer="oops"), lease=MINE)
+    came = outcome(row, 500, answer="oops")
+    clock.forward(3)
+    take(notification, came, lease=MINE)
     assert state(row) == {
         "state": "pending",
         "attempts_made": 1,
         "response_code": 500,
         "error": "The target answered 500.",
         "attempted_at": NOON,
-        "due_at": NOON + timedelta(seconds=5),
+        "due_at": NOON + timedelta(seconds=8),
         "lease": None,
     }
     assert Attempt.objects.values_list("response_code", "answer", "error").get() == (
@@ -133,7 +137,15 @@ def test_a_success_after_failures_forgets_the_error(clock: Clock) -> None:
     clock.forward(5)
     (row,) = take(notification, lease=MINE, even_if_failing=True)
     take(notification, outcome(row, 200), lease=MINE)
-    assert (state(row)["state"], state(row)["attempts_made"], state(row)["error"]) == ("delivered", 2, "")
+    assert state(row) == {
+        "state": "delivered",
+        "attempts_made": 2,
+        "response_code": 200,
+        "error": "",
+        "attempted_at": NOON + timedelta(seconds=5),
+        "due_at": None,
+        "lease": None,
+    }
     assert health(notification) == (None, None)
 
 
@@ -151,14 +163,18 @@ def test_many_outcomes_of_one_turn_are_each_written_onto_their_own_delivery(cloc
         emit_test(notification)
     rows = sorted(take(notification, lease=MINE), key=attrgetter("pk"))
     codes = [200, 500, 204, 200, None]
-    take(notification, *[outcome(row, code) for row, code in zip(rows, codes, strict=True)], lease=MINE)
-    found = Delivery.objects.order_by("id").values_list("state", "response_code", "attempts_made")
+    outcomes = []
+    for row, code in zip(rows, codes, strict=True):
+        outcomes.append(outcome(row, code))
+        clock.forward(1)
+    take(notification, *outcomes, lease=MINE)
+    found = Delivery.objects.order_by("id").values_list("state", "response_code", "attempts_made", "attempted_at")
     assert list(found) == [
-        ("delivered", 200, 1),
-        ("pending", 500, 1),
-        ("delivered", 204, 1),
-        ("delivered", 200, 1),
-        ("pending", None, 1),
+        ("delivered", 200, 1, NOON),
+        ("pending", 500, 1, NOON + timedelta(seconds=1)),
+        ("delivered", 204, 1, NOON + timedelta(seconds=2)),
+        ("delivered", 200, 1, NOON + timedelta(seconds=3)),
+        ("pending", None, 1, NOON + timedelta(seconds=4)),
     ]
     assert list(Attempt.objects.order_by("delivery_id").values_list("response_code", flat=True)) == codes
 

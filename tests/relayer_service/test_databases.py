@@ -35,7 +35,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
         "NAME": name,
         "CONN_MAX_AGE": None,
         "OPTIONS": {
-            "timeout": 20,
+            "timeout": 5.0,
             "transaction_mode": "IMMEDIATE",
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON",
         },
@@ -143,7 +143,7 @@ def rows(database: BaseDatabaseWrapper, *statements: str) -> list[Any]:
 def test_the_safeguards_of_the_engine_are_in_force() -> None:
     if connection.vendor == "sqlite":
         names = ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"]
-        assert rows(connection, *(f"PRAGMA {name}" for name in names)) == ["wal", 2, 1, 20_000]
+        assert rows(connection, *(f"PRAGMA {name}" for name in names)) == ["wal", 2, 1, 5_000]
     else:
         names = ["statement_timeout", "lock_timeout"]
         assert rows(connection, *(f"SHOW {name}" for name in names)) == ["15s", "5s"]
@@ -152,9 +152,8 @@ def test_the_safeguards_of_the_engine_are_in_force() -> None:
 @pytest.fixture
 def sqlite_pair(tmp_path: Path) -> Iterator[tuple[BaseDatabaseWrapper, BaseDatabaseWrapper]]:
     """Two connections to one new SQLite file, of which the second does not wait."""
-    first = databases.sqlite(tmp_path / "pair.sqlite3")
-    second = databases.sqlite(tmp_path / "pair.sqlite3")
-    second["OPTIONS"]["timeout"] = 0
+    first = databases.sqlite(tmp_path / "pair.sqlite3", 5_000)
+    second = databases.sqlite(tmp_path / "pair.sqlite3", 0)
     handler = ConnectionHandler({"default": first, "second": second})
     pair = handler["default"], handler["second"]
     with pair[0].cursor() as cursor:

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from relayer_service.encryption import DecryptionError, Sealed, seal, unseal
+from relayer_service.encryption import DecryptionError, Sealed, reseal, seal, unseal
 from relayer_service.models import CANARY, EncryptionKey
 from signers.models import Signer
 
@@ -113,9 +113,19 @@ def test_a_row_that_is_saved_unchanged_keeps_its_ciphertext() -> None:
 
 
 @pytest.mark.django_db
+def test_a_rotation_does_not_undo_what_was_saved_meanwhile() -> None:
+    signer = make_signer("a", key="of before")
+    read = signer.sealed_secrets
+    signer.set_config({"key": "of meanwhile"})
+    signer.save()
+    assert not reseal(signer, Signer._meta.get_field("secrets"), read)
+    assert Signer.objects.get(identifier="a").secrets == {"key": "of meanwhile"}
+
+
+@pytest.mark.django_db
 def test_a_plain_value_cannot_slip_in_by_an_update() -> None:
     make_signer("a", key="hunter2")
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="secrets is not ciphertext"):
         Signer.objects.update(secrets={"key": "plain"})
 
 

@@ -42,6 +42,10 @@ def networks() -> list[env.Network]:
     return env.networks(NAME, "10.0.0.0/8")
 
 
+def host() -> str:
+    return env.host(NAME, "127.0.0.1")
+
+
 def rate() -> str:
     return env.rate(NAME, "100/s")
 
@@ -59,6 +63,7 @@ def text() -> str:
         (choice, "json"),
         (listing, ["a"]),
         (networks, [ip_network("10.0.0.0/8")]),
+        (host, "127.0.0.1"),
         (rate, "100/s"),
         (text, "a text"),
     ],
@@ -90,6 +95,10 @@ def test_a_variable_that_is_not_set_has_its_default(
         (listing, " a, b,,c ,", ["a", "b", "c"]),
         (networks, "", []),
         (networks, "192.0.2.1, 2001:db8::/32", [ip_network("192.0.2.1/32"), ip_network("2001:db8::/32")]),
+        (host, "0.0.0.0", "0.0.0.0"),
+        (host, "relayer-1.example.com", "relayer-1.example.com"),
+        (host, "::", "[::]"),
+        (host, "[2001:DB8::1]", "[2001:db8::1]"),
         (rate, "", ""),
         (rate, "0/s", "0/s"),
         (rate, "5/10m", "5/10m"),
@@ -124,6 +133,10 @@ def test_a_good_value_is_read(
         *[
             (networks, value, "A_SETTING must be a list of addresses or CIDR networks")
             for value in ("localhost", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8 10.1.0.0/16")
+        ],
+        *[
+            (host, value, "A_SETTING must be a host name or an address")
+            for value in ("", " ", "127.0.0.1:8000", "http://localhost", "localhost ", "[::1", "[localhost]", "-x")
         ],
         *[
             (rate, value, "A_SETTING must be a rate such as 100/s or 5/10m, or empty")

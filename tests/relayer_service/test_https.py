@@ -1,4 +1,4 @@
-"""Where HTTPS is insisted on: the API refuses plain HTTP, pages are redirected."""
+"""Where HTTPS is insisted on: calls with a token are refused over plain HTTP, pages are redirected."""
 
 import ipaddress
 from typing import Any
@@ -12,17 +12,33 @@ def https_only(settings: Any) -> None:
     settings.SECURE_SSL_REDIRECT = True
 
 
+HTTPS_IS_REQUIRED = {
+    "data": None,
+    "message": "Bad Request",
+    "success": False,
+    "metadata": {"logs": [{"level": "log", "message": "HTTPS is required"}]},
+}
+
+
 def test_an_api_call_over_plain_http_is_refused_in_the_envelope(client: Client, token: str) -> None:
     answer = client.post("/api/v1/items", {"id": "a", "name": "b"}, "application/json", headers=bearer(token))
-    assert (answer.status_code, answer.json()) == (
-        400,
-        {
-            "data": None,
-            "message": "Bad Request",
-            "success": False,
-            "metadata": {"logs": [{"level": "log", "message": "HTTPS is required"}]},
-        },
-    )
+    assert (answer.status_code, answer.json()) == (400, HTTPS_IS_REQUIRED)
+
+
+@pytest.mark.parametrize("allowed", [[], [ipaddress.ip_network("127.0.0.1")]])
+def test_a_token_for_the_metrics_is_refused_over_plain_http(
+    client: Client, token: str, settings: Any, allowed: Any
+) -> None:
+    settings.METRICS_ALLOW = allowed
+    answer = client.get("/metrics", headers=bearer(token))
+    assert (answer.status_code, answer.json()) == (400, HTTPS_IS_REQUIRED)
+    assert client.get("/metrics", headers=bearer(token), secure=True).status_code == 200
+
+
+def test_metrics_need_no_https_where_they_need_no_token(client: Client, settings: Any, db: None) -> None:
+    settings.METRICS_ALLOW = [ipaddress.ip_network("127.0.0.1")]
+    answer = client.get("/metrics")
+    assert (answer.status_code, b"http_requests_total" in answer.content) == (200, True)
 
 
 def test_an_api_call_over_https_is_answered(client: Client, token: str) -> None:

@@ -130,6 +130,11 @@ ATTEMPTS: list[tuple[Callable[[logging.Logger], None], str]] = [
     (said("connecting to redis://:hun@ter2@cache:6379"), "ter2"),
     (said("connecting to HTTPS://user:hunter2@node.example.com/"), "hunter2"),
     (said("node https://mainnet.example.com/v3/0123456789abcdef0123456789abcdef failed"), "0123456789abcdef"),
+    (said("webhook to https://hooks.example.com/services/T0/hunter2 failed"), "hunter2"),
+    (said("webhook to https://hooks.example.com?to=hunter2 failed"), "hunter2"),
+    (said("webhook to https://localhost.example.com/hunter2 failed"), "hunter2"),
+    (said("webhook to https://127.0.0.1.example.com/hunter2 failed"), "hunter2"),
+    (in_traceback("InvalidURL: https://hooks.example.com:8443/a#hunter2"), "hunter2"),
     (said("webhook key whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"), "MfKQ9r8"),
     (said("key 0x%s", HEX_KEY), HEX_KEY[:20]),
     (said("key_%s", HEX_KEY.upper()), HEX_KEY[:20].upper()),
@@ -189,6 +194,7 @@ def test_the_services_own_secrets_are_known_by_their_value(log: Log, render: Cal
         "The token was disabled, basic validation passed",
         "Redis cannot be reached (TimeoutError): rate limits are not enforced",
         "listening on http://127.0.0.1:8000/admin/ since 12:30:45",
+        "webhook to https://hooks.example.com/ failed",
         "relayer 0x52908400098527886E0F7030069857D2E4169EE7 has nonce 12",
         "signer 6f1c2a52-93c1-4a1a-8a39-0a3c5b8f9e10 created",
         "commit 4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -316,3 +322,37 @@ def test_the_error_of_a_crash_is_logged_without_its_secret(
 def test_a_long_line_is_searched_in_a_bounded_number_of_steps(path: str) -> None:
     """A pattern that goes back over what it read would take minutes for the long text, and the suite would stop."""
     assert redact(path * 10) is not None
+
+
+@pytest.fixture
+def debugging() -> Iterator[None]:
+    """Have the loggers at the levels of LOG_LEVEL=DEBUG."""
+    levels = {name: options["level"] for name, options in logs.configuration("DEBUG", "json")["loggers"].items()}
+    before = {name: logging.getLogger(name).level for name in ("root", *levels)}
+    for name, level in {"root": "DEBUG", **levels}.items():
+        logging.getLogger(name).setLevel(level)
+    yield
+    for name, number in before.items():
+        logging.getLogger(name).setLevel(number)
+
+
+@pytest.mark.usefixtures("debugging")
+def test_at_debug_a_page_does_not_log_what_its_templates_look_up(
+    admin_client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert admin_client.get("/admin/notifications/notification/add/").status_code == 200
+    assert {record.name for record in caplog.records} == {"relayer_service.requests"}
+
+
+@pytest.mark.usefixtures("debugging")
+@pytest.mark.parametrize("name", ["boto3.resources", "botocore.parsers", "urllib3.connectionpool"])
+def test_at_debug_clients_do_not_log_the_credentials_that_they_fetch(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    logging.getLogger(name).debug("AccessKeyId: AKIAIOSFODNN7EXAMPLE")
+    assert caplog.text == ""
+
+
+def test_a_higher_level_holds_for_the_loggers_that_never_debug_too() -> None:
+    configured = logs.configuration("ERROR", "json")["loggers"]
+    assert {configured[name]["level"] for name in logs.NEVER_AT_DEBUG} == {"ERROR"}

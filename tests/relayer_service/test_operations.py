@@ -1,18 +1,25 @@
 """/health and /ready: what they say when a part fails, and what they do not say."""
 
+import errno
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.checks import Tags, run_checks
 from django.db import DatabaseError, connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from relayer_service.caches import FailOpenRedisCache
 from relayer_service.models import EncryptionKey, PeriodicRun
+from relayer_service.operations import all_migrations, cache_answers
+from relayer_service.tasks import heartbeat
 from tests.relayer_service.test_rate_limits import shared_cache, silent_server
 from tests.servers import free_port
 
@@ -81,6 +88,25 @@ def test_a_migration_that_is_missing_is_named(client: Client) -> None:
     assert response.json() == {"status": "not ready", "parts": ALL_WELL | {"migrations": "failed"}}
 
 
+@pytest.mark.usefixtures("worker")
+def test_ready_loads_the_migrations_once_and_asks_the_database_four_times(
+    client: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    loaded = []
+    load = MigrationLoader.load_disk
+
+    def counted_load(loader: MigrationLoader) -> None:
+        loaded.append(1)
+        load(loader)
+
+    monkeypatch.setattr(MigrationLoader, "load_disk", counted_load)
+    all_migrations.cache_clear()
+    for _ in range(3):
+        with django_assert_num_queries(len(["database", "migrations", "encryption", "worker"])):
+            assert client.get("/ready").status_code == 200
+    assert loaded == [1]
+
+
 def test_a_worker_that_never_beat_is_named(client: Client, db: None) -> None:
     response = client.get("/ready")
     assert response.status_code == 503
@@ -90,6 +116,23 @@ def test_a_worker_that_never_beat_is_named(client: Client, db: None) -> None:
 @pytest.mark.parametrize(("seconds", "state"), [(35, "ok"), (45, "failed")])
 def test_a_heartbeat_is_good_for_four_of_its_intervals(client: Client, db: None, seconds: int, state: str) -> None:
     beat(seconds_ago=seconds)
+    assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": state}
+
+
+def test_a_heartbeat_that_finds_the_disk_full_is_none(
+    client: Client, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite reuses space in its files, so that the heartbeat's own row can be written to a full disk."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    beat(seconds_ago=45)
+    monkeypatch.setattr(os, "fsync", full)
+    with suppress(OSError):
+        heartbeat.call_local()
+    # PostgreSQL writes to a disk of its own, and fails by itself when that is full.
+    state = "failed" if connection.vendor == "sqlite" else "ok"
     assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": state}
 
 
@@ -131,6 +174,15 @@ def test_a_redis_that_hangs_is_named_too(settings: Any, client: Client) -> None:
         "parts": ALL_WELL | {"cache": "failed"},
         "notes": ["rate limits are not enforced"],
     }
+
+
+def test_while_one_asks_a_redis_that_hangs_others_get_the_last_answer(settings: Any, redis_url: str) -> None:
+    settings.CACHES = shared_cache(redis_url)
+    assert cache_answers()
+    settings.CACHES = shared_cache(f"redis://127.0.0.1:{free_port()}/0")
+    with FailOpenRedisCache.pinging:
+        assert cache_answers()
+    assert not cache_answers()
 
 
 @pytest.mark.usefixtures("worker")

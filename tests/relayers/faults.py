@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import os
@@ -18,7 +19,6 @@ from tests.servers import serving
 
 # In the user info, the path and the query of every URL here, where providers put their keys.
 SECRET = "SECRET-0123456789"
-BOMB = gzip.compress(bytes(64 * 1024 * 1024))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -184,9 +184,14 @@ def huge(handler: Handler, asked: Any) -> None:
         handler.connection.sendall(b"0," * 32_768)
 
 
+@functools.cache
+def packed_zeros() -> bytes:
+    return gzip.compress(bytes(64 * 1024 * 1024))
+
+
 def bomb(handler: Handler, asked: Any) -> None:
     """Send little that becomes much when it is unpacked."""
-    send(handler, BOMB, headers={"Content-Encoding": "gzip"})
+    send(handler, packed_zeros(), headers={"Content-Encoding": "gzip"})
 
 
 def no_batches(handler: Handler, asked: Any) -> None:

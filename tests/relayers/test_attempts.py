@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import socket
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
-from relayer_service import outgoing
 from relayers import attempts
 from relayers.answers import ChainError, Fault
 from relayers.attempts import Call, attempt
@@ -203,7 +204,7 @@ def test_no_id_is_used_twice(hardhat: str) -> None:
         assert len({chain["id"], first["id"], second["id"]}) == 3
 
 
-@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "100.100.100.200", "[fd00:ec2::254]"])
+@pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:0:169.254.169.254]", "[64:ff9b:1::a9fe:a9fe]"])
 def test_the_metadata_of_a_cloud_is_never_asked(host: str) -> None:
     assert fault(f"http://{host}/{SECRET}") == "its address is not allowed"
 
@@ -214,9 +215,12 @@ def test_a_name_that_leads_to_the_metadata_of_a_cloud_is_not_followed(monkeypatc
     assert fault("http://node.example.com/") == "its address is not allowed"
 
 
-def test_a_private_address_is_allowed() -> None:
-    info = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 8545))
-    outgoing.guarded_socket(attempts._may_connect, info).close()
+def test_a_private_address_is_allowed_unless_a_setting_narrows_it(hardhat: str, settings: Settings) -> None:
+    assert ask(hardhat) == [TEN_THOUSAND]
+    settings.NODE_AND_SIGNER_PRIVATE_NETWORKS = [ipaddress.ip_network("10.0.0.0/8")]
+    with node(good, hardhat) as one:
+        assert fault(one.url) == "its address is not allowed"
+        assert one.methods == []
 
 
 def test_a_name_that_does_not_resolve_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

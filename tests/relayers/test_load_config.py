@@ -16,6 +16,7 @@ from relayer_service.encryption import Sealed
 from relayers import config, config_changes
 from relayers.models import Relayer
 from signers.models import Signer
+from tests.amounts import amount
 from tests.relayers.config_files import (
     NOTIFICATION,
     OTHER_ADDRESS,
@@ -323,12 +324,13 @@ def test_an_id_that_was_taken_meanwhile_changes_nothing() -> None:
     assert (Signer.objects.count(), Notification.objects.count(), Relayer.objects.count()) == (0, 1, 0)
 
 
-def test_a_thousand_relayers_are_loaded_and_found_unchanged(tmp_path: Path) -> None:
-    relayers = [SPARSE | {"id": f"relayer-{number}"} for number in range(1200)]
-    assert load(document(*relayers), tmp_path)[0][-1] == "1202 created, 0 updated, 0 unchanged."
-    assert load(document(*relayers), tmp_path)[0][-1] == "0 created, 0 updated, 1202 unchanged."
+def test_many_relayers_are_loaded_and_found_unchanged(tmp_path: Path) -> None:
+    count = amount(100, 1_200)
+    relayers = [SPARSE | {"id": f"relayer-{number}"} for number in range(count)]
+    assert load(document(*relayers), tmp_path)[0][-1] == f"{count + 2} created, 0 updated, 0 unchanged."
+    assert load(document(*relayers), tmp_path)[0][-1] == f"0 created, 0 updated, {count + 2} unchanged."
     renamed = [relayer | {"name": "Another"} for relayer in relayers]
-    assert load(document(*renamed), tmp_path)[0][-1] == "0 created, 1200 updated, 2 unchanged."
+    assert load(document(*renamed), tmp_path)[0][-1] == f"0 created, {count} updated, 2 unchanged."
     assert list(Relayer.objects.values_list("identifier", flat=True)) == [relayer["id"] for relayer in relayers]
 
 

@@ -13,6 +13,13 @@ from tests.rpc.chain import Chain, contracts
 __all__ = ["unknown_nodes"]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What a fee comes to on a real chain is the same on every database: those have tests with a simpler node."""
+    for item in items:
+        if "chain" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.one_engine)
+
+
 @dataclass(frozen=True)
 class Deployed:
     """The addresses of the contracts that every test has, with the values that `deployed` gives them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -36,8 +35,6 @@ BASE_FEE = 1_234_567_891
 GAS_LIMIT = 1_000_000
 SLOT = 5
 ACTIONS = ["transfer", "token transfer", "burn", "write", "creation"]
-# The node's first blob takes it half a minute, which the second engine, that cannot change a fee, does without.
-SENT = [kind for kind in KINDS if kind != "4844" or not os.environ.get("TEST_ONLY_DATABASE")]
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fee_networks")]
 
@@ -116,8 +113,9 @@ def encoded(transaction: Transaction, key: str) -> bytes:
 
 
 CHOICES = [
-    (kind, action)
-    for kind, action in itertools.product(SENT, ACTIONS)
+    # The node's first blob takes it half a minute.
+    pytest.param(kind, action, marks=[pytest.mark.long] if kind == "4844" else [])
+    for kind, action in itertools.product(KINDS, ACTIONS)
     if action != "creation" or kind not in {"4844", "7702"}
 ]
 

@@ -13,8 +13,7 @@ LEASE = timedelta(seconds=4)
 
 @task()
 def do_job(job_id: int) -> None:
-    job = Job(pk=job_id).claim_now(LEASE)
-    if job:
+    for job in Job.objects.filter(pk=job_id).claim(1, LEASE):
         time.sleep(job.seconds)
         job.release(None, done=F("done") + 1)
 

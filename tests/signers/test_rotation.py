@@ -82,6 +82,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_done(settings: Settings) -
     assert (under("lost"), under("new")) == (1, 1)
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_is_killed_is_finished_by_the_next(settings: Settings) -> None:
     settings.ENCRYPTION_KEYS = {"old": OLD}

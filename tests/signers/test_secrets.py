@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -11,6 +10,7 @@ from django.test import Client
 
 from signers.models import Signer
 from tests.api import Api
+from tests.conftest import Log
 from tests.signers.examples import CONFIGS, secrets
 
 
@@ -47,6 +47,7 @@ def test_no_table_holds_a_secret(api: Api) -> None:
     assert found_in(text) == []
 
 
+@pytest.mark.django_db(transaction=True)
 def test_no_answer_holds_a_secret(api: Api) -> None:
     answers = create_all(api) + create_all(api) + [api.get("/api/v1/signers").text.decode()]
     assert found_in("\n".join(answers)) == []
@@ -61,12 +62,12 @@ def test_no_fault_of_a_bad_request_repeats_a_value(api: Api) -> None:
             assert found_in(answer.text.decode()) == []
 
 
-def test_no_line_of_the_server_log_holds_a_secret(api: Api, server_log: Path) -> None:
+@pytest.mark.django_db(transaction=True)
+def test_no_line_of_the_log_holds_a_secret(api: Api, log: Log) -> None:
     create_all(api)
     create_all(api)
-    text = server_log.read_text()
-    assert "POST /api/v1/signers 409" in text
-    assert found_in(text) == []
+    assert "POST /api/v1/signers 409" in log.text
+    assert found_in(log.text) == []
 
 
 @pytest.mark.django_db

@@ -154,18 +154,26 @@ def test_the_first_request_costs_one_query_for_authentication_and_the_next_none(
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
 @given(place=st.integers(min_value=0, max_value=62), character=st.sampled_from(credentials.ALPHABET))
 def test_a_mistyped_token_is_refused_without_a_query(
-    settings: Any,
     client: Client,
     token: str,
     django_assert_num_queries: DjangoAssertNumQueries,
     place: int,
     character: str,
 ) -> None:
-    settings.RATE_LIMIT_BAD_CREDENTIALS = ""
     mistyped = token[:place] + character + token[place + 1 :]
     if mistyped != token:
         with django_assert_num_queries(0):
             assert not is_accepted(client, mistyped)
+
+
+def test_a_good_token_is_answered_however_many_others_were_refused_from_its_address(
+    client: Client, token: str, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    for number in range(40):
+        unknown = Credential(f"{number:012d}", "x" * 40).reveal()
+        with django_assert_num_queries(1):
+            assert not is_accepted(client, unknown)
+    assert is_accepted(client, token)
 
 
 def disable_and_save(token: AccessToken) -> None:

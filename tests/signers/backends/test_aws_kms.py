@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 
-from signers.backends import aws_kms
+from signers.backends import bounded
 from signers.backends.aws_kms import AwsKms
 from signers.backends.base import Signature, SignerError
 from tests.servers import free_port
@@ -169,11 +169,11 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyKms]:
         thread.join()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that boto3 makes between its attempts, which are not waited for."""
+    """The pauses between tries, which are not waited for."""
     made: list[float] = []
-    monkeypatch.setattr("botocore.endpoint.time", type("Time", (), {"sleep": made.append}))
+    monkeypatch.setattr("signers.backends.http.sleep", made.append)
     return made
 
 
@@ -295,7 +295,7 @@ def test_what_may_pass_is_tried_again(faulty: FaultyKms, pauses: list[float], st
 
     assert recovered_address(signature, DIGEST) == ADDRESS
     assert [operation for operation, _ in faulty.requests] == ["TrentService.Sign"] * 3 + ["TrentService.GetPublicKey"]
-    assert len(pauses) == 2
+    assert pauses == [0.2, 0.6]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_after_three_attempts_it_is_a_passing_error(
     faulty.fail(status, code, times=4)
 
     assert error_of(backend()) == error
-    assert (len(faulty.requests), len(pauses)) == (3, 2)
+    assert (len(faulty.requests), pauses) == (3, [0.2, 0.6])
 
 
 @pytest.mark.parametrize(
@@ -395,17 +395,17 @@ def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.Monke
     monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", f"http://127.0.0.1:{free_port()}")
 
     assert error_of(backend()) == ("AWS KMS cannot be reached.", False)
-    assert len(pauses) == 2
+    assert pauses == [0.2, 0.6]
 
 
 def test_a_server_that_does_not_answer_is_given_up(
     faulty: FaultyKms, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
-    monkeypatch.setattr(aws_kms, "READ_SECONDS", 0.1)
+    monkeypatch.setattr(bounded, "ANSWER_SECONDS", 0.1)
     faulty.answer_again.clear()
 
     assert error_of(backend()) == ("AWS KMS cannot be reached.", False)
-    assert len(pauses) == 2
+    assert pauses == [0.2, 0.6]
 
 
 @pytest.mark.parametrize("region", ["not a region", "eu-central-1.example.com/?", "eu/central"])
@@ -435,4 +435,7 @@ def test_the_text_of_aws_is_not_repeated(faulty: FaultyKms) -> None:
 def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
 
-    assert error_of(backend()) == ("boto3 is not installed: pip install 'relayer-management-service[aws]'", True)
+    assert error_of(backend()) == (
+        "boto3 is not installed: .venv/bin/pip install -e '.[aws]' in the project's folder.",
+        True,
+    )

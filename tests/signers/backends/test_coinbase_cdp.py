@@ -16,7 +16,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from signers.backends.base import Signature, SignerError
 from signers.backends.coinbase_cdp import INTRODUCTION, CoinbaseCdp
-from signers.backends.http import JsonApi
 from tests.signers.backends.cdp_server import CdpServer
 from tests.signers.backends.vault_server import Answer, all_that_shows, everything_logged
 
@@ -263,7 +262,7 @@ def test_numbers_that_are_no_signature_are_refused(server: CdpServer) -> None:
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(server: CdpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(JsonApi, "read_timeout", 0.05)
+    monkeypatch.setattr("signers.backends.http.TRY_SECONDS", 0.05)
     server.plan(SIGN, *[Answer(200, {}, hang=True)] * 3)
     assert failure(cdp()) == ("Coinbase CDP cannot be reached or does not answer in time.", False)
     assert server.paths == [SIGN] * 3
@@ -271,7 +270,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(server: CdpServer, monk
 
 def test_a_missing_library_is_named(server: CdpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
-    problem = "PyJWT is not installed: pip install 'relayer-management-service[coinbase]'"
+    problem = "PyJWT is not installed: .venv/bin/pip install -e '.[coinbase]' in the project's folder."
     assert failure(cdp()) == (problem, True)
 
 
@@ -300,6 +299,5 @@ def test_a_signature_logs_no_secret(server: CdpServer) -> None:
     with everything_logged() as lines:
         cdp().sign_digest(DIGEST)
     logged = str(lines)
-    assert SIGN in logged
     sent = [asked.headers[name] for asked in server.asked for name in ("Authorization", "X-Wallet-Auth")]
     assert [secret for secret in (API_KEY_SECRET, WALLET_SECRET, *sent) if secret in logged] == []

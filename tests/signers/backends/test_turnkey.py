@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from signers.backends.base import Signature, SignerError
-from signers.backends.http import JsonApi, seconds_to_wait
+from signers.backends.http import PAUSES, Unavailable, retried, seconds_to_wait
 from signers.backends.turnkey import Turnkey
 from tests.signers.backends.turnkey_server import QUERY, SUBMIT, TurnkeyServer
 from tests.signers.backends.vault_server import Answer, all_that_shows, everything_logged
@@ -250,6 +251,19 @@ def test_a_pause_may_be_asked_for_with_a_date() -> None:
     assert 3500 < seconds <= 3600
     assert seconds_to_wait({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
     assert seconds_to_wait({"Retry-After": "Wed, 21 Oct 2015 07:28:00 -0000"}) == 0.0
+    assert seconds_to_wait({"Retry-After": "Mon, 01 Jan 99999999999999999999 00:00:00 GMT"}) == 0.0
+
+
+def test_no_try_begins_after_the_time_of_the_call() -> None:
+    tries = []
+
+    def call(seconds: float) -> None:
+        tries.append(seconds)
+        raise Unavailable("The provider is busy.")
+
+    with pytest.raises(Unavailable):
+        retried(call, until=monotonic() + PAUSES[0] / 2)
+    assert len(tries) == 1
 
 
 @pytest.mark.parametrize(
@@ -286,14 +300,17 @@ def test_numbers_that_are_no_signature_are_refused(server: TurnkeyServer, r: str
 
 def test_a_redirect_is_not_followed(server: TurnkeyServer) -> None:
     server.plan(SUBMIT, Answer(307, b"", {"Location": f"{server.url}/elsewhere"}))
-    assert failure(turnkey()) == ("Turnkey gave an answer that is not understood.", False)
+    assert failure(turnkey()) == (
+        "Turnkey redirects (HTTP 307), and is not followed: check its address.",
+        True,
+    )
     assert server.paths == [SUBMIT]
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(
     server: TurnkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JsonApi, "read_timeout", 0.05)
+    monkeypatch.setattr("signers.backends.http.TRY_SECONDS", 0.05)
     server.plan(SUBMIT, *[Answer(200, {}, hang=True)] * 3)
     assert failure(turnkey()) == ("Turnkey cannot be reached or does not answer in time.", False)
     assert server.paths == [SUBMIT] * 3
@@ -311,9 +328,20 @@ def test_an_address_that_is_no_url_is_said_so(monkeypatch: pytest.MonkeyPatch, a
     assert failure(turnkey()) == ("The address of Turnkey is not a URL.", True)
 
 
+def test_a_proxy_of_the_environment_leads_to_turnkey(server: TurnkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.setenv("TURNKEY_API_URL", "http://turnkey.invalid")
+    server.plan(SUBMIT, Answer(401, {}))
+    assert failure(turnkey()) == ("Turnkey refused this signer's credentials (HTTP 401).", True)
+    assert server.paths == [f"http://turnkey.invalid{SUBMIT}"]
+
+
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "turnkey_api_key_stamper", None)
-    problem = "turnkey-api-key-stamper is not installed: pip install 'relayer-management-service[turnkey]'"
+    command = ".venv/bin/pip install -e '.[turnkey]'"
+    problem = f"turnkey-api-key-stamper is not installed: {command} in the project's folder."
     assert failure(turnkey()) == (problem, True)
 
 
@@ -341,6 +369,5 @@ def test_a_signature_logs_no_secret(server: TurnkeyServer) -> None:
     with everything_logged() as lines:
         turnkey().sign_digest(DIGEST)
     logged = str(lines)
-    assert SUBMIT in logged
     assert API_PRIVATE_KEY not in logged
     assert server.asked[0].headers["X-Stamp"] not in logged

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from signers.backends import vault
 from signers.backends.base import SignerError
 from signers.backends.local import Local
-from signers.backends.vault import Vault, VaultKv
+from signers.backends.vault import VaultKv
 from tests.signers.backends.vault_server import Answer, VaultServer, all_that_shows, everything_logged
 
 KEY = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
@@ -260,7 +260,7 @@ def test_an_answer_of_another_shape_is_not_understood(server: VaultServer, path:
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(server: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Vault, "read_timeout", 0.05)
+    monkeypatch.setattr("signers.backends.http.TRY_SECONDS", 0.05)
     server.plan("/login", *[Answer(200, {}, hang=True)] * 3)
     assert failure(VaultKv(config(server))) == ("Vault cannot be reached or does not answer in time.", False)
     assert server.paths == [LOGIN, LOGIN, LOGIN]
@@ -273,18 +273,56 @@ def test_a_server_that_is_not_there_cannot_be_reached(server: VaultServer) -> No
     assert failure(backend) == ("Vault cannot be reached or does not answer in time.", False)
 
 
+@pytest.mark.parametrize("path", ["/login", "/data/"])
+@pytest.mark.parametrize("status", [302, 307])
+def test_a_redirect_carries_no_credentials_to_another_host(server: VaultServer, path: str, status: int) -> None:
+    with VaultServer() as other:
+        server.plan(path, Answer(status, b"", {"Location": f"{other.url}/v1{path}"}))
+        problem = f"Vault redirects (HTTP {status}), and is not followed: check its address."
+        assert failure(VaultKv(config(server))) == (problem, True)
+        assert other.asked == []
+
+
+def test_a_proxy_of_the_environment_is_not_used(server: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with VaultServer() as proxy:
+        monkeypatch.setenv("http_proxy", proxy.url)
+        assert VaultKv(config(server)).address() == ADDRESS
+        assert proxy.asked == []
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[64:ff9b:1::a9fe:a9fe]"])
+def test_the_metadata_of_a_cloud_is_never_asked(server: VaultServer, host: str) -> None:
+    assert failure(VaultKv(config(server, address=f"http://{host}"))) == ("The address of Vault is not allowed.", True)
+
+
+def test_a_private_network_that_a_setting_leaves_out_is_not_reached(server: VaultServer, settings: Settings) -> None:
+    settings.NODE_AND_SIGNER_PRIVATE_NETWORKS = []
+    assert failure(VaultKv(config(server))) == ("The address of Vault is not allowed.", True)
+    assert server.connections == 0
+
+
+def test_several_slashes_in_a_path_are_one(server: VaultServer) -> None:
+    assert VaultKv(config(server, mount_point="/secret/", key_name="/relayers//main")).address() == ADDRESS
+
+
+def test_a_thread_that_waits_for_the_login_of_another_does_not_wait_for_longer_than_a_call(
+    server: VaultServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("signers.backends.http.CALL_SECONDS", 0.05)
+    backend = VaultKv(config(server))
+    with backend._vault._lock:
+        assert failure(backend) == ("Vault cannot be reached or does not answer in time.", False)
+    assert server.asked == []
+
+
 @pytest.mark.parametrize("changes", [{"address": "vault"}, {"address": "ftp://vault"}, {"namespace": "a\nb"}])
 def test_an_address_or_a_namespace_that_cannot_be_used_is_said_so(
     server: VaultServer, changes: dict[str, str]
 ) -> None:
     backend = VaultKv(config(server, **changes))
     assert failure(backend) == ("The address or the namespace of Vault cannot be used.", True)
-
-
-def test_a_missing_library_is_named(server: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "hvac", None)
-    problem = "hvac is not installed: pip install 'relayer-management-service[vault]'"
-    assert failure(VaultKv(config(server))) == (problem, True)
 
 
 @pytest.mark.parametrize(
@@ -326,5 +364,4 @@ def test_a_signature_logs_no_secret(server: VaultServer) -> None:
     with everything_logged() as lines:
         VaultKv(config(server)).sign_digest(DIGEST)
     logged = str(lines)
-    assert "/v1/auth/approle/login" in logged
     assert [secret for secret in (server.role_id, server.secret_id, "hvs.token-1", KEY) if secret in logged] == []

@@ -1,0 +1,84 @@
+"""Limits for the clients of AWS and Google, which have none for the whole of an answer, neither its time nor its size.
+
+Both read with urllib3, whose time limit is one for each read: a byte every few seconds would hold it for ever.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+from collections.abc import Mapping
+from functools import cache
+from time import monotonic
+from typing import Any
+
+from signers.backends.http import MAX_ANSWER_BYTES
+
+CONNECT_SECONDS = 3.0
+ANSWER_SECONDS = 10.0
+
+
+class _Reader(io.RawIOBase):
+    """What a socket receives: only so much of it, and only for so long."""
+
+    def __init__(self, raw: Any, sock: socket.socket) -> None:
+        self._raw, self._sock = raw, sock
+        self._until, self._bytes_left = monotonic() + ANSWER_SECONDS, MAX_ANSWER_BYTES
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        seconds = self._until - monotonic()
+        if seconds <= 0:
+            raise TimeoutError
+        usual = self._sock.gettimeout()
+        self._sock.settimeout(seconds)
+        try:
+            count: int = self._raw.readinto(buffer)
+        finally:
+            self._sock.settimeout(usual)
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise http.client.HTTPException("the answer is too large")
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class BoundedResponse(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp = io.BufferedReader(_Reader(self.fp.detach(), sock))
+
+
+@cache
+def _bounded_pool(pool: Any) -> Any:
+    connection = type(pool.ConnectionCls.__name__, (pool.ConnectionCls,), {"response_class": BoundedResponse})
+    return type(pool.__name__, (pool,), {"ConnectionCls": connection})
+
+
+def bounded_pools(pools: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the classes of urllib3's connection pools, by scheme, as ones that read bounded answers alone."""
+    return {scheme: _bounded_pool(pool) for scheme, pool in pools.items()}
+
+
+def bounded_adapter() -> Any:
+    """Return an adapter for a session of requests that reads bounded answers alone."""
+    from requests.adapters import HTTPAdapter
+    from urllib3.poolmanager import pool_classes_by_scheme
+
+    class BoundedAdapter(HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+            super().init_poolmanager(*args, **kwargs)
+            self.poolmanager.pool_classes_by_scheme = bounded_pools(pool_classes_by_scheme)
+
+        def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
+            manager = super().proxy_manager_for(*args, **kwargs)
+            manager.pool_classes_by_scheme = bounded_pools(pool_classes_by_scheme)
+            return manager
+
+    return BoundedAdapter()

@@ -1,0 +1,382 @@
+"""Mutations of the product: each breaks one behaviour, and the test files named with it must fail.
+
+    .venv/bin/python -m tests.mutations              # all of them
+    .venv/bin/python -m tests.mutations 3 17         # some of them
+    .venv/bin/python -m tests.mutations --tree DIR   # all of them, in another checkout
+
+A copy of the checkout is changed, one mutation at a time, and only the named files are run, on SQLite. Without a
+mutation they must pass: that is seen to first. It is an error if a mutation survives, or if the text that it changes
+does not stand exactly once in its file: a change of that line moves the row along. A new row gets the next number.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.servers import PROJECT
+
+LINKED = (".venv", "tests/node/node_modules")
+LONGEST_SECONDS = 1_800
+
+
+class Mutation(NamedTuple):
+    breaks: str
+    file: str
+    before: str
+    after: str
+    tests: tuple[str, ...]
+
+
+MUTATIONS: dict[int, Mutation] = {
+    1: Mutation(
+        "The body of an error has no `data`.",
+        "relayer_service/envelope.py",
+        "Envelope(data=None, message=message, success=False)",
+        "Envelope(message=message, success=False)",
+        ("tests/contract/test_errors.py",),
+    ),
+    2: Mutation(
+        "Of a key that stands twice in a JSON object, the last one counts.",
+        "relayer_service/parsers.py",
+        "if len(members) < len(pairs):",
+        "if len(members) > len(pairs):",
+        ("tests/contract/test_request_bodies.py",),
+    ),
+    3: Mutation(
+        "The total of a list is that of its largest bucket of 10,000 rows.",
+        "relayer_service/counting.py",
+        "coalesce(sum(n), 0) AS total",
+        "coalesce(max(n), 0) AS total",
+        ("tests/relayer_service/test_counting.py",),
+    ),
+    4: Mutation(
+        "The rows of a page come in the reverse order of their creation.",
+        "relayer_service/counting.py",
+        "ORDER BY page.sequence",
+        "ORDER BY page.sequence DESC",
+        ("tests/contract/test_pagination.py",),
+    ),
+    5: Mutation(
+        "X-Forwarded-For is believed from whoever sends it.",
+        "relayer_service/client_address.py",
+        "while hops and within(client, trusted):",
+        "while hops:",
+        ("tests/relayer_service/test_client_address.py",),
+    ),
+    6: Mutation(
+        "All tokens share one count of a rate limit.",
+        "relayer_service/throttling.py",
+        "request.auth.key",
+        '"any"',
+        ("tests/contract/test_rate_limits.py",),
+    ),
+    7: Mutation(
+        "A secret opens in another row than the one it was sealed for.",
+        "relayer_service/encryption.py",
+        "{self.column}:{instance.identifier}",
+        "{self.column}",
+        ("tests/relayer_service/test_encryption.py",),
+    ),
+    8: Mutation(
+        "After a rotation of keys, secrets are still sealed with the old one.",
+        "relayer_service/encryption.py",
+        "next(iter(settings.ENCRYPTION_KEYS))",
+        "next(reversed(settings.ENCRYPTION_KEYS))",
+        ("tests/relayer_service/test_encryption.py",),
+    ),
+    9: Mutation(
+        "Secrets stand in the tracebacks of the log.",
+        "relayer_service/logs.py",
+        "record.exc_text = redact(record.exc_text)",
+        "record.exc_text = str(record.exc_text)",
+        ("tests/relayer_service/test_logs.py",),
+    ),
+    10: Mutation(
+        "A worker whose lease was lost writes over what another has done.",
+        "relayer_service/leases.py",
+        "filter(pk=self.pk, lease=self.lease)",
+        "filter(pk=self.pk)",
+        ("tests/notifications/test_settling.py",),
+    ),
+    11: Mutation(
+        "A token with a known key is accepted whatever its secret is.",
+        "tokens/models.py",
+        "token and pepper and genuine and token.user.is_active",
+        "token and pepper and token.user.is_active",
+        ("tests/tokens/test_verification.py",),
+    ),
+    12: Mutation(
+        "A token is accepted from networks that it does not name.",
+        "tokens/models.py",
+        "return not networks or client_address.within(address, networks)",
+        "return True",
+        ("tests/contract/test_authentication.py",),
+    ),
+    13: Mutation(
+        "Tokens that were disabled are accepted for as long as they are remembered.",
+        "tokens/models.py",
+        "count = self.update(enabled=False)\n        forget(keys)",
+        "count = self.update(enabled=False)",
+        ("tests/tokens/test_verification.py",),
+    ),
+    14: Mutation(
+        "Any staff may issue a token in the name of a superuser.",
+        "tokens/admin.py",
+        'if db_field.name == "user" and not request.user.is_superuser:',
+        'if db_field.name == "user" and not request.user.is_staff:',
+        ("tests/tokens/test_admin.py",),
+    ),
+    15: Mutation(
+        "Answers show a secret of a signer's config.",
+        "signers/configs.py",
+        '= ("account_address", "api_key_id")',
+        '= ("account_address", "api_key_id", "wallet_secret")',
+        ("tests/signers/test_secrets.py",),
+    ),
+    16: Mutation(
+        "A signature by another key than the signer's is given out.",
+        "signers/backends/base.py",
+        "if recovered == self.public_key:",
+        "if recovered:",
+        ("tests/signers/backends/test_base.py",),
+    ),
+    17: Mutation(
+        "A signer's id that is taken is a bad request instead of a conflict.",
+        "relayer_service/exceptions.py",
+        "status_code = HTTPStatus.CONFLICT",
+        "status_code = HTTPStatus.BAD_REQUEST",
+        ("tests/contract/test_signers.py",),
+    ),
+    18: Mutation(
+        "A signing_key of null removes the key.",
+        "notifications/serializers.py",
+        "if signing_key is not None:",
+        'if "signing_key" in validated_data:',
+        ("tests/contract/test_notifications.py",),
+    ),
+    19: Mutation(
+        "The timestamp beside a webhook's signature is another than the one that is signed.",
+        "notifications/signing.py",
+        "timestamp = int(moment.timestamp())",
+        "timestamp = int(moment.timestamp()) + 1",
+        ("tests/notifications/test_signing.py",),
+    ),
+    20: Mutation(
+        "A target that has answered 410 Gone is sent to again.",
+        "notifications/sending.py",
+        "return self.response_code == HTTPStatus.GONE",
+        "return self.response_code == HTTPStatus.NOT_FOUND",
+        ("tests/notifications/test_settling.py",),
+    ),
+    21: Mutation(
+        "Webhooks are sent into carrier-grade NAT, where one cloud serves its metadata.",
+        "relayer_service/addresses.py",
+        '"100.64.0.0/10",  # carrier-grade NAT',
+        "# carrier-grade NAT",
+        ("tests/notifications/test_addresses.py",),
+    ),
+    22: Mutation(
+        "A relayer is disabled although the event that tells of it could not be written.",
+        "relayers/health.py",
+        "        with transaction.atomic():\n            _write(readings)",
+        "        _write(readings)",
+        ("tests/relayers/test_health_turns.py",),
+    ),
+    23: Mutation(
+        "The list of relayers shows the keys in RPC URLs.",
+        "relayers/models.py",
+        "self.masked_rpc_urls = masked(rpc_urls)",
+        "self.masked_rpc_urls = rpc_urls",
+        ("tests/relayers/test_rpc_urls.py", "tests/contract/test_relayers.py"),
+    ),
+    24: Mutation(
+        "Amounts above 2^64 wei are rounded in the list of relayers.",
+        "relayers/serializers.py",
+        "orjson.Fragment(policies)",
+        "orjson.loads(policies)",
+        ("tests/contract/test_relayers.py",),
+    ),
+    25: Mutation(
+        "One failed check disables a relayer.",
+        "relayers/health.py",
+        "failed >= settings.HEALTH_FAILURES_TO_DISABLE",
+        "failed >= 1",
+        ("tests/relayers/test_health.py",),
+    ),
+    26: Mutation(
+        "Where one node fails, no other is asked.",
+        "relayers/nodes.py",
+        "            reasons.add(str(fault))\n",
+        "            reasons.add(str(fault))\n            break\n",
+        ("tests/relayers/test_nodes.py",),
+    ),
+    27: Mutation(
+        "A node of another chain is believed.",
+        "relayers/answers.py",
+        "if found != expected:",
+        "if found == 0:",
+        ("tests/relayers/test_answers.py",),
+    ),
+    28: Mutation(
+        "A number that was sent as the id of a JSON-RPC call comes back as a number.",
+        "rpc/views.py",
+        "str(sent) if settings.RPC_ID_AS_STRING else",
+        "str(sent) if not settings.RPC_ID_AS_STRING else",
+        ("tests/contract/test_rpc.py",),
+    ),
+    29: Mutation(
+        "A fee is rounded down.",
+        "rpc/fees/amounts.py",
+        "-(-exact.numerator // exact.denominator)",
+        "exact.numerator // exact.denominator",
+        ("tests/rpc/test_extremes.py",),
+    ),
+    30: Mutation(
+        "The fee on a rollup leaves out what its data costs on L1.",
+        "rpc/fees/estimate.py",
+        "buffered * price.price + l1_fee + operator_fee",
+        "buffered * price.price + operator_fee",
+        ("tests/rpc/test_l1.py",),
+    ),
+    31: Mutation(
+        "A Chainlink feed that is older than its heartbeat still gives a price.",
+        "rpc/fees/sources/chainlink.py",
+        "if now > updated_at + heartbeat:",
+        "if now > updated_at + 2 * heartbeat:",
+        ("tests/rpc/test_chainlink.py",),
+    ),
+    32: Mutation(
+        "An empty whitelist_receivers allows every receiver.",
+        "rpc/fees/estimate.py",
+        "if allowed is None:",
+        "if not allowed:",
+        ("tests/rpc/test_policies.py",),
+    ),
+    33: Mutation(
+        "A count of calls replaces the one that was written before it.",
+        "rpc/counters.py",
+        "calls = kept.calls + excluded.calls",
+        "calls = excluded.calls",
+        ("tests/rpc/test_counters.py",),
+    ),
+    34: Mutation(
+        "load_config --dry-run makes the changes.",
+        "rpc/management/commands/load_config.py",
+        "if not dry_run:",
+        "if found.changes:",
+        ("tests/relayers/test_load_config.py",),
+    ),
+}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(description="Break the product in one place after the other, and run its tests.")
+    parser.add_argument("numbers", nargs="*", type=int, help="the mutations to make; all of them without a number")
+    parser.add_argument("--tree", type=Path, default=PROJECT, help="the checkout to copy")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.numbers) - MUTATIONS.keys():
+        parser.error(f"there is no mutation {min(unknown)}")
+    chosen = {number: MUTATIONS[number] for number in options.numbers or MUTATIONS}
+    with tempfile.TemporaryDirectory(prefix="relayer-mutations-") as folder:
+        copy = Path(folder)
+        copy_tree(options.tree.resolve(), copy)
+        return run(copy, chosen)
+
+
+def copy_tree(tree: Path, copy: Path) -> None:
+    """Copy what git knows or would add, and link what is installed."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.check_output(command, cwd=tree, text=True).split("\0"):
+        if name and (tree / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(tree / name, copy / name)
+    for name in LINKED:
+        if (tree / name).exists():
+            (copy / name).symlink_to((tree / name).resolve())
+
+
+def run(copy: Path, mutations: dict[int, Mutation]) -> int:
+    """Make one mutation after the other and print what came of it; return the exit code."""
+    misplaced = [number for number, mutation in mutations.items() if count(copy, mutation) != 1]
+    for number in misplaced:
+        print(f"{number:>2} ERROR  {mutations[number].file} does not have the text exactly once that is to be changed")
+    if misplaced:
+        return 1
+    code, seconds, output = run_tests(copy, sorted({name for each in mutations.values() for name in each.tests}))
+    if code != pytest.ExitCode.OK:
+        print(f"{output}\nThe tests do not pass as they are: nothing can be said of the mutations.")
+        return 1
+    print(f"Without a mutation all named tests pass, in {seconds:.1f} s.", flush=True)
+    uncaught = 0
+    for number, mutation in mutations.items():
+        with applied(copy / mutation.file, mutation):
+            code, seconds, output = run_tests(copy, mutation.tests)
+        test = failed_test(output)
+        uncaught += not test
+        # A product that does not even start says nothing of what the tests prove.
+        word = "caught" if test else "SURVIVED" if code == pytest.ExitCode.OK else "ERROR"
+        print(f"{number:>2} {word:8} {seconds:5.1f} s  {mutation.breaks} {test or output[-1000:]}", flush=True)
+    print(f"{len(mutations) - uncaught} of {len(mutations)} mutations were caught.")
+    return 1 if uncaught else 0
+
+
+def count(copy: Path, mutation: Mutation) -> int:
+    path = copy / mutation.file
+    return path.read_text().count(mutation.before) if path.is_file() else 0
+
+
+@contextmanager
+def applied(path: Path, mutation: Mutation) -> Iterator[None]:
+    text = path.read_text()
+    write(path, text.replace(mutation.before, mutation.after))
+    try:
+        yield
+    finally:
+        write(path, text)
+
+
+def write(path: Path, text: str) -> None:
+    path.write_text(text)
+    # Python would take what was compiled within the same second from a text of the same length for up to date.
+    for compiled in path.parent.glob(f"__pycache__/{path.stem}.*"):
+        compiled.unlink()
+
+
+def run_tests(copy: Path, files: Iterable[str]) -> tuple[int, float, str]:
+    """Run test files until one test fails; return pytest's exit code, the seconds it took and what it printed."""
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="relayer-tests-") as data:
+        # On SQLite and without Redis, whatever is set for the suite.
+        own = {"DATA_DIR": data, "DATABASE_URL": "", "TEST_REDIS_URL": "", "TEST_ONLY_DATABASE": "", "CI": ""}
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "--tb=short", *files],
+            cwd=copy,
+            env=os.environ | own,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LONGEST_SECONDS,
+        )
+    return done.returncode, time.monotonic() - started, done.stdout
+
+
+def failed_test(output: str) -> str:
+    """Return the name of the test that noticed, from pytest's summary."""
+    summary = output.rpartition("short test summary info")[2]
+    found = re.search(r"^FAILED \S+::(\w+)", summary, re.M)
+    return found[1] if found else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,116 @@
+"""Deleting notifications in the admin, with the log of what was sent to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.messages import get_messages
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from notifications.admin import USED_MEANWHILE
+from notifications.models import Attempt, Delivery, Notification
+from tests.notifications.admin_pages import staff_who_may
+from tests.notifications.factories import create_notification, emit_test, outcome, take
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/notifications/notification/"
+
+
+def with_log(count: int, identifier: str = "hook") -> Notification:
+    """A notification whose deliveries have all arrived."""
+    notification = create_notification(identifier=identifier)
+    for _ in range(count):
+        emit_test(notification)
+    take(notification, *[outcome(row) for row in take(notification)], room=0)
+    return notification
+
+
+def from_the_page(client: Client, notification: Notification, **fields: str) -> Any:
+    return client.post(f"{LIST}{notification.pk}/delete/", fields)
+
+
+def from_the_list(client: Client, notification: Notification, **fields: str) -> Any:
+    selection = {"action": "delete_selected", "_selected_action": str(notification.pk)}
+    return client.post(LIST, selection | fields)
+
+
+both_ways = pytest.mark.parametrize("delete", [from_the_page, from_the_list])
+
+
+def rows() -> tuple[int, int, int]:
+    return Notification.objects.count(), Delivery.objects.count(), Attempt.objects.count()
+
+
+@both_ways
+def test_a_notification_is_deleted_with_its_finished_deliveries(admin_client: Client, delete: Any) -> None:
+    with_log(2, "other")
+    assert delete(admin_client, with_log(3), post="yes").status_code == 302
+    assert rows() == (1, 2, 2)
+
+
+@both_ways
+def test_an_event_that_is_emitted_meanwhile_keeps_the_notification(
+    admin_client: Client, delete: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notification = with_log(1)
+    monkeypatch.setattr("notifications.admin.why_kept", lambda notifications: iter(()))
+    monkeypatch.setattr("notifications.admin.delete_logs", lambda notifications: emit_test(notification))
+    page = delete(admin_client, notification, post="yes")
+    assert (page.status_code, page.url) == (302, LIST)
+    assert USED_MEANWHILE in [str(message) for message in get_messages(page.wsgi_request)]
+    assert rows() == (1, 2, 1)
+
+
+def test_a_notification_without_deliveries_is_deleted(admin_client: Client) -> None:
+    from_the_page(admin_client, create_notification(), post="yes")
+    assert rows() == (0, 0, 0)
+
+
+@both_ways
+def test_the_confirmation_counts_the_deliveries_and_deletes_nothing(admin_client: Client, delete: Any) -> None:
+    page = delete(admin_client, with_log(3)).context
+    assert (page["deleted_objects"] if delete is from_the_page else page["deletable_objects"][0]) == [
+        "hook, with 3 deliveries"
+    ]
+    assert dict(page["model_count"]) == {"notifications": 1, "deliveries": 3}
+    assert rows() == (1, 3, 3)
+
+
+def test_a_confirmation_reads_nothing_of_a_log_however_long(admin_client: Client) -> None:
+    queries = []
+    for count in (1, 20):
+        notification = with_log(count, f"hook-{count}")
+        with CaptureQueriesContext(connection) as asked:
+            admin_client.get(f"{LIST}{notification.pk}/delete/")
+        queries.append([query["sql"] for query in asked])
+    assert len(queries[0]) == len(queries[1])
+    assert [query for query in queries[1] if "body" in query or "answer" in query] == []
+
+
+@both_ways
+def test_a_notification_with_pending_deliveries_is_kept_with_its_log(admin_client: Client, delete: Any) -> None:
+    notification = with_log(2)
+    emit_test(notification)
+    page = delete(admin_client, notification, post="yes")
+    assert page.context["protected"] == ["pending deliveries of hook: they have to arrive or fail first"]
+    assert rows() == (1, 3, 2)
+
+
+def test_staff_who_may_not_delete_a_notification_delete_no_log(client: Client) -> None:
+    viewer = staff_who_may(client, "view_notification", "change_notification")
+    assert from_the_page(viewer, with_log(2), post="yes").status_code == 403
+    assert rows() == (1, 2, 2)
+
+
+def test_what_a_deleted_target_answers_is_dropped(admin_client: Client) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    (late,) = take(notification)
+    Delivery.objects.update(state="delivered", due_at=None, lease=None)
+    from_the_page(admin_client, notification, post="yes")
+    assert take(notification, outcome(late)) == []
+    assert rows() == (0, 0, 0)

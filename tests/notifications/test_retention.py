@@ -1,0 +1,95 @@
+"""How long deliveries are kept."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from pytest_django import Settings
+
+from notifications import retention, tasks
+from notifications.models import Attempt, Delivery
+from notifications.replay import replay
+from tests.notifications.clock import NOON, Clock
+from tests.notifications.factories import create_notification, emit_test
+from tests.notifications.test_taking import in_threads
+
+OLD, YOUNG = NOON - timedelta(days=90, seconds=1), NOON - timedelta(days=90) + timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def quick(clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.DELIVERIES_KEEP_DAYS = 90
+    monkeypatch.setattr(retention, "PAUSE_SECONDS", 0)
+
+
+def old_deliveries(count: int, **changes: object) -> None:
+    """Create deliveries that arrived long ago, with changes, each with an attempt."""
+    notification = create_notification()
+    for _ in range(count):
+        Attempt.objects.create(delivery=emit_test(notification), started_at=OLD, milliseconds=1)
+    finished = {"state": "delivered", "due_at": None, "created_at": OLD, "attempted_at": OLD}
+    Delivery.objects.update(**finished | changes)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, 0),
+        ({"state": "failed"}, 0),
+        # What was never sent, as its target is gone.
+        ({"state": "failed", "attempted_at": None}, 0),
+        ({"attempted_at": YOUNG}, 1),
+        ({"state": "failed", "attempted_at": None, "created_at": YOUNG}, 1),
+        ({"state": "pending", "due_at": NOON}, 1),
+    ],
+)
+def test_what_is_finished_is_kept_for_so_many_days_after_its_last_attempt(
+    changes: dict[str, object], kept: int
+) -> None:
+    old_deliveries(1, **changes)
+    tasks.prune_deliveries.call_local()
+    assert (Delivery.objects.count(), Attempt.objects.count()) == (kept, kept)
+
+
+@pytest.mark.django_db
+def test_zero_days_keep_deliveries_for_ever(settings: Settings) -> None:
+    settings.DELIVERIES_KEEP_DAYS = 0
+    old_deliveries(1)
+    retention.prune()
+    assert Delivery.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_many_deliveries_are_deleted_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "DELETED_AT_ONCE", 2)
+    left = []
+    monkeypatch.setattr("notifications.retention.time.sleep", lambda seconds: left.append(Delivery.objects.count()))
+    old_deliveries(5)
+    retention.prune()
+    assert left == [3, 1]
+    assert (Delivery.objects.count(), Attempt.objects.count()) == (0, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_delivery_that_is_being_replayed_is_kept() -> None:
+    old_deliveries(1)
+    replayed, pruned = threading.Event(), threading.Event()
+
+    def replayer() -> None:
+        with transaction.atomic():
+            replay(Delivery.objects.all())
+            replayed.set()
+            # SQLite has no locks of rows: there the other waits for this transaction.
+            pruned.wait(10 if connection.vendor == "postgresql" else 0.1)
+
+    def pruner() -> None:
+        replayed.wait(10)
+        retention.prune()
+        pruned.set()
+
+    in_threads(replayer, pruner)
+    assert Delivery.objects.values_list("state", "attempts__started_at").get() == ("pending", OLD)

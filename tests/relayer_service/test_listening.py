@@ -1,0 +1,21 @@
+"""Where the web server listens: HOST and PORT, from the environment or from `.env`."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.servers import PROJECT
+from tests.settings import SECRETS
+
+
+def test_the_server_listens_where_a_file_says(tmp_path: Path) -> None:
+    # The settings read the `.env` beside their own package, so the package stands in another folder.
+    ignored = shutil.ignore_patterns("__pycache__", "static", "templates")
+    shutil.copytree(PROJECT / "relayer_service", tmp_path / "relayer_service", ignore=ignored)
+    (tmp_path / ".env").write_text("HOST=::1\nPORT=8123\n")
+    program = "from relayer_service import gunicorn_conf; print(gunicorn_conf.bind)"
+    env = {"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1", **SECRETS}
+    command = [sys.executable, "-c", program]
+    assert subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True).stdout == "[::1]:8123\n"

@@ -1,0 +1,147 @@
+"""Pushes to the task queue: no request waits for one, and a queue that hangs is left alone for a while."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from huey.storage import MemoryStorage
+
+from relayer_service import tasks
+from relayer_service.caches import RETRY_SECONDS
+from relayer_service.queues import MOST_WAITING, InBackground, background
+from tests.relayer_service.test_rate_limits import silent_server
+from tests.servers import PROJECT, free_port, wait_for_port
+from tokens.tasks import record_use
+
+CANNOT_WRITE = "The task queue cannot be written to ({}): work waits until it can"
+
+
+class Gated(MemoryStorage):
+    """A queue in memory whose writes wait for a gate."""
+
+    def __init__(self) -> None:
+        super().__init__("tests")
+        self.met, self.gate = threading.Event(), threading.Event()
+
+    def enqueue(self, data: bytes, priority: float | None = None) -> None:
+        self.met.set()
+        assert self.gate.wait(30)
+        super().enqueue(data, priority)
+
+
+class GatedInBackground(InBackground, Gated): ...
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[tuple[str, int]]:
+    """Run a Redis of our own, which can be stopped; give its URL and its process."""
+    executable = shutil.which("redis-server")
+    if executable is None:
+        pytest.skip("there is no redis-server")
+    port = free_port()
+    command = [executable, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        wait_for_port(port)
+        yield f"redis://127.0.0.1:{port}/0", process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+def get(client: Client, token: str) -> int:
+    return client.get("/api/v1/items", headers={"Authorization": f"Bearer {token}"}).status_code
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_request_is_answered_while_redis_hangs(
+    client: Client, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with redis_server(tmp_path) as (url, process):
+        monkeypatch.setattr(tasks.queue, "storage", tasks.create_queue(url).storage)
+        assert tasks.queue.pending_count() == 0
+        os.kill(process, signal.SIGSTOP)
+        assert get(client, token) == 200
+        os.kill(process, signal.SIGCONT)
+        background.flush()
+        assert tasks.queue.pending_count() == 1
+    # To wait for the queue would have ended in an error, after its timeout.
+    assert said(caplog) == []
+
+
+def test_a_queue_that_hangs_is_asked_once_and_then_left_alone(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with silent_server() as server:
+        storage = tasks.create_queue(f"redis://127.0.0.1:{server.port}/0").storage
+        storage.pool.connection_kwargs["socket_timeout"] = 0.05
+        monkeypatch.setattr(tasks.queue, "storage", storage)
+        for number in range(3):
+            record_use(number, 0.0)
+        background.flush()
+        record_use(3, 0.0)
+        background.flush()
+        assert server.connections() == 1
+    assert said(caplog) == [CANNOT_WRITE.format("TimeoutError")]
+
+
+def test_a_queue_that_came_back_is_written_to_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = GatedInBackground()
+    monkeypatch.setattr(tasks.queue, "storage", storage)
+    storage.gate.set()
+    now = time.monotonic()
+    storage.down_until = now + RETRY_SECONDS
+    record_use(1, 0.0)
+    monkeypatch.setattr(time, "monotonic", lambda: now + RETRY_SECONDS)
+    record_use(2, 0.0)
+    background.flush()
+    assert [tasks.queue.deserialize_task(item).args[0] for item in storage.enqueued_items()] == [2]
+
+
+def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    storage = GatedInBackground()
+    monkeypatch.setattr(tasks.queue, "storage", storage)
+    record_use(0, 0.0)
+    assert storage.met.wait(30)
+    for number in range(MOST_WAITING + 5):
+        record_use(number, 0.0)
+    assert said(caplog) == [CANNOT_WRITE.format("too many pushes wait")]
+    storage.down_until = 0.0
+    storage.gate.set()
+    background.flush()
+    assert storage.queue_size() == 1 + MOST_WAITING
+
+
+PUSH_IN_TWO_PROCESSES = """
+import os, sys, time
+from relayer_service.queues import background
+
+def push(name):
+    time.sleep(0.05)
+    os.write(1, name.encode())
+
+background.submit(lambda: push("parent "))
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+else:
+    background.submit(lambda: push("child "))
+"""
+
+
+def test_what_was_pushed_is_written_before_the_process_ends_also_after_a_fork() -> None:
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PUSH_IN_TWO_PROCESSES]
+    done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True)
+    assert sorted(done.stdout.split()) == ["child", "parent"]

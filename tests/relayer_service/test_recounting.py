@@ -1,0 +1,163 @@
+"""Counts that were lost or are wrong: what finds them, and what mends them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from io import StringIO
+
+import pytest
+from django.apps import apps
+from django.core.checks import Tags, run_checks
+from django.core.management import CommandError, call_command
+from django.db import connection, connections, models, transaction
+from django.db.migrations.state import ProjectState
+
+from relayer_service import counting
+from relayer_service.counting import Comparison, CountRows
+from relayer_service.models import RowDelta
+from tests.sample.models import Item
+
+TABLE = "sample_item"
+RIGHT = "relayers_relayer: 0 rows, 0 counted\n{}signers_signer: 0 rows, 0 counted\n"
+
+
+def make(count: int) -> None:
+    Item.objects.bulk_create([Item(name="item") for _ in range(count)])
+
+
+def drop_trigger() -> None:
+    """Let a trigger count no longer; PostgreSQL can also keep one for replicas alone, which is as good as none."""
+    trigger = f"{TABLE}_count_insert"
+    on_postgresql = connection.vendor == "postgresql"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"ALTER TABLE {TABLE} ENABLE REPLICA TRIGGER {trigger}" if on_postgresql else f"DROP TRIGGER {trigger}"
+        )
+
+
+def recount(**options: bool) -> str:
+    output = StringIO()
+    call_command("recount", stdout=output, **options)
+    return output.getvalue()
+
+
+def compared() -> Comparison:
+    return counting.compare(connection, TABLE)
+
+
+@pytest.mark.django_db
+def test_recount_says_what_is_there_and_mends_what_was_counted() -> None:
+    make(3)
+    RowDelta.objects.create(list_name=TABLE, bucket=0, rows=2)
+    RowDelta.objects.create(list_name=TABLE, bucket=9, rows=-4)
+    assert recount() == RIGHT.format("sample_item: 3 rows, 1 counted, wrong by 6, mended\n")
+    assert recount() == RIGHT.format("sample_item: 3 rows, 3 counted\n")
+
+
+@pytest.mark.django_db
+def test_recount_puts_a_missing_trigger_back() -> None:
+    drop_trigger()
+    make(2)
+    assert recount() == RIGHT.format("sample_item: 2 rows, 0 counted, wrong by 2, a trigger is missing, mended\n")
+    make(1)
+    assert recount() == RIGHT.format("sample_item: 3 rows, 3 counted\n")
+
+
+@pytest.mark.django_db
+def test_a_check_of_the_counts_changes_nothing_and_fails() -> None:
+    make(2)
+    RowDelta.objects.filter(list_name=TABLE).delete()
+    with pytest.raises(CommandError) as caught:
+        recount(check=True)
+    assert str(caught.value) == "Not counted right: sample_item. `manage.py recount` mends it."
+    assert compared() == Comparison(rows=2, counted=0, wrong=2)
+
+
+@pytest.mark.django_db
+def test_a_system_check_names_a_table_without_its_trigger() -> None:
+    def found() -> list[tuple[str, str | None, str | None]]:
+        messages = run_checks(tags=[Tags.database], databases=["default"])
+        return [(message.msg, message.hint, message.id) for message in messages]
+
+    assert found() == []
+    drop_trigger()
+    assert found() == [
+        (
+            "The rows of sample_item are not counted: a trigger is missing.",
+            "`manage.py recount` makes it again and mends the count.",
+            "relayer_service.W005",
+        )
+    ]
+
+
+def mend_meanwhile(change: Callable[[], None]) -> None:
+    """Mend over another connection while a change of this one is made and not committed."""
+
+    def mend() -> None:
+        try:
+            counting.count(connection, TABLE)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            change()
+            mended = pool.submit(mend)
+            while connection.vendor == "postgresql" and not (mended.done() or somebody_waits()):
+                time.sleep(0.01)
+        mended.result()
+
+
+def somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE relation = %s::regclass AND NOT granted", [TABLE])
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_mend_loses_no_row_that_another_is_writing() -> None:
+    drop_trigger()
+    mend_meanwhile(lambda: make(2))
+    make(1)
+    assert compared() == Comparison(rows=3, counted=3, wrong=0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_mends_at_once_mend_once() -> None:
+    make(1)
+    RowDelta.objects.create(list_name=TABLE, bucket=0, rows=5)
+    mend_meanwhile(lambda: counting.count(connection, TABLE))
+    assert compared() == Comparison(rows=1, counted=1, wrong=0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_counting_again_seeds_from_the_rows_that_are_there() -> None:
+    make(3)
+    RowDelta.objects.all().delete()
+    state = ProjectState.from_apps(apps)
+    for _ in range(2):
+        with connection.schema_editor() as editor:
+            CountRows("Item").database_forwards("sample", editor, state, state)
+    make(1)
+    assert compared() == Comparison(rows=4, counted=4, wrong=0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_table_that_a_migration_makes_anew_is_still_counted() -> None:
+    """SQLite makes a table anew to change a column, and drops its triggers with the old one."""
+    make(1)
+    old, new = Item._meta.get_field("name"), models.TextField(null=True)
+    new.set_attributes_from_name("name")
+    new.model = Item
+    try:
+        with connection.schema_editor() as editor:
+            editor.alter_field(Item, old, new)
+        make(1)
+    finally:
+        with connection.schema_editor() as editor:
+            editor.alter_field(Item, new, old)
+        call_command("migrate", verbosity=0)
+    make(1)
+    assert compared() == Comparison(rows=3, counted=3, wrong=0)

@@ -1,0 +1,70 @@
+"""A database of the last release with a row in every table: forwards to this one, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.apps import apps
+from django.core.management import call_command
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.executor import MigrationExecutor
+
+from relayer_service import counting
+from relayer_service.counting import Comparison
+from tests import databases
+
+LAST_RELEASE = [
+    ("relayer_service", "0001_initial"),
+    ("tokens", "0001_initial"),
+    ("signers", "0001_initial"),
+    ("notifications", "0001_initial"),
+    ("relayers", "0001_initial"),
+    ("rpc", "0001_initial"),
+]
+LISTED = ["relayers_relayer", "signers_signer"]
+TRIGGERS = {
+    "sqlite": "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'",
+    "postgresql": "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal",
+}
+
+
+def triggers(connection: BaseDatabaseWrapper) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(TRIGGERS[connection.vendor])
+        found: int = cursor.fetchone()[0]
+        return found
+
+
+def counts(connection: BaseDatabaseWrapper) -> list[Comparison]:
+    return [counting.compare(connection, table) for table in LISTED]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_filled_database_of_the_last_release_goes_forwards_and_back(tmp_path: Path) -> None:
+    with databases.empty("upgraded", tmp_path) as alias:
+        connection = connections[alias]
+        executor = MigrationExecutor(connection)
+        old = executor.migrate([*LAST_RELEASE, ("auth", "0012_alter_user_first_name_max_length")]).apps
+        with connection.cursor() as cursor:
+            if connection.vendor == "postgresql":
+                # That release did not count TRUNCATE.
+                for table in LISTED:
+                    cursor.execute(f"DROP TRIGGER {table}_count_TRUNCATE ON {table}")
+        databases.fill(old, alias)
+        before = databases.rows(old, alias)
+        assert [label for label, rows in before.items() if not rows] == []
+
+        call_command("migrate", database=alias, verbosity=0)
+        assert [counting.is_counted(connection, table) for table in LISTED] == [True, True]
+        assert counts(connection) == [Comparison(1, 1, 0)] * 2
+        assert databases.secrets(apps, alias) == databases.SECRETS
+
+        executor = MigrationExecutor(connection)
+        old = executor.migrate(LAST_RELEASE).apps
+        assert databases.rows(old, alias) == before
+        assert counts(connection) == [Comparison(1, 1, 0)] * 2
+
+        call_command("migrate", "relayer_service", "zero", database=alias, verbosity=0)
+        assert triggers(connection) == 0

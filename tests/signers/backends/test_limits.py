@@ -1,0 +1,90 @@
+"""Servers of signers that answer without an end or as slowly as they can, whatever client speaks to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from signers.backends.aws_kms import AwsKms
+from signers.backends.base import SignerError
+from signers.backends.google_kms import GoogleKms
+from signers.backends.turnkey import Turnkey
+from signers.backends.vault import VaultKv
+from tests.signers.backends.hostile_server import ENDLESS, HostileServer
+from tests.signers.backends.test_google_kms import config as google_config
+from tests.signers.backends.test_turnkey import turnkey
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("signers.backends.http.sleep", lambda _: None)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
+
+
+def aws_kms(url: str, monkeypatch: pytest.MonkeyPatch) -> AwsKms:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", url)
+    return AwsKms({"key_id": "1234abcd-12ab-34cd-56ef-1234567890ab", "region": "eu-central-1"})
+
+
+def google_kms(url: str, monkeypatch: pytest.MonkeyPatch) -> GoogleKms:
+    monkeypatch.setenv("GOOGLE_KMS_ENDPOINT", url)
+    return GoogleKms(google_config())
+
+
+def vault(url: str, monkeypatch: pytest.MonkeyPatch) -> VaultKv:
+    return VaultKv({"address": url, "key_name": "main", "role_id": "a-role", "secret_id": "a-secret"})
+
+
+def turnkey_at(url: str, monkeypatch: pytest.MonkeyPatch) -> Turnkey:
+    monkeypatch.setenv("TURNKEY_API_URL", url)
+    return turnkey()
+
+
+BACKENDS = pytest.mark.parametrize(
+    ("make", "too_long", "too_slow"),
+    [
+        (aws_kms, "AWS KMS cannot be reached.", "AWS KMS cannot be reached."),
+        (google_kms, "Google Cloud KMS cannot be reached.", "Google Cloud KMS cannot be reached."),
+        (
+            vault,
+            "Vault gave an answer that is not understood.",
+            "Vault cannot be reached or does not answer in time.",
+        ),
+        (
+            turnkey_at,
+            "Turnkey gave an answer that is not understood.",
+            "Turnkey cannot be reached or does not answer in time.",
+        ),
+    ],
+    ids=["AWS", "Google", "Vault", "Turnkey"],
+)
+
+
+def failure(backend: Any) -> tuple[str, bool]:
+    with pytest.raises(SignerError) as caught:
+        backend.sign_digest(bytes(32))
+    return str(caught.value), caught.value.permanent
+
+
+@BACKENDS
+def test_an_endless_answer_is_cut_off(
+    make: Callable[..., Any], too_long: str, too_slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HostileServer(slow=False) as server:
+        assert failure(make(server.url, monkeypatch)) == (too_long, False)
+    # What the sockets of both sides hold comes on top of what is read.
+    assert server.sent < ENDLESS / 2
+
+
+@BACKENDS
+def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
+    make: Callable[..., Any], too_long: str, too_slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in ("http.CALL_SECONDS", "bounded.ANSWER_SECONDS"):
+        monkeypatch.setattr(f"signers.backends.{limit}", 0.2)
+    with HostileServer(slow=True) as server:
+        assert failure(make(server.url, monkeypatch)) == (too_slow, False)
