@@ -68,11 +68,10 @@ def test_a_receiver_with_another_key_refuses_the_request(signing_key: str | None
 
 
 def test_each_attempt_is_signed_afresh_under_the_same_id(monkeypatch: pytest.MonkeyPatch) -> None:
-    delivery = make_delivery(signing_key="a key")
+    delivery, now = make_delivery(signing_key="a key"), datetime.now(tz=UTC)
     with receiver(key="a key") as server:
         delivery.notification.url = server.url
-        for seconds in (-60, 0):
-            moment = datetime.now(tz=UTC) + timedelta(seconds=seconds)
+        for moment in (now - timedelta(seconds=60), now):
             monkeypatch.setattr(timezone, "now", lambda moment=moment: moment)
             send(delivery)
     first, second = server.requests
