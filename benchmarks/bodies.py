@@ -277,7 +277,7 @@ def prepare() -> str:
     from django.contrib.auth.models import User
 
     from notifications.models import Notification
-    from relayer_service.tasks import prepare_queue
+    from relayer_service.ops.tasks import prepare_queue
     from relayers.models import Relayer
     from signers.models import Signer
     from tokens.models import AccessToken

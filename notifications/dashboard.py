@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
-from relayer_service.dashboard import Card, bar_chart, label
+from relayer_service.admin.dashboard import Card, bar_chart, label
 
 HOURS = 24
 COLOURS = {

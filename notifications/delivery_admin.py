@@ -25,12 +25,12 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdo
 from unfold.decorators import action, display
 
 from notifications import confirmation, dashboard
+from notifications.delivery.replay import replay, retry_now
 from notifications.filters import MOST_LISTED, DayRangeFilter, EventFilter, NewestPaginator
 from notifications.models import Attempt, Delivery, Notification
-from notifications.replay import replay, retry_now
-from relayer_service.addresses import mask
-from relayer_service.admin import ReadOnlyAdmin
-from relayer_service.dashboard import ago, label
+from relayer_service.admin.dashboard import ago, label
+from relayer_service.admin.site import ReadOnlyAdmin
+from relayer_service.net.addresses import mask
 
 # What a target answers is text from outside: never more than text on a page.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'

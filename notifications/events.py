@@ -10,10 +10,10 @@ import orjson
 from django.conf import settings
 from django.utils import timezone
 
+from notifications.delivery.schedule import next_attempt
 from notifications.models import Delivery, Notification
-from notifications.schedule import next_attempt
 from notifications.tasks import deliver
-from relayer_service.tasks import push
+from relayer_service.ops.tasks import push
 
 
 class DisabledReason(TypedDict):

@@ -7,10 +7,10 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils import timezone
 
-from relayer_service import addresses
-from relayer_service.encryption import EncryptedJSONField
-from relayer_service.leases import Leased
-from relayer_service.resources import Resource
+from relayer_service.net import addresses
+from relayer_service.storage.encryption import EncryptedJSONField
+from relayer_service.storage.leases import Leased
+from relayer_service.storage.resources import Resource
 
 # More than any client or server takes.
 LONGEST_URL = 65_536

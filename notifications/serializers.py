@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 
 from notifications.models import Notification, validate_webhook_url
-from relayer_service.serializers import ChoiceField, StrictSerializer, StringField
+from relayer_service.api.serializers import ChoiceField, StrictSerializer, StringField
 
 
 class TypeField(ChoiceField):

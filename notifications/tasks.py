@@ -1,8 +1,8 @@
 from django.conf import settings
 
-from notifications import delivery, retention
-from notifications.sender import sender
-from relayer_service.tasks import periodic, queue, task
+from notifications.delivery import outbox, retention
+from notifications.delivery.sender import sender
+from relayer_service.ops.tasks import periodic, queue, task
 
 
 @task()
@@ -14,7 +14,7 @@ def deliver(notification_pk: int) -> None:
 @periodic(seconds=2)
 def send_due_webhooks() -> None:
     """Find what is due again, and what nobody was told of."""
-    for target_pk in delivery.due_targets():
+    for target_pk in outbox.due_targets():
         sender.wake(target_pk)
 
 

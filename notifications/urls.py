@@ -1,6 +1,6 @@
 from django.urls import re_path
 
-from notifications.views import NotificationView
+from notifications.viewsets import NotificationView
 
 # An id may hold any character, so that all that follows is the id.
 urlpatterns = [

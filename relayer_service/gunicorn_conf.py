@@ -15,7 +15,7 @@ from gunicorn.glogging import Logger
 from gunicorn.http import errors
 from gunicorn.workers.gthread import ThreadWorker
 
-from relayer_service import envelope
+from relayer_service.api import envelope
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 

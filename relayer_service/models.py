@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from django.db import models
 from django.utils import timezone
 
-from relayer_service.encryption import DecryptionError, EncryptedJSONField, primary_key_id
+from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
 CANARY = "canary"
 

@@ -109,7 +109,7 @@ def prepare_service() -> None:
         for message in run_checks():
             if message.level >= ERROR:
                 raise CannotStart(" ".join(filter(None, (message.msg, message.hint))))
-        from relayer_service.tasks import prepare_queue
+        from relayer_service.ops.tasks import prepare_queue
 
         call_command("migrate", verbosity=0)
         collect_static_files()

@@ -8,7 +8,9 @@ from django.templatetags.static import static
 from django.urls import reverse, reverse_lazy
 from dotenv import load_dotenv
 
-from relayer_service import databases, env, logs
+from relayer_service.ops import environment as env
+from relayer_service.ops import logs
+from relayer_service.storage import databases
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
@@ -97,7 +99,7 @@ REDIS_URL = env.url("REDIS_URL", ("redis://", "rediss://", "unix://"))
 CACHES: dict[str, dict[str, Any]] = {
     "default": (
         {
-            "BACKEND": "relayer_service.caches.FailOpenRedisCache",
+            "BACKEND": "relayer_service.storage.caches.FailOpenRedisCache",
             "LOCATION": REDIS_URL,
             "OPTIONS": {"socket_connect_timeout": 0.5, "socket_timeout": 0.5, "health_check_interval": 30},
         }
@@ -155,7 +157,7 @@ DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
 
-# A JSON file of networks that are added to those of `relayers/networks.json`, or replace them by name.
+# A JSON file of networks that are added to those of `relayers/chain/networks.json`, or replace them by name.
 NETWORKS_FILE = env.text("NETWORKS_FILE")
 # For one attempt at one node, and for a call with all its attempts.
 NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
@@ -173,7 +175,7 @@ HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimu
 
 # Fees.
 
-# Each applies to all networks; without it, what the network has in `relayers/networks.json`, else a default.
+# Each applies to all networks; without it, what the network has in `relayers/chain/networks.json`, else a default.
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
@@ -205,17 +207,17 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "relayer_service.middleware.ApiMiddleware",
-    "relayer_service.middleware.RequestMiddleware",
-    "relayer_service.middleware.HttpsOnlyMiddleware",
+    "relayer_service.api.middleware.ApiMiddleware",
+    "relayer_service.api.middleware.RequestMiddleware",
+    "relayer_service.api.middleware.HttpsOnlyMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "relayer_service.pages.WhiteNoiseMiddleware",
-    "relayer_service.pages.CSPMiddleware",
+    "relayer_service.admin.middleware.WhiteNoiseMiddleware",
+    "relayer_service.admin.middleware.CSPMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "relayer_service.pages.SessionMiddleware",
+    "relayer_service.admin.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "relayer_service.pages.AuthenticationMiddleware",
-    "relayer_service.pages.MessageMiddleware",
+    "relayer_service.admin.middleware.AuthenticationMiddleware",
+    "relayer_service.admin.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -266,12 +268,12 @@ STORAGES = {
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tokens.authentication.BearerAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_RENDERER_CLASSES": ["relayer_service.renderers.EnvelopeRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["relayer_service.parsers.StrictJSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.renderers.AlwaysFirstRenderer",
-    "DEFAULT_PAGINATION_CLASS": "relayer_service.pagination.PagePagination",
-    "DEFAULT_SCHEMA_CLASS": "relayer_service.schema.ApiSchema",
-    "EXCEPTION_HANDLER": "relayer_service.exceptions.handle",
+    "DEFAULT_RENDERER_CLASSES": ["relayer_service.api.renderers.EnvelopeRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["relayer_service.api.parsers.StrictJSONParser"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.api.renderers.AlwaysFirstRenderer",
+    "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.PagePagination",
+    "DEFAULT_SCHEMA_CLASS": "relayer_service.api.openapi.ApiSchema",
+    "EXCEPTION_HANDLER": "relayer_service.api.exceptions.handle",
     "UNAUTHENTICATED_USER": None,
 }
 
@@ -304,10 +306,10 @@ SPECTACULAR_SETTINGS = {
     "COMPONENT_SPLIT_REQUEST": True,
     "COMPONENT_SPLIT_PATCH": False,
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "PREPROCESSING_HOOKS": ["relayer_service.schema.keep_api_paths"],
+    "PREPROCESSING_HOOKS": ["relayer_service.api.openapi.keep_api_paths"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "relayer_service.schema.finish",
+        "relayer_service.api.openapi.finish",
         "signers.schema.add_components",
     ],
 }
@@ -329,16 +331,16 @@ UNFOLD = {
             "href": lambda request: static("relayer_service/favicon.svg"),
         }
     ],
-    "DASHBOARD_CALLBACK": "relayer_service.dashboard.add_cards",
+    "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
     # Ours, not the theme's: the functions that make the cards.
     "DASHBOARD_CARDS": [
-        "relayer_service.dashboard.readiness",
-        "relayer_service.dashboard.periodic_work",
+        "relayer_service.admin.dashboard.readiness",
+        "relayer_service.admin.dashboard.periodic_work",
         "relayers.dashboard.relayers",
         "rpc.dashboard.json_rpc",
         "notifications.dashboard.webhooks",
         "tokens.admin.recently_used",
-        "relayer_service.dashboard.own_changes",
+        "relayer_service.admin.dashboard.own_changes",
     ],
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],

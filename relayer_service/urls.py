@@ -6,9 +6,9 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, SpectacularSwaggerSplitView
 
-from relayer_service.operations import MetricsView, health, ready
+from relayer_service.ops.health import MetricsView, health, ready
 
-handler500 = "relayer_service.exceptions.server_error"
+handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 

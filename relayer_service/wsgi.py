@@ -13,7 +13,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 django_application = get_wsgi_application()
 
-from relayer_service import envelope  # noqa: E402  # needs the settings
+from relayer_service.api import envelope  # noqa: E402  # needs the settings
 
 logger = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.decorators import display
 
-from relayer_service.dashboard import ago
-from relayer_service.tasks import push
+from relayer_service.admin.dashboard import ago
+from relayer_service.ops.tasks import push
 from relayers import dashboard, policy_fields, status
 from relayers.filters import NetworkFilter, RelayerStateFilter, with_state
 from relayers.forms import RelayerForm

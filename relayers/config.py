@@ -11,9 +11,10 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from notifications.models import Notification
-from relayer_service.serializers import StrictSerializer
-from relayers import chain_ids, config_changes
+from relayer_service.api.serializers import StrictSerializer
+from relayers import config_changes
 from relayers.account import check_signer, is_local
+from relayers.chain import chain_ids
 from relayers.config_addresses import Addresses
 from relayers.config_changes import Change
 from relayers.config_entries import NotificationEntry, RelayerEntry, SignerEntry, lines

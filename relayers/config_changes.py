@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from notifications import signing
 from notifications.models import Notification
-from relayer_service.encryption import DecryptionError
+from relayer_service.storage.encryption import DecryptionError
 from relayers import states
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from signers.configs import CONFIGS

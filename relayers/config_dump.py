@@ -6,8 +6,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from notifications.models import Notification
-from relayer_service.addresses import MASK, mask
-from relayer_service.encryption import DecryptionError
+from relayer_service.net.addresses import MASK, mask
+from relayer_service.storage.encryption import DecryptionError
 from relayers.config_references import Variables, escape
 from relayers.models import Relayer
 from relayers.policies import POLICIES

@@ -7,9 +7,9 @@ from typing import Any
 from rest_framework.exceptions import ParseError, ValidationError
 
 from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
-from relayer_service.parsers import loads
-from relayer_service.resources import LONGEST_IDENTIFIER, validate_identifier
-from relayer_service.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.api.parsers import loads
+from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_identifier
 from relayers.config_references import join
 from relayers.models import Relayer
 from relayers.policies import POLICIES, BooleanField, EvmAddressField, IntegerField, validate_policies

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from relayer_service.logs import redact
-from relayer_service.serializers import LONGEST_NAME
+from relayer_service.api.serializers import LONGEST_NAME
+from relayer_service.ops.logs import redact
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 REFERENCE = re.compile(rf"\$\$\{{|\$\{{(?:(?P<name>{NAME})\}})?")

@@ -7,10 +7,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
-from relayer_service.dashboard import Card, label
+from relayer_service.admin.dashboard import Card, label
+from relayers.chain.networks import networks
 from relayers.filters import ACTIVE, STATES, with_state
 from relayers.models import Relayer
-from relayers.networks import networks
 
 VARIANTS = {ACTIVE: "success", "disabled": "danger", "paused": "info", "low balance": "warning", "unknown": "default"}
 ADDRESS_END = 6

@@ -8,9 +8,9 @@ from django.db.models import Case, CharField, Q, QuerySet, Value, When
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
-from relayer_service.filters import StateFilter
+from relayer_service.admin.filters import StateFilter
+from relayers.chain.networks import networks
 from relayers.models import Relayer
-from relayers.networks import networks
 
 ACTIVE = "active"
 # A relayer is in the first state that holds of it, and active where none does.

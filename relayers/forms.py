@@ -11,12 +11,13 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
-from relayer_service.addresses import mask
-from relayer_service.encryption import DecryptionError
-from relayers import chain_ids, policy_fields
+from relayer_service.net.addresses import mask
+from relayer_service.storage.encryption import DecryptionError
+from relayers import policy_fields
 from relayers.account import check_signer, is_local, resolve_address
+from relayers.chain import chain_ids
+from relayers.chain.networks import networks
 from relayers.models import Relayer
-from relayers.networks import networks
 from relayers.policies import validate_evm_address
 from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
 

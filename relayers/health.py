@@ -25,10 +25,10 @@ from notifications.events import (
     emit,
 )
 from notifications.models import Notification
-from relayer_service.encryption import DecryptionError
-from relayers import nodes
-from relayers.answers import quantity
-from relayers.attempts import Call
+from relayer_service.storage.encryption import DecryptionError
+from relayers.chain import nodes
+from relayers.chain.answers import quantity
+from relayers.chain.attempts import Call
 from relayers.models import Relayer
 from relayers.states import event_data
 

@@ -8,7 +8,7 @@ from django.db.models import Count
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from relayer_service.metrics import shared
+from relayer_service.ops.metrics import shared
 from relayers.filters import STATES, with_state
 from relayers.models import Relayer
 

@@ -8,10 +8,10 @@ from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
 from notifications.models import Notification
-from relayer_service.encryption import EncryptedJSONField
-from relayer_service.leases import Leased
-from relayer_service.resources import Resource
-from relayers.networks import networks
+from relayer_service.storage.encryption import EncryptedJSONField
+from relayer_service.storage.leases import Leased
+from relayer_service.storage.resources import Resource
+from relayers.chain.networks import networks
 from relayers.rpc_urls import masked
 from signers.models import Signer
 

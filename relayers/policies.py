@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from eth_utils.address import is_checksum_address, is_hex_address, to_checksum_address
 from rest_framework import serializers
 
-from relayer_service.serializers import REQUIRED, StrictSerializer, StringField
+from relayer_service.api.serializers import REQUIRED, StrictSerializer, StringField
 
 LARGEST_AMOUNT = 2**128 - 1
 MOST_RECEIVERS = 1_000

@@ -12,7 +12,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
-from relayer_service.addresses import mask
+from relayer_service.net.addresses import mask
 from relayers.policy_fields import whole_number
 from relayers.rpc_urls import HEAVIEST, MOST_URLS, RpcUrlSerializer
 

@@ -7,9 +7,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from rest_framework import serializers
 
-from relayer_service import addresses, outgoing
-from relayer_service.addresses import mask
-from relayer_service.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import StrictSerializer, StringField
+from relayer_service.net import addresses, outgoing
+from relayer_service.net.addresses import mask
 from relayers.policies import IntegerField, list_messages
 
 HEAVIEST = 100

@@ -9,7 +9,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 from rest_framework import serializers
 
-from relayer_service.serializers import StringField
+from relayer_service.api.serializers import StringField
 from relayers.policies import BooleanField, EvmPolicies, IntegerField
 from relayers.rpc_urls import HEAVIEST
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from django.utils.html import format_html
 
-from relayer_service.dashboard import ago, label
-from relayer_service.encryption import DecryptionError
-from relayers import dashboard, nodes
-from relayers.nodes import NodeStatus
+from relayer_service.admin.dashboard import ago, label
+from relayer_service.storage.encryption import DecryptionError
+from relayers import dashboard
+from relayers.chain import nodes
+from relayers.chain.nodes import NodeStatus
 
 HEADERS = ["Node", "Weight", "Health", "Latency", "Head block"]
 

@@ -3,7 +3,7 @@ from collections.abc import Iterable
 from django.db import transaction
 from django.utils import timezone
 
-from relayer_service.tasks import periodic, push, task
+from relayer_service.ops.tasks import periodic, push, task
 from relayers import health
 from relayers.models import Relayer
 

@@ -1,5 +1,5 @@
 from django.urls import re_path
 
-from relayers.views import RelayerListView
+from relayers.viewsets import RelayerListView
 
 urlpatterns = [re_path(r"^relayers/?$", RelayerListView.as_view(), name="relayer-list")]

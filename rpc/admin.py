@@ -13,7 +13,7 @@ from django.utils.html import format_html_join
 from unfold.admin import ModelAdmin, StackedInline
 from unfold.decorators import display
 
-from relayer_service.tasks import push
+from relayer_service.ops.tasks import push
 from relayers.filters import NetworkFilter
 from relayers.models import Relayer
 from rpc import dashboard, price_checks

@@ -12,7 +12,7 @@ from django.db.models import Max, Sum
 from django.db.models.functions import TruncHour
 from django.utils import timezone
 
-from relayer_service.dashboard import CHART_GREY, bar_chart
+from relayer_service.admin.dashboard import CHART_GREY, bar_chart
 from relayers.models import Relayer
 from rpc.models import CallCount
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from relayers import config
+from relayers.chain.networks import networks
 from relayers.config import Plan, identifier_of
 from relayers.config_references import ID_PATH
-from relayers.networks import networks
 from rpc import config_changes
 from rpc.config_entries import FeeTokenEntry
 from rpc.models import FeeToken

@@ -8,9 +8,9 @@ from django.core.exceptions import ValidationError as ModelError
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.amounts import BASIS_POINTS, parse_rate
+from relayer_service.api.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
 from relayers.policies import LARGEST_AMOUNT, BooleanField, EvmAddressField, IntegerField
-from rpc.fees.amounts import BASIS_POINTS, parse_rate
 from rpc.models import MOST_SECONDS, PriceSource
 
 

@@ -12,10 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from relayer_service.dashboard import Card, ago, label
+from relayer_service.admin.dashboard import Card, ago, label
 from relayers import dashboard as relayers_dashboard
+from relayers.chain.networks import networks
 from relayers.dashboard import ADDRESS, ADDRESS_END
-from relayers.networks import networks
 from rpc.filters import OK, with_state
 from rpc.models import CallCount, FeeToken
 

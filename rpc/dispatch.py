@@ -8,7 +8,7 @@ from typing import Any
 
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.exceptions import faults
+from relayer_service.api.exceptions import faults
 from relayers.models import Relayer
 from rpc import counters, errors, registry
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import Case, CharField, Q, QuerySet, Value, When
 from django.utils import timezone
 
-from relayer_service.filters import StateFilter
+from relayer_service.admin.filters import StateFilter
 from rpc.models import FeeToken
 
 OK = "ok"

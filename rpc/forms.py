@@ -14,9 +14,9 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from relayer_service.dashboard import ago
+from relayer_service.admin.dashboard import ago
+from relayers.chain.networks import networks
 from relayers.models import Relayer
-from relayers.networks import networks
 from rpc.models import FeeToken, PriceSource
 
 TOKEN_FIELDS = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]

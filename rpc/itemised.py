@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from relayer_service.dashboard import ago
-from relayers.networks import L1Fee
+from relayer_service.admin.dashboard import ago
+from relayer_service.amounts import decimal_text, rate_text, with_bps
+from relayers.chain.gas import FeeRules
+from relayers.chain.networks import L1Fee
 from rpc.dashboard import moment
-from rpc.fees.amounts import decimal_text, rate_text, with_bps
 from rpc.fees.estimate import Estimate
-from rpc.fees.gas import FeeRules
 
 GWEI_DECIMALS = 9
 # A buffer and a margin, of basis points each, add so many decimals to an amount; no more are ever needed.

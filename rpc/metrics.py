@@ -10,7 +10,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from relayer_service.metrics import shared
+from relayer_service.ops.metrics import shared
 from rpc.filters import STATES, with_state
 from rpc.models import FeeToken
 

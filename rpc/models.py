@@ -10,10 +10,10 @@ from django.db import models
 from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
+from relayer_service.amounts import BASIS_POINTS, parse_rate
+from relayers.chain.networks import networks
 from relayers.models import Relayer
-from relayers.networks import networks
 from relayers.policies import LARGEST_AMOUNT, validate_evm_address
-from rpc.fees.amounts import BASIS_POINTS, parse_rate
 
 # What a column takes on every engine.
 MOST_SECONDS = 2**31 - 1

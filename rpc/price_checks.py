@@ -12,14 +12,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from relayer_service.encryption import DecryptionError
+from relayer_service.amounts import rate_text
+from relayer_service.storage.encryption import DecryptionError
+from relayers.chain.networks import Network, networks
+from relayers.chain.nodes import Node
+from relayers.chain.readings import Reading, gather
 from relayers.models import Relayer
-from relayers.networks import Network, networks
-from relayers.nodes import Node
 from rpc import errors
-from rpc.fees.amounts import rate_text
 from rpc.fees.prices import TOKEN_COLUMNS, Quote, price_reading
-from rpc.fees.readings import Reading, gather
 from rpc.models import FeeToken, PriceSource
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from rest_framework.serializers import Serializer
 
-from relayer_service.serializers import StrictSerializer
+from relayer_service.api.serializers import StrictSerializer
 from relayers.models import Relayer
 from rpc import methods
 

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from relayer_service.encryption import DecryptionError
+from relayer_service.storage.encryption import DecryptionError
 from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
 from rpc import calls, errors, itemised

@@ -10,7 +10,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from relayer_service.serializers import ChoiceField, StringField
+from relayer_service.api.serializers import ChoiceField, StringField
 from relayers.policies import IntegerField
 from rpc.errors import RpcError
 from rpc.registry import Method, registered

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from relayer_service.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
 
 VERSION = "2.0"
 

@@ -1,6 +1,6 @@
 from django.utils import timezone
 
-from relayer_service.tasks import periodic, task
+from relayer_service.ops.tasks import periodic, task
 from rpc import price_checks
 from rpc.models import CallCount, FeeToken
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 
-from relayer_service.serializers import ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import ObjectField, StrictSerializer, StringField
 from signers.types import SignerType
 
 LONGEST_SHOWN = 2_048

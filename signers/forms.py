@@ -10,9 +10,9 @@ from rest_framework.exceptions import ParseError
 from rest_framework.serializers import Field
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from relayer_service.encryption import DecryptionError
-from relayer_service.parsers import loads
-from relayer_service.serializers import ObjectField
+from relayer_service.api.parsers import loads
+from relayer_service.api.serializers import ObjectField
+from relayer_service.storage.encryption import DecryptionError
 from signers.configs import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType

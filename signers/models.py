@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from django.db import models
 
-from relayer_service.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
-from relayer_service.resources import Resource
+from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
+from relayer_service.storage.resources import Resource
 from signers.configs import split
 from signers.types import SignerType
 

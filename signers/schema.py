@@ -13,8 +13,8 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from relayer_service.resources import LONGEST_IDENTIFIER
-from relayer_service.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import StrictSerializer, StringField
+from relayer_service.storage.resources import LONGEST_IDENTIFIER
 from signers.configs import CONFIGS, ConfigSerializer
 from signers.types import SignerType
 

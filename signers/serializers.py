@@ -4,8 +4,8 @@ from typing import Any
 
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.resources import LONGEST_IDENTIFIER, new_identifier, validate_identifier
-from relayer_service.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.storage.resources import LONGEST_IDENTIFIER, new_identifier, validate_identifier
 from signers.configs import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType

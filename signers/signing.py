@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from eth_utils.crypto import keccak
 
-from relayer_service.encryption import DecryptionError
+from relayer_service.storage.encryption import DecryptionError
 from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backend, SignerError
 from signers.models import Signer
 from signers.types import SignerType

@@ -1,5 +1,5 @@
 from django.urls import re_path
 
-from signers.views import SignerListView
+from signers.viewsets import SignerListView
 
 urlpatterns = [re_path(r"^signers/?$", SignerListView.as_view(), name="signer-list")]

@@ -16,11 +16,12 @@ from django.core.cache import cache
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
-from relayer_service.caches import FailOpenRedisCache
-from relayer_service.logs import JsonFormatter, SecretFilter
-from relayer_service.tasks import queue
-from rpc import counters, views
-from rpc.fees import readings, tokens
+from relayer_service.ops.logs import JsonFormatter, SecretFilter
+from relayer_service.ops.tasks import queue
+from relayer_service.storage.caches import FailOpenRedisCache
+from relayers.chain import readings
+from rpc import counters, viewsets
+from rpc.fees import tokens
 from tests import processes
 from tests.api import Api, WireApi
 from tokens import last_use
@@ -89,7 +90,7 @@ def forget_everything() -> None:
     last_use._noted.clear()
     readings.kept.clear()
     tokens.kept.clear()
-    views.kept.clear()
+    viewsets.kept.clear()
     counters.forget()
     FailOpenRedisCache.down_until = 0.0
     cache.clear()

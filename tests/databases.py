@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import connection, connections
 
-from relayer_service import databases
+from relayer_service.storage import databases
 
 SERVICE = ("relayer_service", "tokens", "signers", "notifications", "relayers", "rpc")
 MOMENT = datetime(2026, 11, 15, 12, 30, tzinfo=UTC)

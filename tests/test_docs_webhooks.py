@@ -19,9 +19,10 @@ import pytest
 import requests
 from django.conf import settings
 
-from notifications import delivery, sending, signing
+from notifications import signing
+from notifications.delivery import attempts, outbox
 from notifications.events import EVENTS
-from relayer_service import outgoing
+from relayer_service.net import outgoing
 from tests.servers import PROJECT, free_port, wait_for_port
 
 DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
@@ -202,7 +203,7 @@ def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> Non
     headers = dict(line.split(": ", 1) for line in head.splitlines()[1:])
     moment = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
     signed = signing.headers(headers["webhook-id"], moment, body.encode(), "correct horse battery staple")
-    named = {name: value for name, value in sending.HEADERS.items() if name != "Accept-Encoding"}
+    named = {name: value for name, value in attempts.HEADERS.items() if name != "Accept-Encoding"}
     assert headers == {"Host": "hooks.example.com"} | named | signed
 
 
@@ -260,6 +261,6 @@ def test_every_reason_of_a_failure_is_explained() -> None:
     explained = set(re.findall(r"^\| (\S.*\.) \| .* \|$", DOCUMENT, re.M))
     with pytest.raises(signing.UnusableKey) as unusable:
         signing.key_bytes("whsec_?")
-    forbidden = sending.in_words(outgoing.ForbiddenAddress())
-    others = {delivery.GONE, str(unusable.value), forbidden, sending.in_words(Exception())}
-    assert {words for _, words in sending.WORDS} | others <= explained
+    forbidden = attempts.in_words(outgoing.ForbiddenAddress())
+    others = {outbox.GONE, str(unusable.value), forbidden, attempts.in_words(Exception())}
+    assert {words for _, words in attempts.WORDS} | others <= explained

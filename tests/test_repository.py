@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from relayer_service import env
+from relayer_service.ops import environment
 from tests.servers import PROJECT
 from tokens import credentials
 
@@ -110,7 +110,7 @@ def test_each_search_finds_what_it_is_for(pattern: re.Pattern[str], text: str) -
 
 def variables_read(source: str) -> set[str]:
     """Give the names that a source reads through the helpers of `env`."""
-    helpers = {name for name in vars(env) if not name.startswith("_")}
+    helpers = {name for name in vars(environment) if not name.startswith("_")}
     found = set()
     for node in ast.walk(ast.parse(source)):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):

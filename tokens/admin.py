@@ -12,7 +12,7 @@ from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import display
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from relayer_service.dashboard import Card, ago
+from relayer_service.admin.dashboard import Card, ago
 from tokens import credentials
 from tokens.models import AccessToken
 

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
-from relayer_service import client_address
+from relayer_service.net import client_address
 from tokens import credentials
 from tokens.verified import verified_tokens
 

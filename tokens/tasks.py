@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Q
 
-from relayer_service.tasks import task
+from relayer_service.ops.tasks import task
 from tokens.models import AccessToken
 
 

@@ -1,18 +1,19 @@
 """Stock: the settings of `startproject` with the REST framework, on the same database, served the same way."""
 
-from relayer_service import databases, env
+from relayer_service.ops import environment
+from relayer_service.storage import databases
 
 # The web server's configuration and the database pool are the service's own, so that the code alone differs.
-HOST = env.host("HOST", "127.0.0.1")
-PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
-WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
-WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
+HOST = environment.host("HOST", "127.0.0.1")
+PORT = environment.integer("PORT", 8000, minimum=1, maximum=65_535)
+WEB_PROCESSES = environment.integer("WEB_PROCESSES", 1, minimum=1)
+WEB_THREADS = environment.integer("WEB_THREADS", 64, minimum=1)
 DATABASES = {
     "default": databases.postgresql(
-        env.text("DATABASE_URL"),
-        pool_size=env.integer("DATABASE_POOL_SIZE", 20, minimum=1),
-        statement_timeout_ms=env.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
-        lock_timeout_ms=env.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
+        environment.text("DATABASE_URL"),
+        pool_size=environment.integer("DATABASE_POOL_SIZE", 20, minimum=1),
+        statement_timeout_ms=environment.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
+        lock_timeout_ms=environment.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
     )
 }
 LOGGING = {"version": 1, "disable_existing_loggers": False}

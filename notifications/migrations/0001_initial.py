@@ -3,8 +3,8 @@
 import django.db.models.deletion
 import django.utils.timezone
 import notifications.models
-import relayer_service.encryption
-import relayer_service.resources
+import relayer_service.storage.encryption
+import relayer_service.storage.resources
 from django.db import migrations, models
 
 
@@ -56,11 +56,11 @@ class Migration(migrations.Migration):
             name='Notification',
             fields=[
                 ('sequence', models.BigAutoField(primary_key=True, serialize=False)),
-                ('identifier', models.CharField(default=relayer_service.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.resources.validate_identifier], verbose_name='id')),
+                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='id')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('type', models.CharField(choices=[('webhook', 'Webhook')], default='webhook', max_length=32)),
                 ('url', models.TextField(help_text='Where events are sent to.', validators=[notifications.models.validate_webhook_url], verbose_name='URL')),
-                ('signing_key', relayer_service.encryption.EncryptedJSONField(editable=False, null=True)),
+                ('signing_key', relayer_service.storage.encryption.EncryptedJSONField(editable=False, null=True)),
                 ('failing_since', models.DateTimeField(editable=False, help_text='When attempts began to fail; empty while they succeed.', null=True)),
                 ('gone_at', models.DateTimeField(editable=False, help_text='When the target answered 410 Gone; nothing is sent to it since.', null=True)),
             ],

@@ -2,11 +2,11 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import relayer_service.encryption
-import relayer_service.resources
+import relayer_service.storage.encryption
+import relayer_service.storage.resources
 from django.db import migrations, models
 
-from relayer_service.counting import CountRows
+from relayer_service.storage.counting import CountRows
 
 
 class Migration(migrations.Migration):
@@ -24,7 +24,7 @@ class Migration(migrations.Migration):
             name='Relayer',
             fields=[
                 ('sequence', models.BigAutoField(primary_key=True, serialize=False)),
-                ('identifier', models.CharField(default=relayer_service.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.resources.validate_identifier], verbose_name='id')),
+                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='id')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('due_at', models.DateTimeField(db_index=True, default=django.utils.timezone.now, editable=False, null=True)),
                 ('lease', models.UUIDField(editable=False, null=True)),
@@ -37,7 +37,7 @@ class Migration(migrations.Migration):
                 ('system_disabled', models.BooleanField(default=False, editable=False, help_text='Set by the health check.')),
                 ('disabled_reason_type', models.CharField(blank=True, choices=[('NonceSyncFailed', 'The nonce cannot be read from any node')], editable=False, max_length=32)),
                 ('disabled_reason_details', models.TextField(blank=True, editable=False)),
-                ('custom_rpc_urls', relayer_service.encryption.EncryptedJSONField(editable=False, null=True)),
+                ('custom_rpc_urls', relayer_service.storage.encryption.EncryptedJSONField(editable=False, null=True)),
                 ('masked_rpc_urls', models.JSONField(default=list, editable=False, help_text='The custom RPC URLs as they may be shown.')),
                 ('policies', models.JSONField(default=dict, editable=False)),
                 ('checked_at', models.DateTimeField(editable=False, null=True, verbose_name='last check')),

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from relayer_service.databases import release_connection
+from relayer_service.amounts import decimal_text, rate_text, token_units, with_bps
+from relayer_service.storage.databases import release_connection
+from relayers.chain import gas, l1
+from relayers.chain.gas import FeeRules, GasPrice
+from relayers.chain.l1 import OperatorFee
+from relayers.chain.networks import Network, networks
+from relayers.chain.readings import Reading, gather
+from relayers.chain.transactions import NotATransaction, Transaction, decode
 from relayers.models import Relayer
-from relayers.networks import Network, networks
 from rpc import errors
-from rpc.fees import gas, l1, tokens
-from rpc.fees.amounts import decimal_text, rate_text, token_units, with_bps
-from rpc.fees.gas import FeeRules, GasPrice
-from rpc.fees.l1 import OperatorFee
+from rpc.fees import tokens
 from rpc.fees.prices import Quote, price_reading
-from rpc.fees.readings import Reading, gather
 from rpc.fees.tokens import PaidIn
-from rpc.fees.transactions import NotATransaction, Transaction, decode
 from rpc.models import FeeToken
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from relayers.networks import Network
+from relayer_service.amounts import BASIS_POINTS
+from relayers.chain.contracts import Unreadable, contract_call, read_call
+from relayers.chain.gas import kept_seconds
+from relayers.chain.networks import Network
+from relayers.chain.readings import Reading
 from rpc import errors
-from rpc.fees.amounts import BASIS_POINTS
-from rpc.fees.contracts import Unreadable, contract_call, read_call
-from rpc.fees.gas import kept_seconds
-from rpc.fees.readings import Reading
 from rpc.fees.sources import SOURCES
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.models import FeeToken, PriceSource

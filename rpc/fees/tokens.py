@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from eth_utils.address import is_hex_address, to_checksum_address
 
-from relayer_service.lookups import Lookup, from_columns, in_order
-from relayers.networks import Network
+from relayer_service.storage.lookups import Lookup, from_columns, in_order
+from relayers.chain.networks import Network
 from relayers.policies import validate_evm_address
 from rpc import errors
 from rpc.kept import Kept

@@ -7,7 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from relayer_service.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc.fees.estimate import estimate
 from rpc.registry import Method, register

@@ -15,7 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import orjson
 
-from relayer_service import outgoing
+from relayer_service.net import outgoing
 from signers.backends.base import SignerError
 
 # For one try, and for a call with all its tries and pauses.

@@ -16,9 +16,9 @@ from django.conf import settings
 from django.db import connections, transaction
 from django.utils import timezone
 
-from relayer_service import tasks
 from relayer_service.models import PeriodicRun
-from relayer_service.queues import background
+from relayer_service.ops import tasks
+from relayer_service.ops.queues import background
 from tests import processes
 from tests.sample.models import Job
 from tests.sample.tasks import LEASE, do_job, sweep_jobs

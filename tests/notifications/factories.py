@@ -8,8 +8,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from notifications import sending
-from notifications.delivery import Turn
+from notifications.delivery import attempts
+from notifications.delivery.outbox import Turn
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.models import Delivery, Notification
 
@@ -27,17 +27,17 @@ def make_delivery(url: str = URL, signing_key: str | None = None, body: bytes = 
     return Delivery(identifier="msg_1", notification=notification, event="notification.test", body=body)
 
 
-def send(*deliveries: Delivery) -> list[sending.Outcome]:
+def send(*deliveries: Delivery) -> list[attempts.Outcome]:
     """Try deliveries once, one after the other, in a session of their own."""
 
-    async def run() -> list[sending.Outcome]:
-        async with sending.open_session() as session:
-            return [await sending.send(session, delivery) for delivery in deliveries]
+    async def run() -> list[attempts.Outcome]:
+        async with attempts.open_session() as session:
+            return [await attempts.send(session, delivery) for delivery in deliveries]
 
     return asyncio.run(run())
 
 
-def attempt(url: str, **kwargs: Any) -> sending.Outcome:
+def attempt(url: str, **kwargs: Any) -> attempts.Outcome:
     (outcome,) = send(make_delivery(url, **kwargs))
     return outcome
 
@@ -52,16 +52,16 @@ def emit_test(notification: Notification) -> Delivery:
     return emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
 
 
-def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> sending.Outcome:
+def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> attempts.Outcome:
     """What an attempt came to that began just now and took 12 ms."""
     error = "" if response_code == 200 else f"The target answered {response_code}."
     values = {"milliseconds": 12, "response_code": response_code, "error": error} | kwargs
-    return sending.Outcome(delivery, timezone.now(), **values)
+    return attempts.Outcome(delivery, timezone.now(), **values)
 
 
 def take(
     notification: Notification,
-    *outcomes: sending.Outcome,
+    *outcomes: attempts.Outcome,
     lease: uuid.UUID | None = None,
     room: int = 64,
     even_if_failing: bool = False,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from notifications.models import validate_webhook_url
-from relayer_service.addresses import FORBIDDEN, is_allowed, split_http_url, validate_http_url
+from relayer_service.net.addresses import FORBIDDEN, is_allowed, split_http_url, validate_http_url
 
 NOT_A_URL = "an absolute http or https URL is required"
 UNPRINTED = "spaces, backslashes and control characters are not allowed in a URL"

@@ -17,7 +17,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications import dashboard
 from notifications.models import Delivery, Notification
-from relayer_service.tasks import queue
+from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
 from tests.notifications.factories import create_notification, emit_test
 

@@ -10,7 +10,7 @@ from datetime import timedelta
 import pytest
 from pytest_django import Settings
 
-from notifications import sending
+from notifications.delivery import attempts
 from tests.notifications.factories import attempt
 from tests.notifications.receivers import Behaviour, answer, close, hang, raw, receiver, slow
 
@@ -26,7 +26,7 @@ def opened(settings: Settings) -> None:
     settings.WEBHOOK_TIMEOUT_SECONDS = 1
 
 
-def attempt_at(behaviour: Behaviour) -> sending.Outcome:
+def attempt_at(behaviour: Behaviour) -> attempts.Outcome:
     with receiver(behaviour) as server:
         return attempt(server.url)
 
@@ -133,7 +133,7 @@ def test_a_compressed_answer_is_kept_as_it_came_and_not_unpacked() -> None:
     packed = gzip.compress(b"a" * 10_000_000)
     outcome = attempt_at(answer(200, packed, {"Content-Encoding": "gzip"}))
     assert outcome.succeeded
-    assert outcome.answer == sending.as_text(bytearray(packed[:2048]))
+    assert outcome.answer == attempts.as_text(bytearray(packed[:2048]))
 
 
 def test_an_answer_that_ends_early_keeps_its_status() -> None:

@@ -17,7 +17,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications import delivery_admin, filters
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.tasks import queue
+from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
 from tests.notifications.factories import create_notification
 

@@ -11,10 +11,10 @@ from django.db import transaction
 from huey.storage import MemoryStorage
 
 from notifications import events
-from notifications.delivery import due_targets
+from notifications.delivery.outbox import due_targets
 from notifications.events import DisabledReason, NotificationData, RelayerData, RelayerDisabledData, emit
 from notifications.models import Delivery
-from relayer_service.tasks import queue
+from relayer_service.ops.tasks import queue
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
 

@@ -9,9 +9,10 @@ import pytest
 from django.db import connection, transaction
 from pytest_django import Settings
 
-from notifications import retention, tasks
+from notifications import tasks
+from notifications.delivery import retention
+from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery
-from notifications.replay import replay
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
 from tests.notifications.test_taking import in_threads
@@ -67,7 +68,9 @@ def test_zero_days_keep_deliveries_for_ever(settings: Settings) -> None:
 def test_many_deliveries_are_deleted_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "DELETED_AT_ONCE", 2)
     left = []
-    monkeypatch.setattr("notifications.retention.time.sleep", lambda seconds: left.append(Delivery.objects.count()))
+    monkeypatch.setattr(
+        "notifications.delivery.retention.time.sleep", lambda seconds: left.append(Delivery.objects.count())
+    )
     old_deliveries(5)
     retention.prune()
     assert left == [3, 1]

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from notifications.schedule import LONGEST_RETRY_AFTER, next_attempt
-from relayer_service.outgoing import parse_retry_after
+from notifications.delivery.schedule import LONGEST_RETRY_AFTER, next_attempt
+from relayer_service.net.outgoing import parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SCHEDULE = [0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]

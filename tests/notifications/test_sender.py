@@ -16,11 +16,12 @@ from django.db import OperationalError
 from django.utils import timezone
 from pytest_django import Settings
 
-from notifications import delivery, sending, tasks
-from notifications import sender as sender_module
+from notifications import tasks
+from notifications.delivery import attempts, outbox
+from notifications.delivery import sender as sender_module
+from notifications.delivery.sender import Sender, raise_file_limit
 from notifications.models import Attempt, Delivery, Notification
-from notifications.sender import Sender, raise_file_limit
-from relayer_service.tasks import queue
+from relayer_service.ops.tasks import queue
 from tests.notifications.factories import create_notification, emit_test
 from tests.notifications.receivers import Receiver, answer, hang, in_turn, receiver, slow
 
@@ -247,14 +248,14 @@ def test_a_database_that_fails_for_a_moment_loses_and_doubles_nothing(
     failing_call: int, sender: Sender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = iter(range(1, 10**6))
-    real = delivery.Turn.take
+    real = outbox.Turn.take
 
-    def take(turn: delivery.Turn, even_if_failing: bool) -> list[Delivery]:
+    def take(turn: outbox.Turn, even_if_failing: bool) -> list[Delivery]:
         if next(calls) == failing_call:
             raise OperationalError("the database is away")
         return real(turn, even_if_failing)
 
-    monkeypatch.setattr(delivery.Turn, "take", take)
+    monkeypatch.setattr(outbox.Turn, "take", take)
     with receiver() as server:
         notification = target_of(server)
         emitted = emit_many(notification, 5)
@@ -262,13 +263,13 @@ def test_a_database_that_fails_for_a_moment_loses_and_doubles_nothing(
         wait_until(lambda: all_delivered(notification))
     assert sorted(server.webhook_ids) == sorted(emitted)
     assert Attempt.objects.count() == 5
-    errors = [record.getMessage() for record in caplog.records if record.name == "notifications.sender"]
+    errors = [record.getMessage() for record in caplog.records if record.name == "notifications.delivery.sender"]
     assert errors == ["Deliveries cannot be read or written"]
 
 
 def test_a_fault_in_one_attempt_does_not_stop_its_target(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = threading.Event()
-    real = sending.signing.headers  # type: ignore[attr-defined]
+    real = attempts.signing.headers  # type: ignore[attr-defined]
 
     def headers(*args: Any) -> dict[str, str]:
         if not failed.is_set():
@@ -295,15 +296,15 @@ def test_a_sender_whose_loop_is_lost_sends_on_with_another(
     sender: Sender, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WEBHOOK_TARGETS = 1
-    real = sending.send
+    real = attempts.send
 
-    async def end_loop(*args: Any) -> sending.Outcome:
-        monkeypatch.setattr(sending, "send", real)
+    async def end_loop(*args: Any) -> attempts.Outcome:
+        monkeypatch.setattr(attempts, "send", real)
         asyncio.get_running_loop().stop()
         await asyncio.Event().wait()
         raise AssertionError
 
-    monkeypatch.setattr(sending, "send", end_loop)
+    monkeypatch.setattr(attempts, "send", end_loop)
     with receiver() as server:
         lost, other = target_of(server, "lost"), target_of(server, "other")
         emit_many(lost, 1)

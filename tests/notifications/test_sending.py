@@ -13,9 +13,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from notifications import sending, signing
+from notifications import signing
+from notifications.delivery import attempts
 from notifications.models import Delivery
-from relayer_service.encryption import Sealed
+from relayer_service.storage.encryption import Sealed
 from tests.notifications.factories import BODY, attempt, make_delivery, send
 from tests.notifications.receivers import answer, in_turn, receiver
 
@@ -166,7 +167,7 @@ def test_nothing_is_sent_unsigned_when_the_key_cannot_be_read(sealed: str, said:
 
 def test_the_error_fits_its_column_whatever_stands_in_the_database() -> None:
     (outcome,) = send(unreadable("http://127.0.0.1:8080/", "k" * 500))
-    assert len(outcome.error) == Delivery._meta.get_field("error").max_length == sending.LONGEST_ERROR
+    assert len(outcome.error) == Delivery._meta.get_field("error").max_length == attempts.LONGEST_ERROR
 
 
 def test_a_fault_of_our_own_is_logged_and_tried_again_like_any_failure(

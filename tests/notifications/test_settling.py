@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from notifications import delivery
+from notifications.delivery import outbox
+from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery, Notification
-from notifications.replay import replay
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, outcome, take
 
@@ -71,7 +71,7 @@ def test_a_success_ends_a_delivery(clock: Clock) -> None:
         "error": "",
     }
     assert health(notification) == (None, None)
-    assert delivery.due_targets() == []
+    assert outbox.due_targets() == []
 
 
 def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Clock) -> None:
@@ -96,9 +96,9 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
     )
     assert health(notification) == (NOON, None)
     clock.forward(4.999)
-    assert delivery.due_targets() == []
+    assert outbox.due_targets() == []
     clock.forward(0.001)
-    assert delivery.due_targets() == [notification.pk]
+    assert outbox.due_targets() == [notification.pk]
 
 
 def test_a_failure_without_an_answer_has_no_code(clock: Clock) -> None:
@@ -127,7 +127,7 @@ def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None
     }
     assert list(Attempt.objects.values_list("response_code", flat=True)) == [500, 500, 503]
     clock.forward(10**6)
-    assert delivery.due_targets() == []
+    assert outbox.due_targets() == []
 
 
 def test_a_success_after_failures_forgets_the_error(clock: Clock) -> None:
@@ -199,7 +199,7 @@ def test_an_attempt_whose_lease_was_lost_changes_nothing_on_the_delivery(code: i
     clock.forward(60)
     take(notification, lease=OTHERS)
     before = state(row)
-    delivery.settle([outcome(row, code)])
+    outbox.settle([outcome(row, code)])
     assert state(row) == before
     assert before["lease"] == OTHERS
     # It was made all the same.
@@ -212,7 +212,7 @@ def test_an_attempt_that_ends_after_a_replay_changes_nothing(clock: Clock) -> No
     clock.forward(60)
     assert replay(Delivery.objects.all()) == 1
     before = state(row)
-    delivery.settle([outcome(row, 200)])
+    outbox.settle([outcome(row, 200)])
     assert state(row) == before
 
 
@@ -246,10 +246,10 @@ def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clo
     notification = create_notification()
     Notification.objects.update(gone_at=NOON)
     row = emit_test(notification)
-    assert delivery.due_targets() == [notification.pk]
+    assert outbox.due_targets() == [notification.pk]
     assert take(notification, even_if_failing=True) == []
-    assert (state(row)["state"], state(row)["error"]) == ("failed", delivery.GONE)
-    assert delivery.due_targets() == []
+    assert (state(row)["state"], state(row)["error"]) == ("failed", outbox.GONE)
+    assert outbox.due_targets() == []
 
 
 def test_what_waits_for_its_next_attempt_fails_when_its_time_comes_and_the_target_is_gone(clock: Clock) -> None:
@@ -316,7 +316,7 @@ def test_what_is_written_is_all_or_nothing(clock: Clock, monkeypatch: pytest.Mon
     def fail(*args: Any) -> None:
         raise RuntimeError("the database is away")
 
-    monkeypatch.setattr(delivery, "note_health", fail)
+    monkeypatch.setattr(outbox, "note_health", fail)
     with pytest.raises(RuntimeError):
         take(notification, outcome(row, 200), lease=MINE)
     assert state(row) == before

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from notifications import sending
-from relayer_service import outgoing
+from notifications.delivery import attempts
+from relayer_service.net import outgoing
 from tests.notifications.factories import attempt, make_delivery, send
 from tests.notifications.receivers import Receiver, answer, receiver
 
@@ -249,7 +249,7 @@ def test_a_proxy_of_the_environment_is_not_used(
 def test_no_socket_is_made_for_a_port_that_is_not_allowed() -> None:
     info = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", ("8.8.8.8", 22))
     with pytest.raises(outgoing.ForbiddenAddress):
-        outgoing.guarded_socket(sending.may_connect, info)
+        outgoing.guarded_socket(attempts.may_connect, info)
 
 
 def test_a_forbidden_target_in_a_session_does_not_spoil_the_next_one(settings: Settings, connected: list[str]) -> None:

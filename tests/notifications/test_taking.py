@@ -12,9 +12,9 @@ import pytest
 from django.db import connection, connections, transaction
 from pytest_django import Settings
 
-from notifications import delivery
+from notifications.delivery import outbox
+from notifications.delivery.attempts import Outcome
 from notifications.models import Delivery, Notification
-from notifications.sending import Outcome
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, outcome, take
 
@@ -56,10 +56,10 @@ def test_what_is_due_is_taken_oldest_first_under_one_lease(clock: Clock, setting
     taken = take(notification, lease=MINE)
     assert taken == emitted
     rows = list(Delivery.objects.order_by("id").values_list("state", "lease", "due_at", "attempts_made"))
-    until = clock.now + delivery.lease_length()
+    until = clock.now + outbox.lease_length()
     assert rows == [("pending", MINE, until, 0)] * 3 + [("pending", None, clock.now.replace(year=2027), 0)]
     # A row outlives its stay in the stock, its attempt, and the writing of what it came to.
-    assert delivery.lease_length().total_seconds() >= 15 + delivery.LONGEST_IN_STOCK_SECONDS
+    assert outbox.lease_length().total_seconds() >= 15 + outbox.LONGEST_IN_STOCK_SECONDS
 
 
 @pytest.mark.django_db
@@ -90,7 +90,7 @@ def test_another_worker_takes_nothing_while_one_holds_a_target(clock: Clock) -> 
     assert len(take(notification, lease=MINE, room=1)) == 1
     assert take(notification, lease=OTHERS) == []
     assert take(other, lease=OTHERS) == [elsewhere]
-    clock.forward(delivery.lease_length().total_seconds() - 0.001)
+    clock.forward(outbox.lease_length().total_seconds() - 0.001)
     assert take(notification, lease=OTHERS) == []
     clock.forward(0.001)
     # The first worker was killed: another makes it good.
@@ -144,17 +144,17 @@ def test_a_turn_tells_whether_the_target_fails(clock: Clock) -> None:
     notification = create_notification()
     emit_test(notification)
     (row,) = take(notification, lease=MINE)
-    turn = delivery.Turn(notification.pk, MINE, [outcome(row, 500)])
+    turn = outbox.Turn(notification.pk, MINE, [outcome(row, 500)])
     turn.take(even_if_failing=False)
     assert turn.target_fails
-    turn = delivery.Turn(notification.pk, MINE, [outcome(row, 200)])
+    turn = outbox.Turn(notification.pk, MINE, [outcome(row, 200)])
     turn.take(even_if_failing=False)
     assert not turn.target_fails
 
 
 @pytest.mark.django_db
 def test_a_target_that_is_not_there_has_nothing_to_take() -> None:
-    assert delivery.Turn(12345, MINE, room=64).take(even_if_failing=True) == []
+    assert outbox.Turn(12345, MINE, room=64).take(even_if_failing=True) == []
 
 
 @pytest.mark.django_db(transaction=True)

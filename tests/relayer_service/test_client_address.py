@@ -8,7 +8,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayer_service import client_address
+from relayer_service.net import client_address
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 

@@ -12,12 +12,12 @@ from django.core.management import call_command
 from django.db import connection, connections, transaction
 
 from notifications.models import Notification
-from relayer_service import counting
+from relayer_service.api.pagination import PageRequest
 from relayer_service.models import RowDelta
-from relayer_service.pagination import PageRequest
-from relayer_service.resources import Resource
+from relayer_service.storage import counting
+from relayer_service.storage.resources import Resource
 from signers.models import Signer
-from signers.views import SignerListView
+from signers.viewsets import SignerListView
 
 TABLE = "signers_signer"
 

@@ -10,7 +10,7 @@ from django.db import OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 
-from relayer_service import databases
+from relayer_service.storage import databases
 
 FILE = Path("/data/db.sqlite3")
 TIMEOUTS = "-c statement_timeout=15000 -c lock_timeout=5000"

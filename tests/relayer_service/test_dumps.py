@@ -12,8 +12,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from notifications.models import Notification
-from relayer_service import counting
-from relayer_service.encryption import DecryptionError, seal
+from relayer_service.storage import counting
+from relayer_service.storage.encryption import DecryptionError, seal
 from signers.models import Signer
 
 TABLE = "signers_signer"

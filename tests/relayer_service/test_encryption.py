@@ -7,8 +7,8 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from relayer_service.encryption import DecryptionError, Sealed, reseal, seal, unseal
 from relayer_service.models import CANARY, EncryptionKey
+from relayer_service.storage.encryption import DecryptionError, Sealed, reseal, seal, unseal
 from signers.models import Signer
 
 OLD, NEW = bytes(range(32)), bytes(range(100, 132))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from relayer_service import env
+from relayer_service.ops import environment
 
 NAME = "A_SETTING"
 KEY_1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -19,39 +19,39 @@ KEYRING_FAULT = (
 
 
 def boolean() -> bool:
-    return env.boolean(NAME, default=False)
+    return environment.boolean(NAME, default=False)
 
 
 def integer() -> int:
-    return env.integer(NAME, 5, minimum=1)
+    return environment.integer(NAME, 5, minimum=1)
 
 
 def integers() -> list[int]:
-    return env.integers(NAME, "0, 5,300", maximum=10**17)
+    return environment.integers(NAME, "0, 5,300", maximum=10**17)
 
 
 def choice() -> str:
-    return env.choice(NAME, "json", {"json", "text"})
+    return environment.choice(NAME, "json", {"json", "text"})
 
 
 def listing() -> list[str]:
-    return env.listing(NAME, "a")
+    return environment.listing(NAME, "a")
 
 
-def networks() -> list[env.Network]:
-    return env.networks(NAME, "10.0.0.0/8")
+def networks() -> list[environment.Network]:
+    return environment.networks(NAME, "10.0.0.0/8")
 
 
 def host() -> str:
-    return env.host(NAME, "127.0.0.1")
+    return environment.host(NAME, "127.0.0.1")
 
 
 def rate() -> str:
-    return env.rate(NAME, "100/s")
+    return environment.rate(NAME, "100/s")
 
 
 def text() -> str:
-    return env.text(NAME, "a text")
+    return environment.text(NAME, "a text")
 
 
 @pytest.mark.parametrize(
@@ -166,19 +166,19 @@ def test_every_rate_that_is_read_is_one_that_the_limiter_can_count(monkeypatch: 
 def test_a_secret_of_the_environment_wins_over_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "a_setting").write_text("from the file\n")
     monkeypatch.setenv(NAME, "from the environment")
-    assert env.secret(NAME, tmp_path) == "from the environment"
+    assert environment.secret(NAME, tmp_path) == "from the environment"
 
 
 def test_a_secret_is_read_from_its_file_without_the_line_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "a_setting").write_text("from the file\n")
     monkeypatch.delenv(NAME, raising=False)
-    assert env.secret(NAME, tmp_path) == "from the file"
+    assert environment.secret(NAME, tmp_path) == "from the file"
 
 
 def test_a_secret_that_is_nowhere_says_how_to_make_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(NAME, raising=False)
     with pytest.raises(ImproperlyConfigured) as raised:
-        env.secret(NAME, tmp_path)
+        environment.secret(NAME, tmp_path)
     assert str(raised.value) == (
         "A_SETTING is missing: set it, or start once with `make run`, which makes one in DATA_DIR"
     )
@@ -188,7 +188,7 @@ def test_a_secret_whose_file_cannot_be_opened_says_so(monkeypatch: pytest.Monkey
     (tmp_path / "a_setting").mkdir()
     monkeypatch.delenv(NAME, raising=False)
     with pytest.raises(ImproperlyConfigured) as raised:
-        env.secret(NAME, tmp_path)
+        environment.secret(NAME, tmp_path)
     assert str(raised.value) == "A_SETTING: its file in DATA_DIR cannot be read (Is a directory)"
 
 
@@ -198,18 +198,18 @@ def test_a_secret_whose_file_is_not_text_says_so_and_shows_nothing_of_it(
     (tmp_path / "a_setting").write_bytes(b"\xff\xfehalf of a key")
     monkeypatch.delenv(NAME, raising=False)
     with pytest.raises(ImproperlyConfigured) as raised:
-        env.secret(NAME, tmp_path)
+        environment.secret(NAME, tmp_path)
     assert str(raised.value) == "A_SETTING: its file in DATA_DIR is not text"
     assert raised.value.__suppress_context__
 
 
 def test_a_keyring_keeps_the_order_of_its_keys() -> None:
-    keys = env.keyring(NAME, f" new:{KEY_2}, 1:{KEY_1},")
+    keys = environment.keyring(NAME, f" new:{KEY_2}, 1:{KEY_1},")
     assert list(keys.items()) == [("new", bytes(range(31, -1, -1))), ("1", bytes(range(32)))]
 
 
 def test_an_empty_keyring_has_no_keys() -> None:
-    assert env.keyring(NAME, "") == {}
+    assert environment.keyring(NAME, "") == {}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ def test_an_empty_keyring_has_no_keys() -> None:
 )
 def test_a_bad_keyring_names_its_variable_and_shows_no_key(value: str) -> None:
     with pytest.raises(ImproperlyConfigured) as raised:
-        env.keyring(NAME, value)
+        environment.keyring(NAME, value)
     assert str(raised.value) == KEYRING_FAULT
     # A traceback would show the error of the decoder, and with it what was decoded.
     assert raised.value.__context__ is None

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from relayer_service.lookups import Lookup
+from relayer_service.storage.lookups import Lookup
 from relayers.models import Relayer
 from tests.relayers import factories
 

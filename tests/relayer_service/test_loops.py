@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from relayer_service.loops import LoopThread
+from relayer_service.ops.loops import LoopThread
 from tests.servers import PROJECT
 
 
@@ -44,7 +44,7 @@ def test_many_threads_share_one_loop_and_wait_at_once() -> None:
 
 FORKING = """
 import os, threading
-from relayer_service.loops import LoopThread
+from relayer_service.ops.loops import LoopThread
 
 async def pid():
     return os.getpid()

@@ -13,8 +13,8 @@ from django.test import Client
 from huey.storage import MemoryStorage
 from prometheus_client.parser import text_string_to_metric_families
 
-from relayer_service import metrics
-from relayer_service.tasks import queue
+from relayer_service.ops import metrics
+from relayer_service.ops.tasks import queue
 from tests.servers import PROJECT
 from tokens.tasks import record_use
 
@@ -129,7 +129,7 @@ def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client
 COUNT_ONE_REQUEST = """
 import django
 django.setup()
-from relayer_service import metrics
+from relayer_service.ops import metrics
 metrics.observe_request("GET", "item-list", 200, 0.001)
 """
 READ = """

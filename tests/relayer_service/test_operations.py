@@ -16,10 +16,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
-from relayer_service.caches import FailOpenRedisCache
 from relayer_service.models import EncryptionKey, PeriodicRun
-from relayer_service.operations import all_migrations, cache_answers
-from relayer_service.tasks import heartbeat
+from relayer_service.ops.health import all_migrations, cache_answers
+from relayer_service.ops.tasks import heartbeat
+from relayer_service.storage.caches import FailOpenRedisCache
 from tests.relayer_service.test_rate_limits import shared_cache, silent_server
 from tests.servers import free_port
 
@@ -74,7 +74,7 @@ def test_a_database_that_does_not_answer_is_named_and_no_more(
         "status": "not ready",
         "parts": dict.fromkeys(ALL_WELL, "failed") | {"cache": "ok"},
     }
-    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.operations"]
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.ops.health"]
     assert said == [
         f"The readiness probe of {name} failed" for name in ("database", "migrations", "encryption", "worker")
     ]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
-from relayer_service import serializers
-from relayer_service.parsers import (
+from relayer_service.api import serializers
+from relayer_service.api.parsers import (
     DEEPEST,
     MOST_VALUES,
     count_values,

@@ -15,9 +15,9 @@ import pytest
 from django.test import Client
 from huey.storage import MemoryStorage
 
-from relayer_service import tasks
-from relayer_service.caches import RETRY_SECONDS
-from relayer_service.queues import MOST_WAITING, InBackground, background
+from relayer_service.ops import tasks
+from relayer_service.ops.queues import MOST_WAITING, InBackground, background
+from relayer_service.storage.caches import RETRY_SECONDS
 from tests.relayer_service.test_rate_limits import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
 from tokens.tasks import record_use
@@ -126,7 +126,7 @@ def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, capl
 
 PUSH_IN_TWO_PROCESSES = """
 import os, sys, time
-from relayer_service.queues import background
+from relayer_service.ops.queues import background
 
 def push(name):
     time.sleep(0.05)

@@ -14,7 +14,7 @@ from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.test import Client
 
-from relayer_service.caches import FailOpenRedisCache
+from relayer_service.storage.caches import FailOpenRedisCache
 from tests.servers import free_port
 from tokens.models import AccessToken
 
@@ -33,7 +33,7 @@ def shared_cache(url: str) -> dict[str, Any]:
     """The cache that the settings make of a REDIS_URL, with little patience."""
     return {
         "default": {
-            "BACKEND": "relayer_service.caches.FailOpenRedisCache",
+            "BACKEND": "relayer_service.storage.caches.FailOpenRedisCache",
             "LOCATION": url,
             "OPTIONS": {"socket_connect_timeout": 0.2, "socket_timeout": 0.2, "health_check_interval": 30},
         }
@@ -138,7 +138,7 @@ def test_without_redis_requests_are_answered_and_the_log_says_what_is_missing(
 ) -> None:
     settings.RATE_LIMIT_SAMPLE = "1/d"
     assert [get(client, token).json() for _ in range(3)] == [EMPTY_LIST] * 3
-    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.caches"]
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.storage.caches"]
     assert said == [NOT_ENFORCED.format("ConnectionError")]
 
 
@@ -193,5 +193,5 @@ def test_a_redis_that_hangs_is_asked_by_one_request_and_not_by_the_next(
         assert server.connections() == 1
         assert get(client, token).json() == EMPTY_LIST
         assert server.connections() == 1
-    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.caches"]
+    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.storage.caches"]
     assert said == [NOT_ENFORCED.format("TimeoutError")]

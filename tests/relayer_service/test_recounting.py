@@ -14,9 +14,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection, connections, models, transaction
 from django.db.migrations.state import ProjectState
 
-from relayer_service import counting
-from relayer_service.counting import Comparison, CountRows
 from relayer_service.models import RowDelta
+from relayer_service.storage import counting
+from relayer_service.storage.counting import Comparison, CountRows
 from tests.sample.models import Item
 
 TABLE = "sample_item"

@@ -11,8 +11,8 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
-from relayer_service import counting
-from relayer_service.counting import Comparison
+from relayer_service.storage import counting
+from relayer_service.storage.counting import Comparison
 from tests import databases
 
 LAST_RELEASE = [

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from relayers import attempts
+from relayers.chain import attempts
 from tests import servers
 from tests.notifications.clock import clock
 from tests.notifications.test_tls import refused_tls

@@ -18,8 +18,9 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications.models import Delivery, Notification
-from relayer_service.tasks import queue
-from relayers import breakers, dashboard
+from relayer_service.ops.tasks import queue
+from relayers import dashboard
+from relayers.chain import breakers
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.notifications.admin_pages import rows, staff_who_may, told

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from relayers import chain_ids
+from relayers.chain import chain_ids
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import LIST, A, B, C, change, edit, errors, fields, row_errors, rpc_url

@@ -18,8 +18,9 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Delivery
-from relayer_service.tasks import queue
-from relayers import chain_ids, policy_fields
+from relayer_service.ops.tasks import queue
+from relayers import policy_fields
+from relayers.chain import chain_ids
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import A, B, add, change, edit, fields, rpc_url

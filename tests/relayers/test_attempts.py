@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from relayers import attempts
-from relayers.answers import ChainError, Fault
-from relayers.attempts import Call, attempt
+from relayers.chain import attempts
+from relayers.chain.answers import ChainError, Fault
+from relayers.chain.attempts import Call, attempt
 from tests.notifications.receivers import Receiver
 from tests.relayers import faults
 from tests.relayers.factories import ADDRESS

@@ -13,8 +13,8 @@ import pytest
 import redis
 from django.core.cache import caches
 
-from relayer_service.caches import FailOpenRedisCache
-from relayers import breakers
+from relayer_service.storage.caches import FailOpenRedisCache
+from relayers.chain import breakers
 from tests.servers import PROJECT, free_port
 
 URL = "https://node.example.com/SECRET"
@@ -65,7 +65,7 @@ def test_keys_in_the_cache_do_not_hold_the_url() -> None:
 def test_a_cache_that_is_down_pauses_nothing_and_fails_nothing(settings: Any) -> None:
     settings.CACHES = {
         "default": {
-            "BACKEND": "relayer_service.caches.FailOpenRedisCache",
+            "BACKEND": "relayer_service.storage.caches.FailOpenRedisCache",
             "LOCATION": f"redis://127.0.0.1:{free_port()}/0",
         }
     }
@@ -78,7 +78,7 @@ def test_a_cache_that_is_down_pauses_nothing_and_fails_nothing(settings: Any) ->
 PROGRAM = """
 import sys, django
 django.setup()
-from relayers import breakers
+from relayers.chain import breakers
 url = sys.argv[1]
 already = url in breakers.paused([url])
 for _ in range(3):

@@ -12,7 +12,7 @@ import pytest
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
-from relayer_service.encryption import Sealed
+from relayer_service.storage.encryption import Sealed
 from relayers import config, config_changes
 from relayers.models import Relayer
 from signers.models import Signer

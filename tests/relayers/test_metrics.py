@@ -4,7 +4,7 @@ import pytest
 from django.db import DatabaseError
 from django.utils import timezone
 
-from relayer_service import metrics
+from relayer_service.ops import metrics
 from relayers.models import Relayer
 from tests.relayer_service.test_metrics import samples
 from tests.relayers import factories

@@ -12,10 +12,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from relayer_service.addresses import validate_http_url
-from relayers import networks
+from relayer_service.net.addresses import validate_http_url
+from relayers.chain import networks
+from relayers.chain.networks import L1Fee, Network
 from relayers.models import Relayer
-from relayers.networks import L1Fee, Network
 
 ENTRY: dict[str, Any] = {
     "chain_id": 1337,

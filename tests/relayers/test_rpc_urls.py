@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.addresses import mask
+from relayer_service.net.addresses import mask
 from relayers.models import Relayer
 from relayers.rpc_urls import RpcUrlsField
 from tests.relayers.factories import relayer

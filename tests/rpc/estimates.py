@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import rlp
 
+from relayers.chain.networks import Network, networks
 from relayers.models import Relayer
-from relayers.networks import Network, networks
 from rpc import dispatch
 from tests.relayers import factories, faults
 

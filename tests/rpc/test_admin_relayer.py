@@ -16,11 +16,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from relayers.chain.gas import GasPrice
+from relayers.chain.networks import L1Fee
 from relayers.models import Relayer
-from relayers.networks import L1Fee
 from rpc import itemised, relayer_admin
 from rpc.fees.estimate import Estimate
-from rpc.fees.gas import GasPrice
 from rpc.fees.prices import Quote
 from rpc.fees.sources.base import SourcePrice
 from rpc.models import CallCount, FeeToken

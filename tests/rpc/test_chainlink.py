@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.answers import ChainError
-from relayers.attempts import Call
+from relayers.chain.answers import ChainError
+from relayers.chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.chainlink import Chainlink, ChainlinkNative, ChainlinkUsd
 from rpc.models import FeeToken, PriceSource

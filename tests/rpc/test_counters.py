@@ -16,7 +16,7 @@ from django.db import OperationalError, connection, connections
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from relayer_service import metrics
+from relayer_service.ops import metrics
 from rpc import counters, tasks
 from rpc.models import CallCount
 from tests import processes

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from relayer_service.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc import counters, dispatch, errors, registry
 from rpc.models import CallCount

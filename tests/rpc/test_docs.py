@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.networks import networks
+from relayer_service.amounts import with_bps
+from relayers.chain import gas, l1
+from relayers.chain.networks import networks
+from relayers.chain.transactions import Transaction
 from rpc import errors
-from rpc.fees import gas, l1
-from rpc.fees.amounts import with_bps
 from rpc.fees.estimate import Estimate, compute
 from rpc.fees.prices import Quote
 from rpc.fees.sources.base import SourcePrice
 from rpc.fees.sources.chainlink import ROUND, read_round
-from rpc.fees.transactions import Transaction
 from rpc.models import FeeToken
 from tests.servers import PROJECT
 

@@ -13,8 +13,8 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from relayers.chain import readings
 from rpc.dispatch import answer
-from rpc.fees import readings
 from rpc.models import FeeToken
 from rpc.registry import registered
 from tests.amounts import amount

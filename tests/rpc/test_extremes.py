@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayers.models import Relayer
 from rpc.dispatch import answer
-from rpc.fees.amounts import decimal_text, rate_text, token_units
 from tests.relayers import factories as relayers
 from tests.rpc import factories, independent
 from tests.rpc.chain import GAS_PRICE_ORACLE, Chain

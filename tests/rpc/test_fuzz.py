@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from relayers import nodes
-from relayers.attempts import Call
+from relayers.chain import nodes
+from relayers.chain.attempts import Call
 from relayers.models import Relayer
 from rpc import dispatch
 from tests.amounts import amount

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from relayers.answers import ChainError
-from relayers.networks import networks
+from relayers.chain import gas
+from relayers.chain.answers import ChainError
+from relayers.chain.gas import FeeHistory, FeeRules, GasPrice
+from relayers.chain.networks import networks
 from rpc.errors import InsufficientData
-from rpc.fees import gas
-from rpc.fees.gas import FeeHistory, FeeRules, GasPrice
 from tests.rpc.chain import Chain
 from tests.rpc.estimates import (
     HISTORY,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
+from relayers.chain import gas, readings
+from relayers.chain.gas import FeeHistory
 from rpc.errors import InsufficientData
-from rpc.fees import gas, readings
-from rpc.fees.gas import FeeHistory
 from tests.relayers import faults
 from tests.rpc.estimates import (
     ANSWERS,

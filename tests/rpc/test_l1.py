@@ -12,15 +12,15 @@ from eth_account import Account
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayers.answers import ChainError
-from relayers.attempts import Call
-from relayers.networks import L1Fee
+from relayers.chain import l1
+from relayers.chain.answers import ChainError
+from relayers.chain.attempts import Call
+from relayers.chain.l1 import OperatorFee
+from relayers.chain.networks import L1Fee
+from relayers.chain.readings import Reading
+from relayers.chain.transactions import decode
 from rpc.errors import InsufficientData
-from rpc.fees import l1
 from rpc.fees.estimate import estimate
-from rpc.fees.l1 import OperatorFee
-from rpc.fees.readings import Reading
-from rpc.fees.transactions import decode
 from tests.relayers.factories import KEY
 from tests.rpc.chain import GAS_PRICE_ORACLE, NODE_INTERFACE, Chain, encode_call
 from tests.rpc.estimates import (

@@ -9,7 +9,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from rpc.fees.amounts import parse_rate
+from relayer_service.amounts import parse_rate
 from rpc.models import FeeToken, PriceSource
 from tests.rpc.factories import FEED, NATIVE_FEED, PAIR, TOKEN, WRAPPED, fee_token
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from eth_account import Account
 
-from relayer_service.addresses import mask
+from relayer_service.net.addresses import mask
 from rpc.errors import NodesUnreachable
 from tests.relayers import factories, faults
 from tests.rpc.chain import Chain

@@ -13,14 +13,13 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from relayers import nodes
-from relayers.attempts import Call
+from relayers.chain import nodes, readings
+from relayers.chain.attempts import Call
+from relayers.chain.readings import Reading
 from relayers.models import Relayer
 from rpc import dispatch, errors
-from rpc.fees import readings
 from rpc.fees.estimate import _keep_decimals
 from rpc.fees.prices import Quote
-from rpc.fees.readings import Reading
 from rpc.models import FeeToken
 from tests.relayers import factories
 from tests.rpc.encoded import transfer

@@ -13,7 +13,7 @@ from rpc import methods, registry
 from rpc.methods.fee_estimate import FeeEstimate, FeeEstimateParams, FeeEstimateResult
 
 PING = """
-from relayer_service.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import StrictSerializer, StringField
 from rpc.registry import Method, register
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.answers import ChainError
-from rpc.fees import reverts
-from rpc.fees.reverts import in_words, reason
+from relayers.chain import reverts
+from relayers.chain.answers import ChainError
+from relayers.chain.reverts import in_words, reason
 from tests.rpc.chain import Chain, encode_call
 from tests.rpc.conftest import Deployed
 from tests.rpc.estimates import ask, failure, node_answering, relayer_at, unsigned

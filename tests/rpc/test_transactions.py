@@ -15,7 +15,7 @@ from eth_utils.crypto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rpc.fees.transactions import NotATransaction, Transaction, decode
+from relayers.chain.transactions import NotATransaction, Transaction, decode
 from tests.rpc.chain import EMPTY_BLOB_HASH, with_blobs
 from tests.rpc.encoded import (
     FIELDS,

@@ -1,7 +1,7 @@
 from django.db import models
 
-from relayer_service.leases import Leased
-from relayer_service.resources import Resource
+from relayer_service.storage.leases import Leased
+from relayer_service.storage.resources import Resource
 
 
 class Item(Resource):

@@ -1,6 +1,6 @@
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 
-from relayer_service.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import StrictSerializer, StringField
 from tests.sample.models import Item
 
 

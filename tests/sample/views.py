@@ -4,9 +4,9 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from relayer_service.listing import PageQuery, ResourceListMixin
-from relayer_service.throttling import TokenRateThrottle
-from relayer_service.views import ResourceCreateMixin, ResourceView
+from relayer_service.api.listing import PageQuery, ResourceListMixin
+from relayer_service.api.throttling import TokenRateThrottle
+from relayer_service.api.viewsets import ResourceCreateMixin, ResourceView
 from tests.sample.models import Item
 from tests.sample.serializers import ItemSerializer
 

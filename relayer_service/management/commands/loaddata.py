@@ -7,9 +7,9 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import loaddata
 
-from relayer_service import encryption
-from relayer_service.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.models import RowDelta
+from relayer_service.storage import encryption
+from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 
 
 class Command(loaddata.Command):

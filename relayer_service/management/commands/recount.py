@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connections
 
-from relayer_service import counting
+from relayer_service.storage import counting
 
 
 class Command(BaseCommand):

@@ -6,9 +6,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.db.models import Model
 
-from relayer_service import encryption
-from relayer_service.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.models import EncryptionKey
+from relayer_service.storage import encryption
+from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 
 
 class Command(BaseCommand):

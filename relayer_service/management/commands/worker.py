@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.utils.module_loading import autodiscover_modules
 
-from relayer_service.tasks import Worker, prepare_queue, queue
+from relayer_service.ops.tasks import Worker, prepare_queue, queue
 
 
 class Command(BaseCommand):

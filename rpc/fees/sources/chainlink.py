@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from relayers.attempts import Call
-from rpc.fees.contracts import Unreadable, contract_call, read_call
+from relayers.chain.attempts import Call
+from relayers.chain.contracts import Unreadable, contract_call, read_call
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 
 ROUND = ["uint80", "int256", "uint256", "uint256", "uint80"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from relayers.attempts import Call
+from relayers.chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 
 

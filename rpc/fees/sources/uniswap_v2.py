@@ -7,8 +7,8 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from relayers.attempts import Call
-from rpc.fees.contracts import Unreadable, contract_call, read_call
+from relayers.chain.attempts import Call
+from relayers.chain.contracts import Unreadable, contract_call, read_call
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 
 

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import OperationalError
 from rest_framework.exceptions import ParseError
 
-from relayer_service.parsers import loads
+from relayer_service.api.parsers import loads
 from relayers.config import Faults, Plan
 from relayers.config_changes import Change, ChangedMeanwhile
 from rpc.config import plan

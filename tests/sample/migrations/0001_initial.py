@@ -2,10 +2,10 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import relayer_service.resources
+import relayer_service.storage.resources
 from django.db import migrations, models
 
-from relayer_service.counting import CountRows
+from relayer_service.storage.counting import CountRows
 
 
 class Migration(migrations.Migration):
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             name='Item',
             fields=[
                 ('sequence', models.BigAutoField(primary_key=True, serialize=False)),
-                ('identifier', models.CharField(default=relayer_service.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.resources.validate_identifier], verbose_name='id')),
+                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='id')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('name', models.TextField()),
             ],

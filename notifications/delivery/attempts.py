@@ -1,0 +1,131 @@
+"""One attempt: a signed POST to a target, and what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from http import HTTPStatus
+
+import aiohttp
+from django.conf import settings
+from django.utils import timezone
+
+from notifications import signing
+from notifications.models import Delivery
+from relayer_service.net import addresses, outgoing
+from relayer_service.storage.encryption import DecryptionError
+
+logger = logging.getLogger(__name__)
+
+LONGEST_ANSWER = 2048
+LONGEST_ERROR = 200
+# Less than most servers keep a connection: one that they close meanwhile is a failure of ours.
+KEEP_ALIVE_SECONDS = 2
+# Statuses with which a target may say when it is to be asked again.
+RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+HEADERS = {
+    "Accept-Encoding": "identity",
+    "Content-Type": "application/json",
+    "User-Agent": "Relayer-Management-Service",
+}
+
+
+@dataclass
+class Outcome:
+    """What came of an attempt: an answer with its status, or an error in words that name no address."""
+
+    delivery: Delivery
+    started_at: datetime
+    milliseconds: int = 0
+    response_code: int | None = None
+    answer: str = ""
+    error: str = ""
+    retry_after: timedelta | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.response_code is not None and 200 <= self.response_code < 300
+
+    @property
+    def gone(self) -> bool:
+        return self.response_code == HTTPStatus.GONE
+
+
+def may_connect(host: str, port: int) -> bool:
+    allowed = addresses.is_allowed(host, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS)
+    return allowed and addresses.is_allowed_port(port)
+
+
+def open_session() -> aiohttp.ClientSession:
+    return outgoing.open_session(
+        may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS, headers=HEADERS, auto_decompress=False
+    )
+
+
+async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
+    """Try a delivery once, within the time that connection and answer may take together."""
+    outcome, clock = Outcome(delivery, timezone.now()), time.monotonic()
+    try:
+        async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):
+            await _post(session, outcome)
+    except (signing.UnusableKey, DecryptionError) as error:
+        outcome.error = str(error)[:LONGEST_ERROR]
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        # Once the status has come it is what counts: the text is for staff.
+        if outcome.response_code is None:
+            outcome.error = in_words(error)
+    except Exception:
+        # An attempt that fails like this is tried again like any other: it must not hold up what else is to be sent.
+        logger.exception("An attempt failed for an unknown reason")
+        if outcome.response_code is None:
+            outcome.error = "The attempt failed for a reason that is in the log."
+    outcome.milliseconds = round((time.monotonic() - clock) * 1000)
+    return outcome
+
+
+async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
+    delivery, target = outcome.delivery, outcome.delivery.notification
+    body = bytes(delivery.body)
+    headers = signing.headers(delivery.identifier, outcome.started_at, body, target.signing_key)
+    async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
+        outcome.response_code = response.status
+        if not outcome.succeeded:
+            outcome.error = f"The target answered {response.status}."
+        if response.status in RETRY_AFTER_STATUSES:
+            outcome.retry_after = outgoing.parse_retry_after(response.headers.get("Retry-After"), outcome.started_at)
+        text = bytearray()
+        async for part in response.content.iter_chunked(LONGEST_ANSWER):
+            text += part
+            outcome.answer = as_text(text[:LONGEST_ANSWER])
+            if len(text) >= LONGEST_ANSWER:
+                break
+
+
+def as_text(answer: bytearray) -> str:
+    """Read an answer as text that every database can keep."""
+    return answer.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def in_words(error: BaseException) -> str:
+    """Say why there was no answer, without a name or an address that only the network knows."""
+    if outgoing.is_forbidden(error):
+        return "The target's address or port is not allowed."
+    for kind, words in WORDS:
+        if isinstance(error, kind):
+            return words
+    return "The connection broke before the answer was there."
+
+
+WORDS: list[tuple[type[BaseException], str]] = [
+    (TimeoutError, "There was no answer in time."),
+    (aiohttp.ClientConnectorDNSError, "The target's name cannot be resolved."),
+    (aiohttp.ClientConnectorCertificateError, "The target's TLS certificate is not valid."),
+    (aiohttp.ClientSSLError, "TLS could not be agreed on with the target."),
+    (aiohttp.ClientConnectorError, "The target cannot be connected to."),
+    (aiohttp.InvalidURL, "The URL cannot be used."),
+    (aiohttp.ClientResponseError, "The target's answer is not HTTP."),
+    (ValueError, "The URL cannot be used."),
+]

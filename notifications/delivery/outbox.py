@@ -1,0 +1,196 @@
+"""The rows of deliveries: what a worker takes, and what it writes back."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import groupby
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef, Subquery
+from django.utils import timezone
+
+from notifications.delivery.attempts import Outcome
+from notifications.delivery.schedule import next_attempt
+from notifications.models import Attempt, Delivery, Notification
+
+logger = logging.getLogger(__name__)
+
+# So many deliveries a worker has of one target: enough to send on while it writes others back.
+TAKEN_AT_ONCE = 64
+# What was taken is begun in this time, or given back.
+LONGEST_IN_STOCK_SECONDS = 3
+# What a lease lasts beyond the attempt itself: the row is written back in that time, or is due again.
+LEASE_MARGIN_SECONDS = 5
+GONE = "Not sent: the target has answered 410 Gone."
+
+
+def due_targets() -> list[int]:
+    """Find the targets that something is due for."""
+    due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=timezone.now())
+    return list(Notification.objects.filter(Exists(due)).values_list("pk", flat=True))
+
+
+@dataclass
+class Turn:
+    """A worker's turn with the rows of one target: write back what came of attempts, and take what is due next.
+
+    All that a worker takes of a target is under one lease, and while that is good no other worker takes any: so a
+    target never has more deliveries at once than it may.
+    """
+
+    target_pk: int
+    lease: uuid.UUID
+    outcomes: list[Outcome] = field(default_factory=list)
+    unsent: list[Delivery] = field(default_factory=list)
+    room: int = 0
+    target_fails: bool = False
+
+    def take(self, even_if_failing: bool) -> list[Delivery]:
+        """Take rows, with the target's row locked; whoever finds it locked leaves the work to the other.
+
+        Whoever has something to write waits for it. Of a target that was deleted meanwhile nothing is written.
+        """
+        taken: list[Delivery] = []
+        with transaction.atomic():
+            locked = Notification.objects.select_for_update(skip_locked=not self.outcomes, no_key=True)
+            target = locked.filter(pk=self.target_pk).first()
+            give_back(self.unsent)
+            if target is not None:
+                settle(self.outcomes)
+                note_health(target, self.outcomes)
+                taken = self._claim(target, even_if_failing)
+        for outcome in self.outcomes:
+            report(outcome)
+        return taken
+
+    def _claim(self, target: Notification, even_if_failing: bool) -> list[Delivery]:
+        self.target_fails = target.failing_since is not None
+        due = Delivery.objects.filter(notification=target, due_at__lte=timezone.now())
+        if target.gone_at:
+            due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
+            return []
+        # After an attempt that failed it is the turn of others that fail; the sweep comes back to this one.
+        must_wait = self.target_fails and (bool(self.outcomes) or not even_if_failing)
+        if self.room <= 0 or must_wait or self._is_held_by_another(target):
+            return []
+        # One that fails is tried with a single delivery until it succeeds again.
+        room = min(self.room, 1) if self.target_fails else self.room
+        rows: list[Delivery] = due.claim(room, lease_length(), self.lease)
+        for row in rows:
+            row.notification = target
+        return rows
+
+    def _is_held_by_another(self, target: Notification) -> bool:
+        held = Delivery.objects.filter(notification=target, due_at__gt=timezone.now(), lease__isnull=False)
+        return held.exclude(lease=self.lease).exists()
+
+
+def settle(outcomes: list[Outcome]) -> None:
+    """Write attempts down, and onto their deliveries what they came to, unless a lease was lost meanwhile."""
+    if not outcomes:
+        return
+    Attempt.objects.bulk_create(
+        Attempt(
+            delivery=outcome.delivery,
+            started_at=outcome.started_at,
+            milliseconds=outcome.milliseconds,
+            response_code=outcome.response_code,
+            answer=outcome.answer,
+            error=outcome.error,
+        )
+        for outcome in outcomes
+    )
+    last_start = Attempt.objects.filter(delivery=OuterRef("pk")).order_by("-id").values("started_at")[:1]
+    delivered = [outcome for outcome in outcomes if outcome.succeeded]
+    for code, group in groupby(sorted(delivered, key=response_code), key=response_code):
+        # Most attempts succeed, and alike: one statement for all of them.
+        rows = [outcome.delivery for outcome in group]
+        Delivery.objects.filter(pk__in=[row.pk for row in rows], lease__in={row.lease for row in rows}).update(
+            state=Delivery.State.DELIVERED,
+            due_at=None,
+            lease=None,
+            attempts_made=F("attempts_made") + 1,
+            attempted_at=Subquery(last_start),
+            response_code=code,
+            error="",
+        )
+    for outcome in outcomes:
+        if not outcome.succeeded:
+            release_failed(outcome)
+
+
+def response_code(outcome: Outcome) -> int:
+    return outcome.response_code or 0
+
+
+def release_failed(outcome: Outcome) -> None:
+    """Put a delivery back until its next attempt, or give it up after the last one."""
+    attempts_made, due_at = outcome.delivery.attempts_made + 1, None
+    if not outcome.gone:
+        due_at = next_attempt(
+            settings.WEBHOOK_SCHEDULE,
+            settings.WEBHOOK_JITTER_PERCENT,
+            attempts_made,
+            timezone.now(),
+            outcome.retry_after,
+        )
+    outcome.delivery.release(
+        due_at,
+        state=Delivery.State.PENDING if due_at else Delivery.State.FAILED,
+        attempts_made=attempts_made,
+        attempted_at=outcome.started_at,
+        response_code=outcome.response_code,
+        error=outcome.error,
+    )
+
+
+def report(outcome: Outcome) -> None:
+    fields = {
+        "delivery": outcome.delivery.identifier,
+        "notification": outcome.delivery.notification.identifier,
+        "event": outcome.delivery.event,
+        "attempt": outcome.delivery.attempts_made + 1,
+        "response_code": outcome.response_code,
+        "milliseconds": outcome.milliseconds,
+    }
+    if outcome.succeeded:
+        logger.info("Webhook delivered to %s", outcome.delivery.notification, extra={"fields": fields})
+    else:
+        logger.warning(
+            "Webhook to %s failed: %s", outcome.delivery.notification, outcome.error, extra={"fields": fields}
+        )
+
+
+def give_back(unsent: list[Delivery]) -> None:
+    """Make deliveries due again that were taken and not sent."""
+    if unsent:
+        rows = Delivery.objects.filter(pk__in=[row.pk for row in unsent], lease__in={row.lease for row in unsent})
+        rows.update(due_at=timezone.now(), lease=None)
+
+
+def lease_length() -> timedelta:
+    seconds = LONGEST_IN_STOCK_SECONDS + settings.WEBHOOK_TIMEOUT_SECONDS + LEASE_MARGIN_SECONDS
+    return timedelta(seconds=seconds)
+
+
+def note_health(target: Notification, outcomes: list[Outcome]) -> None:
+    """Keep on the target since when it fails, and whether it wants nothing any more."""
+    # What another URL answered does not hold for the one that it has now.
+    outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
+    changes: dict[str, Any] = {}
+    if any(outcome.succeeded for outcome in outcomes):
+        changes["failing_since"] = None
+    elif outcomes and target.failing_since is None:
+        changes["failing_since"] = outcomes[0].started_at
+    if any(outcome.gone for outcome in outcomes):
+        changes["gone_at"] = timezone.now()
+    changes = {name: value for name, value in changes.items() if getattr(target, name) != value}
+    if changes:
+        Notification.objects.filter(pk=target.pk).update(**changes)
+        for name, value in changes.items():
+            setattr(target, name, value)

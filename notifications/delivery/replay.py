@@ -1,0 +1,37 @@
+"""What staff do with deliveries: have them sent again, or sooner."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from notifications.models import Delivery, Notification
+from notifications.tasks import deliver
+from relayer_service.ops.tasks import push
+
+
+def replay(deliveries: QuerySet[Delivery]) -> int:
+    """Send deliveries again from the start of the schedule, with the same id and body; give how many."""
+    return _make_due(deliveries, attempts_made=0)
+
+
+def retry_now(deliveries: QuerySet[Delivery]) -> int:
+    """Bring the next attempt of pending deliveries forward to now; give how many."""
+    return _make_due(deliveries.filter(state=Delivery.State.PENDING))
+
+
+def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
+    """Make deliveries due now, but for those that are on their way at this moment."""
+    now = timezone.now()
+    resting = deliveries.exclude(lease__isnull=False, due_at__gt=now)
+    with transaction.atomic():
+        targets = list(resting.order_by().values_list("notification", flat=True).distinct())
+        # Before the deliveries, as the workers do: two who lock in two orders stop each other.
+        list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
+        count = resting.update(state=Delivery.State.PENDING, due_at=now, lease=None, **changes)
+        # Staff ask for it: a target that was given up is tried again.
+        Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)
+        for target in targets:
+            push(deliver, target)
+    return count

@@ -1,0 +1,98 @@
+"""The first page of the admin: what is going on, one card for each subject.
+
+`UNFOLD["DASHBOARD_CARDS"]` names the functions that make the cards; one gives None for staff who may not see its
+subject.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.contrib.admin.models import LogEntry
+from django.contrib.humanize.templatetags.humanize import naturaltime
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.module_loading import import_string
+
+from relayer_service.models import PeriodicRun
+from relayer_service.ops import health
+
+CHANGES_SHOWN = 5
+CHART_GREY = "#9ca3af"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A title, rows of cells that begin with what the row is about, and the page that has more."""
+
+    title: str
+    rows: Sequence[Sequence[str]]
+    empty: str = ""
+    url: str = ""
+
+
+def add_cards(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+    makers: Any = settings.UNFOLD["DASHBOARD_CARDS"]
+    cards = [import_string(path)(request) for path in makers]
+    return context | {"title": "Overview", "cards": [card for card in cards if card is not None]}
+
+
+def label(text: str, variant: str) -> str:
+    return render_to_string("unfold/helpers/label.html", {"text": text, "variant": variant})
+
+
+def ago(moment: datetime | None) -> str:
+    """Say how long ago that was, in the largest unit alone."""
+    if moment is None:
+        return "never"
+    largest, _, smaller = str(naturaltime(moment)).partition(", ")
+    return f"{largest} ago" if smaller else largest
+
+
+def bar_chart(**more_axes: Any) -> dict[str, Any]:
+    """Give the options of a chart of stacked bars, with more axes by name."""
+    return {
+        "animation": False,
+        "maintainAspectRatio": False,
+        "maxBarThickness": 24,
+        "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": CHART_GREY}}},
+        "scales": {
+            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": CHART_GREY, "maxRotation": 0}},
+            "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": CHART_GREY, "precision": 0}},
+            **more_axes,
+        },
+    }
+
+
+def readiness(request: HttpRequest) -> Card:
+    states = {name: health.works(name, probe) for name, probe in health.PROBES.items()}
+    rows = [
+        [name.capitalize(), label("ok", "success") if works else label("failed", "danger")]
+        for name, works in states.items()
+    ]
+    return Card("Readiness", rows, url=reverse("ready"))
+
+
+def periodic_work(request: HttpRequest) -> Card | None:
+    if not request.user.has_perm("relayer_service.view_periodicrun"):
+        return None
+    rows = [
+        [
+            run.name.replace("_", " ").capitalize(),
+            ago(run.finished_at),
+            label("failed", "danger") if run.failed else label("ok", "success"),
+        ]
+        for run in PeriodicRun.objects.all()
+    ]
+    url = reverse("admin:relayer_service_periodicrun_changelist")
+    return Card("Periodic work", rows, "No worker has run yet.", url)
+
+
+def own_changes(request: HttpRequest) -> Card:
+    assert request.user.is_authenticated
+    entries = LogEntry.objects.filter(user=request.user)[:CHANGES_SHOWN]
+    rows = [[entry.object_repr, entry.get_action_flag_display(), ago(entry.action_time)] for entry in entries]
+    return Card("Your last changes", rows, "You have changed nothing yet.")

@@ -1,0 +1,108 @@
+"""Errors as data: each exception that leaves a view becomes an error envelope."""
+
+import sys
+from collections.abc import Iterator
+from http import HTTPStatus
+from itertools import islice
+from typing import Any
+
+import orjson
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse
+from django.views import defaults
+from rest_framework import exceptions
+
+from relayer_service.api import envelope
+from relayer_service.storage.databases import is_unavailable
+
+
+class Conflict(exceptions.APIException):
+    status_code = HTTPStatus.CONFLICT
+    default_code = "conflict"
+
+
+class NotFound(exceptions.NotFound):
+    """A resource that does not exist, with the contract's message for it."""
+
+    default_detail = HTTPStatus.NOT_FOUND.phrase
+
+
+# A body of a thousand wrong fields is answered with the first of them.
+MOST_FAULTS = 50
+LONGEST_FAULT = 200
+RETRY_AFTER_SECONDS = 5
+
+# Statuses that the contract does not know are bad requests to it.
+BAD_REQUESTS = (
+    exceptions.ParseError,
+    exceptions.UnsupportedMediaType,
+    exceptions.ValidationError,
+    SuspiciousOperation,
+)
+# Exceptions whose own text is the contract's message; the others answer with their status' phrase.
+OWN_MESSAGE = (Conflict, NotFound)
+
+
+def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
+    """Answer what a view raised; what nobody expected goes on to Django, which logs it and answers 500."""
+    if isinstance(exc, BAD_REQUESTS):
+        return error_response(HTTPStatus.BAD_REQUEST, faults=faults(exc))
+    if isinstance(exc, Http404):
+        return error_response(HTTPStatus.NOT_FOUND)
+    if isinstance(exc, PermissionDenied):
+        return error_response(HTTPStatus.FORBIDDEN)
+    if not isinstance(exc, exceptions.APIException):
+        return None
+    headers = {}
+    if auth_header := getattr(exc, "auth_header", None):
+        headers["WWW-Authenticate"] = auth_header
+    if wait := getattr(exc, "wait", None):
+        headers["Retry-After"] = str(wait)
+    message = str(exc.detail) if isinstance(exc, OWN_MESSAGE) else None
+    return error_response(HTTPStatus(exc.status_code), message, headers=headers)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Answer what nobody expected, wherever it was raised: 503 while the database cannot answer, else 500.
+
+    Django has logged it. `ApiMiddleware` envelopes the answer where it is the API's.
+    """
+    if not is_unavailable(sys.exception()):
+        return defaults.server_error(request)
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    return HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
+
+
+def error_response(
+    status: HTTPStatus,
+    message: str | None = None,
+    *,
+    faults: list[str] | None = None,
+    headers: dict[str, str] | None = None,
+) -> HttpResponse:
+    """Finish the answer here, so that it is JSON whatever renderers the view has."""
+    body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults))
+    return HttpResponse(body, status=status, headers=headers, content_type="application/json")
+
+
+def faults(exc: Exception) -> list[str]:
+    """Say what was wrong with a request, one line a fault, each with the path of its field."""
+    if isinstance(exc, exceptions.UnsupportedMediaType):
+        return ["the content type must be application/json"]
+    if isinstance(exc, exceptions.APIException):
+        return [line[:LONGEST_FAULT] for line in islice(_lines(exc.detail, ""), MOST_FAULTS)]
+    return []
+
+
+def _lines(detail: Any, path: str) -> Iterator[str]:
+    if isinstance(detail, dict):
+        for name, value in detail.items():
+            # Faults of the object as a whole belong to the object.
+            inner = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
+            yield from _lines(value, inner)
+    elif isinstance(detail, list):
+        for index, value in enumerate(detail):
+            yield from _lines(value, f"{path}[{index}]" if isinstance(value, dict) else path)
+    else:
+        yield f"{path}: {detail}" if path else str(detail)

@@ -1,0 +1,149 @@
+"""What happens around every request, whatever answers it."""
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TypeGuard
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+
+from relayer_service.api import envelope
+from relayer_service.api.exceptions import error_response
+from relayer_service.net import client_address
+from relayer_service.ops import metrics
+from relayer_service.ops.logs import request_id
+
+logger = logging.getLogger("relayer_service.requests")
+
+# Answers to programs are data: nothing in them is to be run, framed or kept.
+DATA_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+}
+
+GetResponse = Callable[[HttpRequest], HttpResponseBase]
+
+SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
+
+
+class RequestMiddleware:
+    """Give the request its id and its client's true address; log and count it when it is answered."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        started = time.perf_counter()
+        sent = request.META.get("HTTP_X_REQUEST_ID", "")
+        identifier = sent if SANE_ID.fullmatch(sent) else secrets.token_hex(10)
+        context = request_id.set(identifier)
+        try:
+            self._resolve_client(request)
+            response = self.get_response(request)
+            response["X-Request-ID"] = identifier
+            self._record(request, response, time.perf_counter() - started)
+            return response
+        finally:
+            request_id.reset(context)
+
+    @staticmethod
+    def _resolve_client(request: HttpRequest) -> None:
+        """Put the client's address into REMOTE_ADDR and drop what an untrusted peer says of itself."""
+        peer = request.META.get("REMOTE_ADDR", "")
+        if settings.TRUSTED_PROXIES and client_address.within(peer, settings.TRUSTED_PROXIES):
+            forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
+            request.META["REMOTE_ADDR"] = client_address.resolve(peer, forwarded, settings.TRUSTED_PROXIES)
+        else:
+            for header in PROXY_HEADERS:
+                request.META.pop(header, None)
+
+    @staticmethod
+    def _record(request: HttpRequest, response: HttpResponseBase, seconds: float) -> None:
+        match = request.resolver_match
+        route = (match.view_name or match.route) if match else "unmatched"
+        metrics.observe_request(request.method or "", route, response.status_code, seconds)
+        fields = {
+            "method": request.method,
+            "path": request.path,
+            "status": response.status_code,
+            "milliseconds": round(seconds * 1000, 1),
+            "client": request.META.get("REMOTE_ADDR", ""),
+        }
+        token = getattr(request, "access_token_key", None)
+        if token:
+            fields["token"] = token
+        logger.info(
+            "%s %s %s %.1f ms",
+            request.method,
+            request.path,
+            response.status_code,
+            seconds * 1000,
+            extra={"fields": fields},
+        )
+
+
+class HttpsOnlyMiddleware:
+    """Refuse a call with a token over plain HTTP where HTTPS is insisted on; pages for people are redirected."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if settings.SECURE_SSL_REDIRECT and not request.is_secure() and self._needs_https(request):
+            return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
+        return self.get_response(request)
+
+    @staticmethod
+    def _needs_https(request: HttpRequest) -> bool:
+        """Return whether a request is an API call, or carries a credential where METRICS_ALLOW needs none."""
+        path = request.path_info
+        return is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META)
+
+
+class ApiMiddleware:
+    """See that whatever leaves under `/api/` is what the contract says, whoever made it.
+
+    Errors of views are enveloped by their exception handler; this is for what never reaches one: a bad Host header,
+    a middleware or a renderer that crashed, a path that no URL pattern takes.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        if not is_api_path(request.path_info):
+            return response
+        if self._is_error_page(response):
+            self._envelope(response)
+        if response.headers.get("Content-Type") == "application/json":
+            for name, value in DATA_HEADERS.items():
+                response.headers[name] = value
+        return response
+
+    @staticmethod
+    def _is_error_page(response: HttpResponseBase) -> TypeGuard[HttpResponse]:
+        return (
+            response.status_code >= HTTPStatus.BAD_REQUEST
+            and isinstance(response, HttpResponse)
+            and not response.headers.get("Content-Type", "").startswith("application/json")
+        )
+
+    @staticmethod
+    def _envelope(response: HttpResponse) -> None:
+        """Replace the body; the other headers are as true of the new one as of the page before."""
+        for name in [name for name in response.headers if name.lower().startswith("content-")]:
+            del response[name]
+        response.content = envelope.failure_bytes(response.status_code)
+        response["Content-Type"] = "application/json"
+        response["Content-Length"] = str(len(response.content))
+
+
+def is_api_path(path: str) -> bool:
+    return path == "/api" or path.startswith("/api/")

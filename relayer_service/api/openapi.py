@@ -1,0 +1,192 @@
+"""The OpenAPI document: bodies as they are on the wire, envelope and errors included."""
+
+from http import HTTPStatus
+from typing import Any, Literal
+
+from django.urls import URLPattern
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.openapi import AutoSchema
+from rest_framework.mixins import CreateModelMixin
+
+from relayer_service.api.serializers import StrictSerializer
+
+LOG_ENTRY = {
+    "type": "object",
+    "properties": {
+        "level": {"type": "string", "examples": ["log"]},
+        "message": {"type": "string"},
+    },
+    "required": ["level", "message"],
+}
+COMPONENTS: dict[str, dict[str, Any]] = {
+    "LogEntry": LOG_ENTRY,
+    "Metadata": {
+        "type": "object",
+        "properties": {
+            "logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}},
+            "traces": {"type": "array", "items": {}},
+        },
+        "required": ["logs", "traces"],
+    },
+    "Pagination": {
+        "type": "object",
+        "properties": {
+            "current_page": {"type": "integer", "minimum": 1},
+            "per_page": {"type": "integer", "minimum": 0},
+            "total_items": {"type": "integer", "minimum": 0},
+        },
+        "required": ["current_page", "per_page", "total_items"],
+    },
+    "Error": {
+        "type": "object",
+        "description": "`metadata` stands in the answer to a bad request alone and says what to mend.",
+        "properties": {
+            "data": {"type": "null"},
+            "message": {"type": "string"},
+            "success": {"const": False},
+            "metadata": {
+                "type": "object",
+                "properties": {"logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}},
+                "required": ["logs"],
+            },
+        },
+        "required": ["data", "message", "success"],
+    },
+}
+REQUEST_ID = {
+    "schema": {"type": "string"},
+    "description": "The id under which the log has this request.",
+}
+EVERY_VIEW = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.METHOD_NOT_ALLOWED,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+)
+
+
+def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tuple[str, str, str, URLPattern]]:
+    """Document the versioned interface alone, each path without its optional trailing slash."""
+    return [
+        (path.removesuffix("/"), regex, method, callback)
+        for path, regex, method, callback in endpoints
+        if path.startswith("/api/v1/")
+    ]
+
+
+def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
+    """Add the components that every operation refers to."""
+    schemas = result.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(COMPONENTS)
+    result["components"]["schemas"] = dict(sorted(schemas.items()))
+    result.setdefault("security", [{"bearer": []}])
+    return result
+
+
+def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
+    properties: dict[str, Any] = {
+        "data": data,
+        "error": {"type": "string"},
+        "metadata": {"$ref": "#/components/schemas/Metadata"},
+        "success": {"const": True},
+    }
+    if paginated:
+        properties["pagination"] = {"$ref": "#/components/schemas/Pagination"}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+class ApiSchema(AutoSchema):
+    """Wrap each success body in the envelope and add the error answers.
+
+    A view adds errors of its own in `error_messages = {status: message}` and turns the envelope off with
+    `enveloped = False`.
+    """
+
+    def get_tags(self) -> list[str]:
+        tags: list[str] = getattr(self.view, "tags", None) or super().get_tags()
+        return tags
+
+    def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
+        inherited: Any = super()._map_basic_serializer
+        schema: dict[str, Any] = inherited(serializer, direction)
+        if direction == "request" and isinstance(serializer, StrictSerializer):
+            schema["additionalProperties"] = False
+        return schema
+
+    def _is_create_operation(self) -> bool:
+        return self.method == "POST" and isinstance(self.view, CreateModelMixin)
+
+    def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:
+        inherited: Any = super()._get_request_body
+        body: dict[str, Any] | None = inherited(direction)
+        if body:
+            body["required"] = True
+        return body
+
+    def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
+        bodies: dict[str, Any] = super()._get_response_bodies(direction)
+        for status, message in self._errors().items():
+            bodies.setdefault(str(int(status)), self._error_body(status, message))
+        return bodies
+
+    def _errors(self) -> dict[HTTPStatus, str]:
+        errors = {status: status.phrase for status in EVERY_VIEW}
+        if getattr(self.view, "rate_limit", None):
+            errors[HTTPStatus.TOO_MANY_REQUESTS] = HTTPStatus.TOO_MANY_REQUESTS.phrase
+        errors.update(getattr(self.view, "error_messages", {}).get(self.method, {}))
+        return dict(sorted(errors.items()))
+
+    def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        inherited: Any = super()._get_response_for_code
+        body: dict[str, Any] = inherited(serializer, status_code, *args, **kwargs)
+        body.setdefault("headers", {})["X-Request-ID"] = REQUEST_ID
+        if not getattr(self.view, "enveloped", True):
+            return body
+        for media in body.get("content", {}).values():
+            media["schema"] = success_schema(media["schema"], self._is_list_view(serializer))
+            for example in media.get("examples", {}).values():
+                example["value"] = self._example_envelope(example["value"])
+        return body
+
+    def _example_envelope(self, value: Any) -> Any:
+        """Put an example's data on the wire's form; drf-spectacular has made a list of it on list views."""
+        from relayer_service.api import envelope
+
+        if isinstance(value, dict) and set(value) >= {"data", "success"}:
+            return value
+        pagination = {"current_page": 1, "per_page": 10, "total_items": 1} if isinstance(value, list) else None
+        return dict(envelope.success(value, pagination=pagination))
+
+    @staticmethod
+    def _error_body(status: HTTPStatus, message: str) -> dict[str, Any]:
+        example: dict[str, Any] = {"data": None, "message": message, "success": False}
+        if status == HTTPStatus.BAD_REQUEST:
+            logs = [{"level": "log", "message": "field: this field is required"}]
+            example["metadata"] = {"logs": logs}
+        body: dict[str, Any] = {
+            "description": message,
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/Error"},
+                    "examples": {"Error": {"value": example}},
+                }
+            },
+        }
+        headers = {
+            HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", {"type": "string", "examples": ["Bearer"]}),
+            HTTPStatus.METHOD_NOT_ALLOWED: ("Allow", {"type": "string", "examples": ["GET, HEAD"]}),
+            HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", {"type": "string", "examples": ["1"]}),
+        }
+        body["headers"] = {"X-Request-ID": REQUEST_ID}
+        if status in headers:
+            name, schema = headers[status]
+            body["headers"][name] = {"schema": schema}
+        return body
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "tokens.authentication.BearerAuthentication"
+    name = "bearer"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {"type": "http", "scheme": "bearer", "description": "An access token, as issued by staff."}

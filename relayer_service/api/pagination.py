@@ -1,0 +1,81 @@
+"""Pages of a list: the contract's `page` and `per_page`, for any digits."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from django.conf import settings
+from django.http import QueryDict
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import BasePagination
+
+from relayer_service.api import envelope
+
+if TYPE_CHECKING:
+    # The framework loads this module while it loads its views.
+    from rest_framework.views import APIView
+
+DEFAULT_PER_PAGE = 10
+INTEGER = re.compile(r"[0-9]+", re.ASCII)
+# A number with more digits is past the end of any list, and more than a database takes.
+MOST_DIGITS = 18
+
+
+@dataclass
+class PageRequest:
+    """The page that a caller asks for. Pages start at 1, and page 0 is page 1."""
+
+    digits: str
+    per_page: int
+    logs: list[str] = field(default_factory=list)
+
+    @classmethod
+    def parse(cls, query: QueryDict) -> Self:
+        digits = _digits(query, "page", 1)
+        asked = _number(_digits(query, "per_page", DEFAULT_PER_PAGE))
+        most: int = settings.PAGINATION_MAX_PER_PAGE
+        if asked <= most:
+            return cls(digits, asked)
+        return cls(digits, most, [f"per_page was lowered to {most}, the most this service gives"])
+
+    @property
+    def offset(self) -> int:
+        return max(0, _number(self.digits) - 1) * self.per_page
+
+    def pagination(self, total: int) -> dict[str, Any]:
+        page = envelope.exact_integer(self.digits if self.digits != "0" else "1")
+        return {"current_page": page, "per_page": self.per_page, "total_items": total}
+
+
+def _digits(query: QueryDict, name: str, default: int) -> str:
+    """Give a parameter's digits without leading zeros."""
+    values = query.getlist(name, [str(default)])
+    if len(values) > 1:
+        raise ValidationError({name: ["this parameter stands twice"]})
+    if not INTEGER.fullmatch(values[0]):
+        raise ValidationError({name: ["a whole number of at least 0 is required"]})
+    return values[0].lstrip("0") or "0"
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
+
+
+class PagePagination(BasePagination):
+    """Tells the OpenAPI document of the two parameters; `listing.py` makes the pages."""
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        def parameter(name: str, description: str, default: int) -> dict[str, Any]:
+            schema = {"type": "integer", "minimum": 0, "default": default}
+            return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
+
+        most = settings.PAGINATION_MAX_PER_PAGE
+        return [
+            parameter("page", "The page to give; pages start at 1, and 0 reads as 1.", 1),
+            parameter("per_page", f"How many items a page has; above {most} it is lowered.", DEFAULT_PER_PAGE),
+        ]
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        return schema

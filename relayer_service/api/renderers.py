@@ -1,0 +1,53 @@
+"""From what a view returns to the bytes on the wire."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+
+from relayer_service.api import envelope
+
+
+class JSONRenderer(BaseRenderer):
+    """Plain JSON, for answers that have a shape of their own."""
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return orjson.dumps(data)
+
+
+class EnvelopeRenderer(JSONRenderer):
+    """Put a view's data into the success envelope; an envelope that is finished stays as it is."""
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        return super().render(data if isinstance(data, envelope.Envelope) else envelope.success(data))
+
+
+class AlwaysFirstRenderer(BaseContentNegotiation):
+    """Answer in the view's one format whatever the Accept header says, as the contract has only one."""
+
+    def select_parser(self, request: Request, parsers: Iterable[Any]) -> Any:
+        media_type = request.content_type.split(";")[0].strip().lower()
+        return next((parser for parser in parsers if parser.media_type == media_type), None)
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[Any], format_suffix: str | None = None
+    ) -> tuple[Any, str]:
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type

@@ -1,0 +1,1 @@
+"""Addresses and HTTP: who calls, and where the service itself may call."""

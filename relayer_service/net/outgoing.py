@@ -1,0 +1,154 @@
+"""HTTP requests to addresses that others choose: one policy for all of them, and limits on each.
+
+An address is checked when it is connected to, whatever form it had in the URL and whatever the name server said
+before. No redirect is followed and no proxy of the environment used: either could lead anywhere. Nodes and signers
+share one session, on a loop of its own; webhooks have theirs, on the loop of their sender.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
+
+import aiohttp
+from django.conf import settings
+
+from relayer_service.net import addresses
+from relayer_service.ops.loops import LoopThread
+
+# Less than the 5 seconds after which servers on Node.js hang up.
+KEEP_ALIVE_SECONDS = 4
+
+loop = LoopThread("outgoing")
+_sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+
+
+class ForbiddenAddress(OSError):
+    """What is to be connected to is an address or a port that nothing is sent to."""
+
+
+class AnswerTooLarge(Exception):
+    """The answer was longer than it may be, and was not read to its end."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An HTTP answer, whose content may be secret."""
+
+    status: int
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+def request(
+    method: str,
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: bytes | None,
+    seconds: float,
+    max_bytes: int,
+    proxy: str | None = None,
+) -> Answer:
+    """Make one request from a thread; raise TimeoutError if connection and answer take longer together."""
+
+    async def fetch_in_time() -> Answer:
+        async with asyncio.timeout(seconds):
+            return await fetch(method, url, headers=headers, body=body, max_bytes=max_bytes, proxy=proxy)
+
+    return loop.run(fetch_in_time())
+
+
+async def fetch(
+    method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, max_bytes: int, proxy: str | None = None
+) -> Answer:
+    """Make one request, on `loop`; the limit of time is the caller's."""
+    async with _session().request(
+        method, url, headers=headers, data=body, proxy=proxy, allow_redirects=False
+    ) as response:
+        text = bytearray()
+        async for part in response.content.iter_any():
+            text += part
+            if len(text) > max_bytes:
+                raise AnswerTooLarge
+        return Answer(response.status, response.headers, bytes(text))
+
+
+def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
+    """Read the two forms of a Retry-After header, a number of seconds and a date; anything else is as good as none."""
+    if not value:
+        return None
+    if value.isascii() and value.isdigit():
+        # Enough digits for more than a day, and few enough to count with.
+        return timedelta(seconds=int(value[:10]))
+    try:
+        moment = parsedate_to_datetime(value)
+        # The oldest form of a date names no zone: it is UTC.
+        return max(moment.replace(tzinfo=moment.tzinfo or UTC) - now, timedelta(0))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def may_be_inside(host: str, port: int = 0) -> bool:
+    """Return whether a node or the server of a signer may be at an address: in a private network, if it is opened."""
+    return addresses.is_allowed(host, settings.NODE_AND_SIGNER_PRIVATE_NETWORKS)
+
+
+def is_forbidden(error: BaseException | None) -> bool:
+    """Return whether an error comes from an address or a port that nothing is sent to."""
+    while error is not None:
+        if isinstance(error, ForbiddenAddress):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def guarded_socket(may_connect: Callable[[str, int], bool], address_info: Any) -> socket.socket:
+    """Make a socket for the address and port that are about to be connected to, if they may be."""
+    family, kind, protocol, _, address = address_info
+    if not may_connect(address[0], address[1]):
+        raise ForbiddenAddress("forbidden address or port")
+    return socket.socket(family, kind, protocol)
+
+
+def open_session(
+    may_connect: Callable[[str, int], bool], *, keepalive_seconds: float, **options: Any
+) -> aiohttp.ClientSession:
+    """Open a session that connects where it may alone, uses no proxy of the environment and keeps no cookies."""
+    connector = aiohttp.TCPConnector(
+        limit=0,
+        ssl=ssl.create_default_context(),
+        socket_factory=partial(guarded_socket, may_connect),
+        keepalive_timeout=keepalive_seconds,
+    )
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trust_env=False,
+        **options,
+    )
+
+
+def _session() -> aiohttp.ClientSession:
+    """Return the session of this loop, of which a forked process has another."""
+    running = asyncio.get_running_loop()
+    if running not in _sessions:
+        _sessions[running] = open_session(may_be_inside, keepalive_seconds=KEEP_ALIVE_SECONDS)
+        atexit.register(_hang_up, _sessions[running], os.getpid())
+    return _sessions[running]
+
+
+def _hang_up(session: aiohttp.ClientSession, pid: int) -> None:
+    """Close the connections before the process ends; those of the process that it was forked from stay."""
+    if os.getpid() == pid:
+        loop.run(session.close())

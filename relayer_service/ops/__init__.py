@@ -1,0 +1,1 @@
+"""Running it: environment, checks, logs, metrics, health and background work."""

@@ -1,0 +1,144 @@
+"""System checks: what is wrong with the configuration, found at start and not by the first request."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import DatabaseError, connections
+
+GENERATE = (
+    "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
+    '.decode())"'
+)
+SHORTEST_SECRET_KEY = 50
+# Characters of a key, or bytes: a random one has far more.
+FEWEST_DIFFERENT = 8
+READY_PARTS = {"database", "cache", "migrations", "encryption", "worker"}
+
+Check = Callable[..., list[CheckMessage]]
+
+
+@register(Tags.security)
+def check_secrets(**kwargs: Any) -> list[CheckMessage]:
+    """A weak secret is an error for every command; a missing one does not let the settings load."""
+    messages: list[CheckMessage] = []
+    if len(settings.SECRET_KEY) < SHORTEST_SECRET_KEY or len(set(settings.SECRET_KEY)) < FEWEST_DIFFERENT:
+        messages.append(
+            Error(
+                f"SECRET_KEY is shorter than {SHORTEST_SECRET_KEY} characters, or not random.",
+                hint="`make run` makes one in DATA_DIR; elsewhere set a long random string.",
+                id="relayer_service.E001",
+            )
+        )
+    for name, number in (("ENCRYPTION_KEYS", "E002"), ("TOKEN_PEPPERS", "E003")):
+        keys = getattr(settings, name)
+        if not keys or any(len(set(key)) < FEWEST_DIFFERENT for key in keys.values()):
+            messages.append(
+                Error(f"{name} has no key, or one that is not random.", hint=GENERATE, id=f"relayer_service.{number}")
+            )
+    return messages
+
+
+@register(Tags.caches, deploy=True)
+def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
+    if settings.WEB_PROCESSES > 1 and not settings.REDIS_URL:
+        return [
+            Warning(
+                "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone.",
+                hint="Set REDIS_URL, or run one process.",
+                id="relayer_service.W001",
+            )
+        ]
+    return []
+
+
+@register(Tags.database, deploy=True)
+def check_database(**kwargs: Any) -> list[CheckMessage]:
+    if settings.PROFILE == "production" and "sqlite" in settings.DATABASES["default"]["ENGINE"]:
+        return [
+            Warning(
+                "A production profile runs on SQLite.",
+                hint="Set DATABASE_URL to a PostgreSQL database, or PROFILE=local.",
+                id="relayer_service.W002",
+            )
+        ]
+    return []
+
+
+@register(Tags.security, deploy=True)
+def check_hosts(**kwargs: Any) -> list[CheckMessage]:
+    if "*" in settings.ALLOWED_HOSTS:
+        return [
+            Warning(
+                "ALLOWED_HOSTS accepts every host name.",
+                hint="Name the hosts under which the service is reached.",
+                id="relayer_service.W003",
+            )
+        ]
+    return []
+
+
+@register()
+def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
+    unknown = set(settings.READY_REQUIRES) - READY_PARTS
+    if unknown:
+        return [
+            Error(
+                f"READY_REQUIRES names unknown parts: {', '.join(sorted(unknown))}.",
+                hint=f"The parts are: {', '.join(sorted(READY_PARTS))}.",
+                id="relayer_service.E004",
+            )
+        ]
+    return []
+
+
+@register(Tags.files)
+def check_secret_files(**kwargs: Any) -> list[CheckMessage]:
+    """A secret that other users of the machine can read is no secret."""
+    messages: list[CheckMessage] = []
+    for name in ("secret_key", "encryption_keys", "token_peppers"):
+        path = settings.DATA_DIR / name
+        if name.upper() not in os.environ and path.exists() and path.stat().st_mode & 0o077:
+            messages.append(
+                Warning(
+                    f"{name} in DATA_DIR can be read by other users.",
+                    hint=f"chmod 600 DATA_DIR/{name}",
+                    id="relayer_service.W004",
+                )
+            )
+    return messages
+
+
+@register(Tags.database)
+def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Find a lost or changed key before the first request does; needs the database, so `check --database default`."""
+    if not databases:
+        return []
+    from relayer_service.models import EncryptionKey
+
+    try:
+        problems = EncryptionKey.objects.problems()
+    except DatabaseError:
+        # The table is not there before the first migration.
+        return []
+    hint = "Put the key back into ENCRYPTION_KEYS; after `manage.py rotate_keys` it is no longer needed."
+    return [Error(problem, hint=hint, id="relayer_service.E005") for problem in problems]
+
+
+@register(Tags.database)
+def check_row_counts(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Find a listed table whose rows are not counted; an error would stop `migrate`, which puts triggers back too."""
+    from relayer_service.storage import counting
+
+    return [
+        Warning(
+            f"The rows of {table} are not counted: a trigger is missing.",
+            hint="`manage.py recount` makes it again and mends the count.",
+            id="relayer_service.W005",
+        )
+        for alias in databases or []
+        for table in counting.counted_tables(connections[alias])
+        if not counting.is_counted(connections[alias], table)
+    ]

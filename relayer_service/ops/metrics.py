@@ -1,0 +1,89 @@
+"""What Prometheus reads: requests, the database pool, the task queue, and what the apps add."""
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+from django.utils.module_loading import autodiscover_modules
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import REGISTRY, Collector
+
+from relayer_service.ops.tasks import queue_depth
+
+# Where several processes share their metrics; the client fails on a folder that is not there.
+SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+if SHARED_FOLDER:
+    Path(SHARED_FOLDER).mkdir(parents=True, exist_ok=True)
+
+METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
+
+REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "route", "status"])
+LATENCY = Histogram(
+    "http_request_duration_seconds",
+    "Time from a request's arrival to its answer.",
+    ["method", "route"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+POOL = Gauge(
+    "database_pool_connections",
+    "Database connections of this service's pools, by state.",
+    ["state"],
+    multiprocess_mode="livesum",
+)
+
+
+_pool_observed_at = 0.0
+
+
+def observe_request(method: str, route: str, status: int, seconds: float) -> None:
+    method = method if method in METHODS else "other"
+    REQUESTS.labels(method, route, str(status)).inc()
+    LATENCY.labels(method, route).observe(seconds)
+    _observe_pool()
+
+
+def _observe_pool() -> None:
+    """Note the pool's state, once a second: another process than this one may be asked for it."""
+    global _pool_observed_at
+    now = time.monotonic()
+    pool = getattr(connection, "pool", None)
+    if pool is None or now - _pool_observed_at < 1:
+        return
+    _pool_observed_at = now
+    stats = pool.get_stats()
+    POOL.labels("open").set(stats["pool_size"])
+    POOL.labels("idle").set(stats["pool_available"])
+    POOL.labels("waiting").set(stats.get("requests_waiting", 0))
+
+
+class QueueCollector(Collector):
+    """Read the task queue when it is asked for, as every process sees the same one."""
+
+    def collect(self) -> Iterable[Metric]:
+        depth = queue_depth()
+        if depth is None:
+            return
+        family = GaugeMetricFamily("task_queue_depth", "Tasks that wait, by kind.", labels=["kind"])
+        for kind, count in depth.items():
+            family.add_metric([kind], count)
+        yield family
+
+
+# Read from what all processes share, so that it does not matter which of them is asked. The `metrics` module of an
+# app adds its own.
+shared = CollectorRegistry()
+shared.register(QueueCollector())
+
+
+def exposition() -> bytes:
+    autodiscover_modules("metrics")
+    registry: Any = REGISTRY
+    if SHARED_FOLDER:
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the client has no types there
+    return generate_latest(registry) + generate_latest(shared)

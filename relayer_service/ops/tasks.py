@@ -1,0 +1,208 @@
+"""Background work: a queue of pushes, and periodic work that runs once across all workers.
+
+A task is only a push. What must not be lost is a row in the database with the time at which it is due
+(`leases.py`): a task that is lost, doubled or cut off loses and doubles nothing, as a periodic sweep finds what
+is due. So a queue that forgets a task when its worker is killed is good enough, and every queue can be used.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+import psycopg
+import redis
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+from django.db import close_old_connections, transaction
+from huey import Huey
+from huey.consumer import Consumer, Scheduler
+from huey.consumer import Worker as WorkerThread
+from huey.serializer import SignedSerializer
+
+from relayer_service.models import EncryptionKey, PeriodicRun
+from relayer_service.ops.logs import request_id
+from relayer_service.ops.queues import PostgresQueue, RedisQueue, SqliteQueue
+from relayer_service.storage import counting
+from relayer_service.storage.caches import ONCE_MORE
+from relayer_service.storage.databases import POSTGRESQL_SCHEMES, require_room
+
+logger = logging.getLogger(__name__)
+
+QUEUE_NAME = "relayer-service"
+HEARTBEAT = "heartbeat"
+HEARTBEAT_SECONDS = 10
+# How often a queue that cannot wake its workers is looked at, and how long a broken one is left alone.
+POLL_SECONDS = 0.2
+BROKEN_SECONDS = 2
+
+
+def create_queue(url: str) -> Huey:
+    """Make the queue that a URL names. Results are not kept, so nothing has to be pruned.
+
+    Messages are signed, as whoever can write to the queue could otherwise have a worker run anything.
+    """
+    options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
+    if url.startswith(("redis://", "rediss://", "unix://")):
+        # Short, but longer than the second that a worker waits for a task.
+        timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
+        pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
+        return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
+    if url.startswith(POSTGRESQL_SCHEMES):
+        # Listening would hold one connection for each thread of each worker.
+        options |= {"dsn": url, "blocking": False, "create_tables": False, "connect_timeout": 2}
+        return Huey(QUEUE_NAME, storage_class=PostgresQueue, **options)
+    if url.startswith("sqlite:"):
+        options |= {"filename": url.removeprefix("sqlite:"), "timeout": 5, "create_tables": False}
+        return Huey(QUEUE_NAME, storage_class=SqliteQueue, **options)
+    raise ImproperlyConfigured("TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:")
+
+
+queue = create_queue(settings.TASK_QUEUE_URL)
+task = queue.task
+
+
+def prepare_queue() -> None:
+    """Make the queue's tables, where it has any."""
+    if not hasattr(queue.storage, "initialize_schema"):
+        return
+    try:
+        queue.storage.initialize_schema()
+    except psycopg.errors.UniqueViolation:
+        # Two workers that start at once both make them: PostgreSQL lets one, and the other finds them there.
+        queue.storage.initialize_schema()
+
+
+def push(function: Any, *args: Any) -> None:
+    """Queue a task when the current transaction is committed, without waiting for the queue.
+
+    A queue that cannot be reached is logged and no more: the row that the task is for is found by its sweep.
+    """
+    transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
+
+
+_asking_depth = threading.Lock()
+
+
+def queue_depth() -> dict[str, int] | None:
+    """Return what the queue holds; one that hangs holds a single caller, and the others get nothing meanwhile."""
+    if not _asking_depth.acquire(blocking=False):
+        return None
+    try:
+        return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
+    except Exception:
+        logger.exception("The task queue cannot be read")
+        return None
+    finally:
+        _asking_depth.release()
+
+
+def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
+    """Run a function every so many seconds, once in each such slot of time however many workers there are.
+
+    Every worker queues it; the first to claim the slot in the database runs it. One that waited in the queue
+    for longer than its slot is dropped, as the next one follows.
+    """
+
+    def decorator(function: Callable[[], None]) -> Any:
+        name = function.__name__
+        last_slot = 0
+
+        def is_due(now: datetime) -> bool:
+            nonlocal last_slot
+            slot = int(time.time()) // seconds
+            due, last_slot = slot != last_slot, slot
+            return due
+
+        @queue.periodic_task(is_due, name=name, expires=seconds)
+        @wraps(function)
+        def run() -> None:
+            claim = PeriodicRun.objects.claim(name, int(time.time()) // seconds)
+            if claim is not None:
+                logger.debug("Periodic work begins", extra={"fields": {"name": name, "slot": claim.slot}})
+                with claim.recorded():
+                    function()
+
+        return run
+
+    return decorator
+
+
+@queue.pre_execute()
+def begin(task: Any) -> None:
+    request_id.set(f"task-{task.id}")
+    close_old_connections()
+
+
+@queue.post_execute()
+def end(task: Any, value: Any, exception: BaseException | None) -> None:
+    close_old_connections()
+    request_id.set("-")
+
+
+class SecondsScheduler(Scheduler):
+    """Look for periodic work every second instead of every minute."""
+
+    periodic_task_seconds = 1
+
+
+class TurnTakingThread(WorkerThread):
+    """Let one idle thread at a time wait for a task, whatever the number of threads.
+
+    An idle worker then costs its queue one connection and one question every so often, and a queue that is down
+    costs one line in the log and not one for each thread.
+    """
+
+    turn = threading.Lock()
+
+    def loop(self, now: datetime | None = None) -> None:
+        with self.turn:
+            task = None if self.stop_flag.is_set() else self._next_task()
+        if task is not None:
+            self._run(task, now)
+
+    def _run(self, task: Any, now: datetime | None) -> None:
+        try:
+            self.huey.execute(task, now)
+        except Exception:
+            # What a task raises is logged by the queue; this is the queue failing around it.
+            logger.exception("Task %s could not be run", task.id)
+
+    def _next_task(self) -> Any:
+        try:
+            task = self.huey.dequeue()
+        except Exception:
+            logger.exception("The next task cannot be read from the queue")
+            self.stop_flag.wait(BROKEN_SECONDS)
+            return None
+        if task is None and not self.huey.storage.blocking:
+            self.stop_flag.wait(POLL_SECONDS)
+        return task
+
+
+class Worker(Consumer):
+    scheduler_class = SecondsScheduler
+    worker_class = TurnTakingThread
+
+
+@periodic(seconds=HEARTBEAT_SECONDS)
+def heartbeat() -> None:
+    """Show that tasks are queued, taken and run and that the disk has room; keep a canary of the key in use."""
+    require_room()
+    EncryptionKey.objects.ensure_canary()
+
+
+@periodic(seconds=60)
+def fold_counts() -> None:
+    """Keep the lists' totals quick to read."""
+    counting.fold()
+
+
+@periodic(seconds=60 * 60)
+def clear_sessions() -> None:
+    """Prune the sessions of staff that have expired."""
+    call_command("clearsessions")

@@ -1,0 +1,159 @@
+"""What a node's answer means: values, errors of the chain, or a fault of the node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from django.utils import timezone
+
+from relayer_service.net import outgoing
+
+# Codes and words with which nodes say that they were asked too often, also in an answer whose status is 200.
+RATE_LIMIT_CODES = {429, -32005, -32029, -32097}
+RATE_LIMIT_WORDS = ("rate limit", "too many requests", "request limit")
+# The node's own failure, unless it comes with the chain's answer.
+INTERNAL_ERROR = -32603
+REVERTED = 3
+# What a node says that does not have what it should.
+BEHIND_WORDS = ("header not found", "missing trie node", "block not found", "state not available")
+# Statuses that are about the caller or the path, and so not about a batch.
+NOT_LET_IN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+RATE_LIMIT_PAUSE_SECONDS = 5
+LONGEST_PAUSE_SECONDS = 300
+# A node of another chain does not become one of ours by itself.
+WRONG_CHAIN_PAUSE_SECONDS = 600
+# At most 256 bits, as in the chain itself.
+QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}")
+
+
+@dataclass(frozen=True)
+class ChainError:
+    """What the chain itself answers to a call that it refuses, a revert for instance."""
+
+    code: int
+    message: str
+    data: Any = None
+
+    @property
+    def is_revert(self) -> bool:
+        return self.code == REVERTED or "revert" in self.message.lower()
+
+
+class Fault(Exception):
+    """Why a node gave no answer that counts, in words that name no URL; another node may do better."""
+
+    def __init__(
+        self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False, is_ours: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.pause_seconds = pause_seconds
+        self.wrong_chain = wrong_chain
+        # What was asked is to blame, and not the node.
+        self.is_ours = is_ours
+
+
+class BatchRefused(Exception):
+    """The node takes one call at a time."""
+
+
+def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int]) -> list[Any]:
+    """Read the answer to the calls with these ids; raise a fault for what is not the answer to them."""
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        raise rate_limited(retry_after)
+    if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(ids) == 1:
+        raise Fault("the request is too large for it", is_ours=True)
+    try:
+        body = orjson.loads(text)
+    except ValueError:
+        body = None
+    if len(ids) > 1 and _refuses_batches(status, retry_after, body):
+        raise BatchRefused
+    entries = body if isinstance(body, list) else [body]
+    answers = {entry["id"]: entry for entry in entries if _is_answer(entry)}
+    if len(entries) != len(ids) or set(answers) != set(ids):
+        raise Fault("its answer is not one to these calls" if status == HTTPStatus.OK else f"it answered {status}")
+    return [_read_answer(status, retry_after, answers[number]) for number in ids]
+
+
+def _refuses_batches(status: int, retry_after: str, body: Any) -> bool:
+    """Tell whether an answer to several calls says that they are to come one by one."""
+    if status in NOT_LET_IN or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return False
+    if isinstance(body, list):
+        return _is_too_large(body)
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict) and _is_rate_limit(error):
+        raise rate_limited(retry_after)
+    return isinstance(error, dict) or status >= HTTPStatus.BAD_REQUEST
+
+
+def _is_too_large(entries: list[Any]) -> bool:
+    """Tell whether a list says nothing but that there were too many calls: once, as Geth does, or for each call."""
+    errors = [entry.get("error") if isinstance(entry, dict) else None for entry in entries]
+    words = [str(error.get("message", "")).lower() if isinstance(error, dict) else "" for error in errors]
+    return bool(words) and all("batch" in text for text in words)
+
+
+def _is_answer(entry: Any) -> bool:
+    # Not isinstance: in Python, true is an integer.
+    if not isinstance(entry, dict) or type(entry.get("id")) is not int:
+        return False
+    error = entry.get("error")
+    if error is None:
+        return "result" in entry
+    return isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str)
+
+
+def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
+    error = entry.get("error")
+    if error is None:
+        if status != HTTPStatus.OK:
+            raise Fault(f"it answered {status}")
+        return entry["result"]
+    answer, words = ChainError(error["code"], error["message"], error.get("data")), error["message"].lower()
+    # First, as a contract chooses the words of its reverts.
+    if answer.is_revert:
+        return answer
+    if _is_rate_limit(error):
+        raise rate_limited(retry_after)
+    if status in NOT_LET_IN or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise Fault(f"it answered {status}")
+    if answer.code == INTERNAL_ERROR and answer.data is None:
+        raise Fault("it has failed by its own account")
+    if any(behind in words for behind in BEHIND_WORDS):
+        raise Fault("it does not have the latest state")
+    return answer
+
+
+def _is_rate_limit(error: dict[str, Any]) -> bool:
+    code, words = error.get("code"), str(error.get("message", "")).lower()
+    # A code may be anything, also what cannot be looked for in a set.
+    return (isinstance(code, int) and code in RATE_LIMIT_CODES) or any(limit in words for limit in RATE_LIMIT_WORDS)
+
+
+def rate_limited(retry_after: str) -> Fault:
+    wait = outgoing.parse_retry_after(retry_after, timezone.now())
+    seconds = RATE_LIMIT_PAUSE_SECONDS if wait is None else wait.total_seconds()
+    return Fault("it was asked too often", pause_seconds=min(max(1, seconds), LONGEST_PAUSE_SECONDS))
+
+
+def check_chain_id(answer: Any, expected: int) -> None:
+    found = quantity(answer)
+    if found is None:
+        raise Fault("it does not tell its chain id")
+    if found != expected:
+        raise Fault(
+            f"it is on chain {found} instead of {expected}",
+            pause_seconds=WRONG_CHAIN_PAUSE_SECONDS,
+            wrong_chain=True,
+        )
+
+
+def quantity(answer: Any) -> int | None:
+    """Read a number of JSON-RPC, which is hexadecimal text; None for what is none."""
+    return int(answer, 16) if isinstance(answer, str) and QUANTITY.fullmatch(answer) else None

@@ -1,0 +1,150 @@
+"""One attempt at one node: a JSON-RPC batch in one HTTP request, and an answer that is checked before it counts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import aiohttp
+import orjson
+from django.conf import settings
+
+from relayer_service.net import outgoing
+from relayers.chain.answers import BatchRefused, Fault, check_chain_id, read_answers
+
+logger = logging.getLogger(__name__)
+
+Key = TypeVar("Key")
+
+MOST_REMEMBERED = 10_000
+# A URL may be given another node behind it: for so long its chain id holds, and no longer than until it fails.
+TRUST_SECONDS = 60
+# Nodes change what they take: after so long a batch is tried again.
+SINGLE_CALLS_SECONDS = 600
+SINGLE_CALLS_AT_ONCE = 8
+HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
+
+_ids = itertools.count(1)
+# Until when the chain id of a node is trusted, and a node that refuses batches gets single calls.
+_trusted: dict[tuple[str, int | None], float] = {}
+_single_calls: dict[str, float] = {}
+
+
+@dataclass(frozen=True)
+class Call:
+    method: str
+    params: Sequence[Any] = ()
+
+
+def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
+    """Ask one node, and give its answers in the order of the calls: values, or errors of the chain."""
+    try:
+        return outgoing.loop.run(_attempt(url, calls, chain_id, seconds))
+    except Fault:
+        _trusted.pop((url, chain_id), None)
+        raise
+
+
+def forget() -> None:
+    """Begin anew, as if no node had been asked yet."""
+    _trusted.clear()
+    _single_calls.clear()
+
+
+async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
+    ask_chain = chain_id is not None and _trusted.get((url, chain_id), 0) < time.monotonic()
+    asked = [Call("eth_chainId"), *calls] if ask_chain else list(calls)
+    try:
+        async with asyncio.timeout(seconds):
+            answers = await _ask(url, asked)
+    except TimeoutError:
+        raise Fault("it did not answer in time") from None
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        raise Fault(_in_words(error)) from None
+    except Fault:
+        raise
+    except Exception:
+        # A fault of ours in reading it, which must not keep the next node from being asked.
+        logger.exception("The answer of a node could not be read")
+        raise Fault("its answer cannot be read") from None
+    if ask_chain:
+        assert chain_id is not None
+        check_chain_id(answers.pop(0), chain_id)
+        _remember(_trusted, (url, chain_id), TRUST_SECONDS)
+    return answers
+
+
+async def _ask(url: str, calls: list[Call]) -> list[Any]:
+    if len(calls) == 1 or _single_calls.get(url, 0) < time.monotonic():
+        try:
+            return await _post(url, calls)
+        except BatchRefused:
+            pass
+    places = asyncio.Semaphore(SINGLE_CALLS_AT_ONCE)
+
+    async def ask_one(call: Call) -> Any:
+        async with places:
+            (answer,) = await _post(url, [call])
+            return answer
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ask_one(call)) for call in calls]
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    _remember(_single_calls, url, SINGLE_CALLS_SECONDS)
+    return [task.result() for task in tasks]
+
+
+def _remember(known: dict[Key, float], key: Key, seconds: float) -> None:
+    """Keep something for a time; what was kept of nodes that are no longer asked goes."""
+    now = time.monotonic()
+    if len(known) >= MOST_REMEMBERED:
+        for old in [each for each, until in known.items() if until < now]:
+            known.pop(old, None)
+    known[key] = now + seconds
+
+
+async def _post(url: str, calls: list[Call]) -> list[Any]:
+    try:
+        return await _exchange(url, calls)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+        # A server may hang up on a connection that was idle in the very moment in which it is used again.
+        return await _exchange(url, calls)
+
+
+async def _exchange(url: str, calls: list[Call]) -> list[Any]:
+    ids = [next(_ids) for _ in calls]
+    requests = [
+        {"jsonrpc": "2.0", "id": number, "method": call.method, "params": list(call.params)}
+        for number, call in zip(ids, calls, strict=True)
+    ]
+    body = orjson.dumps(requests if len(requests) > 1 else requests[0])
+    try:
+        answer = await outgoing.fetch(
+            "POST", url, headers=HEADERS, body=body, max_bytes=settings.NODE_MAX_ANSWER_BYTES
+        )
+    except outgoing.AnswerTooLarge:
+        raise Fault("its answer is too large") from None
+    return read_answers(answer.status, answer.headers.get("Retry-After", ""), answer.body, ids)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return "its name cannot be resolved"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return "its TLS certificate is not valid"
+    if isinstance(error, aiohttp.ClientSSLError):
+        return "TLS could not be agreed on with it"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return "its address is not allowed" if outgoing.is_forbidden(error) else "it cannot be connected to"
+    if isinstance(error, aiohttp.ClientResponseError):
+        return "its answer is not HTTP"
+    return "the connection broke"

@@ -1,0 +1,30 @@
+"""Which chain nodes are on, by their own account."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from django.conf import settings
+
+from relayers.chain.answers import Fault, quantity
+from relayers.chain.attempts import Call, attempt
+
+THREADS = 10
+
+
+def ask(urls: Sequence[str]) -> list[int | str]:
+    """Give the chain id that each node tells, or in words why it tells none; all are asked at once."""
+    if not urls:
+        return []
+    with ThreadPoolExecutor(min(len(urls), THREADS)) as pool:
+        return list(pool.map(_ask_one, urls))
+
+
+def _ask_one(url: str) -> int | str:
+    try:
+        (answer,) = attempt(url, [Call("eth_chainId")], None, settings.NODE_ATTEMPT_SECONDS)
+    except Fault as fault:
+        return str(fault)
+    chain_id = quantity(answer)
+    return "it does not tell its chain id" if chain_id is None else chain_id

@@ -1,0 +1,36 @@
+"""Calls of contracts, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eth_abi.abi import decode as abi_decode
+from eth_abi.abi import encode as abi_encode
+from eth_abi.exceptions import DecodingError
+from eth_utils.crypto import keccak
+from eth_utils.hexadecimal import decode_hex
+
+from relayers.chain.answers import ChainError
+from relayers.chain.attempts import Call
+
+
+class Unreadable(Exception):
+    """A contract did not answer with what was asked for."""
+
+
+def contract_call(address: str, signature: str, arguments: Sequence[Any] = ()) -> Call:
+    """Make the call of a contract's function, named as in `balanceOf(address)`, on the latest block."""
+    types = signature[signature.index("(") + 1 : -1]
+    data = keccak(text=signature)[:4] + abi_encode(types.split(",") if types else [], arguments)
+    return Call("eth_call", [{"to": address, "data": f"0x{data.hex()}"}, "latest"])
+
+
+def read_call(answer: Any, types: Sequence[str]) -> tuple[Any, ...]:
+    """Read the values of these types from an answer."""
+    if isinstance(answer, ChainError) or not isinstance(answer, str):
+        raise Unreadable
+    try:
+        return abi_decode(types, decode_hex(answer))
+    except (DecodingError, ValueError, TypeError, OverflowError):
+        raise Unreadable from None

@@ -1,0 +1,120 @@
+"""Asking a chain: the nodes of a relayer, in an order by weight, until one has answered."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from relayer_service.net.addresses import mask
+from relayers.chain import breakers
+from relayers.chain.answers import Fault, quantity
+from relayers.chain.attempts import Call, attempt
+
+logger = logging.getLogger(__name__)
+
+# A node's URL and its weight.
+Node = tuple[str, int]
+
+# Less than this is no use to any node.
+LEAST_SHARE_SECONDS = 0.05
+MOST_AT_ONCE = 50
+
+
+class NodesUnreachable(Exception):
+    """No node has answered; says why of each, and names none of them."""
+
+
+def call(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) -> list[Any]:
+    """Make calls at one node, the next where it fails, and give its answers: values, or errors of the chain."""
+    return next(answers(nodes, calls, chain_id))
+
+
+def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) -> Iterator[list[Any]]:
+    """Give the answers of one node after the other, for as long as more are asked for; fail if none has answered.
+
+    All calls go to the same node, so that they tell of the same chain. Each node that is left gets a fair part of
+    the time that is left, so that some that hang cannot use up the time of one that would answer.
+    """
+    deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
+    urls = in_order(nodes, chain_id=chain_id)
+    reasons, answered = set(), False
+    for position, url in enumerate(urls):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            reasons.add("there was no time left")
+            break
+        share = max(LEAST_SHARE_SECONDS, left / (len(urls) - position))
+        try:
+            found = attempt(url, calls, chain_id, min(settings.NODE_ATTEMPT_SECONDS, share, left))
+        except Fault as fault:
+            note(url, fault, chain_id)
+            reasons.add(str(fault))
+        else:
+            answered = True
+            yield found
+    if not answered:
+        # In an order of their own, as that of the nodes is by chance.
+        raise NodesUnreachable("; ".join(sorted(reasons)) or "there is no node to ask")
+
+
+def in_order(
+    nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
+) -> list[str]:
+    """Put nodes into an order by chance and weight. Those that are paused come last: if all are, all are tried."""
+    # A number to the power of one by the weight: the greatest is each node's in proportion to its weight.
+    drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
+    urls = list(dict.fromkeys(url for _, url in drawn))
+    paused = breakers.paused(urls, chain_id)
+    return sorted(urls, key=lambda url: url in paused)
+
+
+def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
+    logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
+    if fault.is_ours:
+        return
+    if fault.wrong_chain:
+        breakers.pause_for_chain(url, chain_id, fault.pause_seconds)
+    elif fault.pause_seconds:
+        breakers.pause(url, fault.pause_seconds)
+    else:
+        breakers.note_failure(url)
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """What staff see of one node."""
+
+    url: str
+    weight: int
+    milliseconds: int | None = None
+    head_block: int | None = None
+    error: str = ""
+    paused: bool = False
+
+
+def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
+    """Ask every node for its head block, all at once."""
+    if not nodes:
+        return []
+    paused = breakers.paused((url for url, _ in nodes), chain_id)
+    with ThreadPoolExecutor(min(len(nodes), MOST_AT_ONCE)) as pool:
+        return list(pool.map(lambda node: _status(node, chain_id, node[0] in paused), nodes))
+
+
+def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
+    url, weight = node
+    started = time.monotonic()
+    try:
+        (head,) = attempt(url, [Call("eth_blockNumber")], chain_id, settings.NODE_ATTEMPT_SECONDS)
+    except Fault as fault:
+        return NodeStatus(mask(url), weight, error=str(fault), paused=paused)
+    milliseconds, block = round((time.monotonic() - started) * 1000), quantity(head)
+    error = "it does not tell its head block" if block is None else ""
+    return NodeStatus(mask(url), weight, milliseconds, block, error, paused)
