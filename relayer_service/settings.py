@@ -75,11 +75,16 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# Processes. `make run` and the deployment start this many; the checks look at it too.
+# Processes and threads, of each process.
 
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
+# Threads that only wait: for name servers, separately for webhooks and for nodes and signers, and for nodes.
+RESOLVER_THREADS = env.integer("RESOLVER_THREADS", 64, minimum=1)
+NODE_THREADS = env.integer("NODE_THREADS", 100, minimum=1)
+# Threads in which the sender of webhooks uses the database.
+WEBHOOK_DATABASE_THREADS = env.integer("WEBHOOK_DATABASE_THREADS", 4, minimum=1)
 
 # Storage.
 

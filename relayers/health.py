@@ -8,7 +8,7 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from notifications.events import (
     emit,
 )
 from notifications.models import Notification
+from relayer_service.ops.pools import Pool
 from relayer_service.storage.encryption import DecryptionError
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
@@ -36,8 +37,6 @@ logger = logging.getLogger(__name__)
 
 # Relayers in one JSON-RPC batch, with two calls each: nodes limit how many calls they take.
 RELAYERS_IN_BATCH = 25
-# These only wait: nodes that hang must not hold the others.
-READING_THREADS = 100
 # So often those who have become due are looked for while nodes that hang are waited for.
 LOOK_SECONDS = 1
 WRITING_SECONDS = 60
@@ -84,10 +83,10 @@ def check_due() -> int:
         return 0
     checked, reading = 0, set[Future[list[ReadingOf]]]()
     try:
-        with ThreadPoolExecutor(READING_THREADS, "health") as pool:
+        with Pool("health", settings.NODE_THREADS) as pool:
             while True:
                 # No more than can be asked about now, be it that each has nodes of its own.
-                taken = Relayer.objects.all().claim(READING_THREADS - len(reading), lease_length())
+                taken = Relayer.objects.all().claim(settings.NODE_THREADS - len(reading), lease_length())
                 reading |= {pool.submit(read, batch) for batch in batches(taken)}
                 checked += len(taken)
                 if not reading:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from relayer_service.amounts import rate_text
+from relayer_service.ops.pools import at_once
 from relayer_service.storage.encryption import DecryptionError
 from relayers.chain.networks import Network, networks
 from relayers.chain.nodes import Node
@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 # Tokens in one JSON-RPC batch, with a few calls each: nodes limit how many calls they take.
 TOKENS_IN_BATCH = 10
-# These only wait: the nodes of one network must not hold the others.
-READING_THREADS = 16
 
 UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
 SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
@@ -57,11 +55,8 @@ class Part:
 def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
     """Read the prices of tokens and note them; give, by the token's key, why there is none, or nothing."""
     parts = list(_parts(tokens))
-    if not parts:
-        return {}
     # The database is used before and after, so that no transaction is open while nodes are waited for.
-    with ThreadPoolExecutor(min(len(parts), READING_THREADS)) as pool:
-        found = list(pool.map(_read, parts))
+    found = at_once(_read, parts)
     return {
         asked.token.pk: _note(asked, outcome)
         for part, outcomes in zip(parts, found, strict=True)

@@ -1,4 +1,4 @@
-"""One attempt: a signed POST to a target, and what came of it."""
+"""One attempt: a signed POST to a target, and its outcome."""
 
 from __future__ import annotations
 
@@ -20,22 +20,17 @@ from relayer_service.storage.encryption import DecryptionError
 
 logger = logging.getLogger(__name__)
 
-LONGEST_ANSWER = 2048
-LONGEST_ERROR = 200
-# Less than most servers keep a connection: one that they close meanwhile is a failure of ours.
+MAX_ANSWER_BYTES = 2048
+MAX_ERROR_LENGTH = 200
+# Less than most servers keep a connection: to use one that they have just closed is a failure of ours.
 KEEP_ALIVE_SECONDS = 2
-# Statuses with which a target may say when it is to be asked again.
+# Statuses with which a target may say when the next attempt is welcome.
 RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
-HEADERS = {
-    "Accept-Encoding": "identity",
-    "Content-Type": "application/json",
-    "User-Agent": "Relayer-Management-Service",
-}
 
 
 @dataclass
 class Outcome:
-    """What came of an attempt: an answer with its status, or an error in words that name no address."""
+    """The outcome of an attempt: an answer with its status, or an error in words that name no address."""
 
     delivery: Delivery
     started_at: datetime
@@ -60,25 +55,26 @@ def may_connect(host: str, port: int) -> bool:
 
 
 def open_session() -> aiohttp.ClientSession:
+    headers = outgoing.UNCOMPRESSED_HEADERS
     return outgoing.open_session(
-        may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS, headers=HEADERS, auto_decompress=False
+        may_connect, keepalive_seconds=KEEP_ALIVE_SECONDS, headers=headers, auto_decompress=False
     )
 
 
 async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
-    """Try a delivery once, within the time that connection and answer may take together."""
+    """Make one attempt at a delivery, within the time that connection and answer may take together."""
     outcome, clock = Outcome(delivery, timezone.now()), time.monotonic()
     try:
         async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):
             await _post(session, outcome)
     except (signing.UnusableKey, DecryptionError) as error:
-        outcome.error = str(error)[:LONGEST_ERROR]
+        outcome.error = str(error)[:MAX_ERROR_LENGTH]
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        # Once the status has come it is what counts: the text is for staff.
+        # Once there is a status it counts, even if the rest of the answer is lost.
         if outcome.response_code is None:
-            outcome.error = in_words(error)
+            outcome.error = describe(error)
     except Exception:
-        # An attempt that fails like this is tried again like any other: it must not hold up what else is to be sent.
+        # Retried like any other failure: it must not hold up other deliveries.
         logger.exception("An attempt failed for an unknown reason")
         if outcome.response_code is None:
             outcome.error = "The attempt failed for a reason that is in the log."
@@ -97,20 +93,20 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
         if response.status in RETRY_AFTER_STATUSES:
             outcome.retry_after = outgoing.parse_retry_after(response.headers.get("Retry-After"), outcome.started_at)
         text = bytearray()
-        async for part in response.content.iter_chunked(LONGEST_ANSWER):
+        async for part in response.content.iter_chunked(MAX_ANSWER_BYTES):
             text += part
-            outcome.answer = as_text(text[:LONGEST_ANSWER])
-            if len(text) >= LONGEST_ANSWER:
+            outcome.answer = as_text(text[:MAX_ANSWER_BYTES])
+            if len(text) >= MAX_ANSWER_BYTES:
                 break
 
 
 def as_text(answer: bytearray) -> str:
-    """Read an answer as text that every database can keep."""
+    """Return an answer as text that every database can store."""
     return answer.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def in_words(error: BaseException) -> str:
-    """Say why there was no answer, without a name or an address that only the network knows."""
+def describe(error: BaseException) -> str:
+    """Return why there was no answer, without a host name or an address of the network."""
     if outgoing.is_forbidden(error):
         return "The target's address or port is not allowed."
     for kind, words in WORDS:

@@ -1,4 +1,8 @@
-"""The rows of deliveries: what a worker takes, and what it writes back."""
+"""The outbox: the rows of deliveries, claimed by a worker under a lease and written back with their outcome.
+
+A target that answers 410 Gone gets nothing more: what is due for it fails without being sent. One that fails
+otherwise gets a single delivery at a time until an attempt succeeds.
+"""
 
 from __future__ import annotations
 
@@ -20,27 +24,27 @@ from notifications.models import Attempt, Delivery, Notification
 
 logger = logging.getLogger(__name__)
 
-# So many deliveries a worker has of one target: enough to send on while it writes others back.
-TAKEN_AT_ONCE = 64
-# What was taken is begun in this time, or given back.
-LONGEST_IN_STOCK_SECONDS = 3
+# Deliveries of one target that a worker claims: enough to send on while it writes others back.
+MAX_CLAIMED = 64
+# A claimed delivery is sent within this time, or given back.
+MAX_CLAIMED_SECONDS = 3
 # What a lease lasts beyond the attempt itself: the row is written back in that time, or is due again.
 LEASE_MARGIN_SECONDS = 5
 GONE = "Not sent: the target has answered 410 Gone."
 
 
 def due_targets() -> list[int]:
-    """Find the targets that something is due for."""
+    """Return the keys of the targets that something is due for."""
     due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=timezone.now())
     return list(Notification.objects.filter(Exists(due)).values_list("pk", flat=True))
 
 
 @dataclass
-class Turn:
-    """A worker's turn with the rows of one target: write back what came of attempts, and take what is due next.
+class Exchange:
+    """One transaction with the rows of one target: outcomes are written back, and what is due next is claimed.
 
-    All that a worker takes of a target is under one lease, and while that is good no other worker takes any: so a
-    target never has more deliveries at once than it may.
+    All that a worker claims of a target is under one lease, and while that lasts no other worker claims any: so a
+    target never has more deliveries in flight than it may.
     """
 
     target_pk: int
@@ -50,35 +54,35 @@ class Turn:
     room: int = 0
     target_fails: bool = False
 
-    def take(self, even_if_failing: bool) -> list[Delivery]:
-        """Take rows, with the target's row locked; whoever finds it locked leaves the work to the other.
+    def run(self, include_failing: bool) -> list[Delivery]:
+        """Write back and claim with the target's row locked, and return the claimed rows.
 
-        Whoever has something to write waits for it. Of a target that was deleted meanwhile nothing is written.
+        A worker that finds the row locked claims nothing, and waits only if it has outcomes to write. Nothing is
+        written of a target that was deleted meanwhile.
         """
-        taken: list[Delivery] = []
+        claimed: list[Delivery] = []
         with transaction.atomic():
             locked = Notification.objects.select_for_update(skip_locked=not self.outcomes, no_key=True)
             target = locked.filter(pk=self.target_pk).first()
             give_back(self.unsent)
             if target is not None:
-                settle(self.outcomes)
-                note_health(target, self.outcomes)
-                taken = self._claim(target, even_if_failing)
+                write_outcomes(self.outcomes)
+                update_target_health(target, self.outcomes)
+                claimed = self._claim(target, include_failing)
         for outcome in self.outcomes:
-            report(outcome)
-        return taken
+            log_outcome(outcome)
+        return claimed
 
-    def _claim(self, target: Notification, even_if_failing: bool) -> list[Delivery]:
+    def _claim(self, target: Notification, include_failing: bool) -> list[Delivery]:
         self.target_fails = target.failing_since is not None
         due = Delivery.objects.filter(notification=target, due_at__lte=timezone.now())
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
-        # After an attempt that failed it is the turn of others that fail; the sweep comes back to this one.
-        must_wait = self.target_fails and (bool(self.outcomes) or not even_if_failing)
+        # After a failed attempt other failing targets come first; the sweep comes back to this one.
+        must_wait = self.target_fails and (bool(self.outcomes) or not include_failing)
         if self.room <= 0 or must_wait or self._is_held_by_another(target):
             return []
-        # One that fails is tried with a single delivery until it succeeds again.
         room = min(self.room, 1) if self.target_fails else self.room
         rows: list[Delivery] = due.claim(room, lease_length(), self.lease)
         for row in rows:
@@ -90,8 +94,8 @@ class Turn:
         return held.exclude(lease=self.lease).exists()
 
 
-def settle(outcomes: list[Outcome]) -> None:
-    """Write attempts down, and onto their deliveries what they came to, unless a lease was lost meanwhile."""
+def write_outcomes(outcomes: list[Outcome]) -> None:
+    """Save each attempt, and its outcome on its delivery unless the lease was lost meanwhile."""
     if not outcomes:
         return
     Attempt.objects.bulk_create(
@@ -121,15 +125,15 @@ def settle(outcomes: list[Outcome]) -> None:
         )
     for outcome in outcomes:
         if not outcome.succeeded:
-            release_failed(outcome)
+            reschedule(outcome)
 
 
 def response_code(outcome: Outcome) -> int:
     return outcome.response_code or 0
 
 
-def release_failed(outcome: Outcome) -> None:
-    """Put a delivery back until its next attempt, or give it up after the last one."""
+def reschedule(outcome: Outcome) -> None:
+    """Release a delivery until its next attempt, or mark it failed after the last one or after 410 Gone."""
     attempts_made, due_at = outcome.delivery.attempts_made + 1, None
     if not outcome.gone:
         due_at = next_attempt(
@@ -149,7 +153,7 @@ def release_failed(outcome: Outcome) -> None:
     )
 
 
-def report(outcome: Outcome) -> None:
+def log_outcome(outcome: Outcome) -> None:
     fields = {
         "delivery": outcome.delivery.identifier,
         "notification": outcome.delivery.notification.identifier,
@@ -167,20 +171,20 @@ def report(outcome: Outcome) -> None:
 
 
 def give_back(unsent: list[Delivery]) -> None:
-    """Make deliveries due again that were taken and not sent."""
+    """Make deliveries due again that were claimed and not sent."""
     if unsent:
         rows = Delivery.objects.filter(pk__in=[row.pk for row in unsent], lease__in={row.lease for row in unsent})
         rows.update(due_at=timezone.now(), lease=None)
 
 
 def lease_length() -> timedelta:
-    seconds = LONGEST_IN_STOCK_SECONDS + settings.WEBHOOK_TIMEOUT_SECONDS + LEASE_MARGIN_SECONDS
+    seconds = MAX_CLAIMED_SECONDS + settings.WEBHOOK_TIMEOUT_SECONDS + LEASE_MARGIN_SECONDS
     return timedelta(seconds=seconds)
 
 
-def note_health(target: Notification, outcomes: list[Outcome]) -> None:
-    """Keep on the target since when it fails, and whether it wants nothing any more."""
-    # What another URL answered does not hold for the one that it has now.
+def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
+    """Save on the target since when it fails, and when it has answered 410 Gone."""
+    # Attempts at an earlier URL say nothing about the present one.
     outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
     changes: dict[str, Any] = {}
     if any(outcome.succeeded for outcome in outcomes):

@@ -1,4 +1,4 @@
-"""What staff do with deliveries: have them sent again, or sooner."""
+"""What staff do with deliveries: send them again, or sooner."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from relayer_service.ops.tasks import push
 
 
 def replay(deliveries: QuerySet[Delivery]) -> int:
-    """Send deliveries again from the start of the schedule, with the same id and body; give how many."""
+    """Send deliveries again from the start of the schedule, with the same id and body; return how many."""
     return _make_due(deliveries, attempts_made=0)
 
 
 def retry_now(deliveries: QuerySet[Delivery]) -> int:
-    """Bring the next attempt of pending deliveries forward to now; give how many."""
+    """Bring the next attempt of pending deliveries forward to now; return how many."""
     return _make_due(deliveries.filter(state=Delivery.State.PENDING))
 
 
 def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
-    """Make deliveries due now, but for those that are on their way at this moment."""
+    """Make deliveries due now, but for those that are in flight."""
     now = timezone.now()
-    resting = deliveries.exclude(lease__isnull=False, due_at__gt=now)
+    at_rest = deliveries.exclude(lease__isnull=False, due_at__gt=now)
     with transaction.atomic():
-        targets = list(resting.order_by().values_list("notification", flat=True).distinct())
-        # Before the deliveries, as the workers do: two who lock in two orders stop each other.
+        targets = list(at_rest.order_by().values_list("notification", flat=True).distinct())
+        # Locked before the deliveries, as workers do it: locks taken in two orders are a deadlock.
         list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
-        count = resting.update(state=Delivery.State.PENDING, due_at=now, lease=None, **changes)
-        # Staff ask for it: a target that was given up is tried again.
+        count = at_rest.update(state=Delivery.State.PENDING, due_at=now, lease=None, **changes)
+        # Staff ask for it: a target that has answered 410 Gone is sent to again.
         Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)
         for target in targets:
             push(deliver, target)

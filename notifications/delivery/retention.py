@@ -1,4 +1,4 @@
-"""How long deliveries are kept: finished ones are deleted, with their attempts, a batch at a time."""
+"""Retention: finished deliveries are deleted with their attempts, a batch at a time."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from django.utils import timezone
 
 from notifications.models import Delivery
 
-DELETED_AT_ONCE = 500
-# Between two batches: on SQLite others cannot write while one is deleted.
+BATCH_SIZE = 500
+# Between two batches: on SQLite nobody else can write while one is deleted.
 PAUSE_SECONDS = 0.01
 
 
 def prune() -> None:
     """Delete finished deliveries whose last attempt, or creation where there was none, is DELIVERIES_KEEP_DAYS ago.
 
-    The index on `created_at` finds them: hardly any that was created so long ago was tried since.
+    The index on `created_at` finds them: hardly any that is so old was attempted since.
     """
     if settings.DELIVERIES_KEEP_DAYS:
         oldest = timezone.now() - timedelta(days=settings.DELIVERIES_KEEP_DAYS)
@@ -34,8 +34,8 @@ def delete_finished(deliveries: QuerySet[Delivery]) -> None:
     while True:
         with transaction.atomic():
             # Locked, so that none is replayed meanwhile; one that is being replayed is left alone.
-            batch = list(finished.select_for_update(skip_locked=True).values_list("pk", flat=True)[:DELETED_AT_ONCE])
+            batch = list(finished.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH_SIZE])
             Delivery.objects.filter(pk__in=batch).only("pk").delete()
-        if len(batch) < DELETED_AT_ONCE:
+        if len(batch) < BATCH_SIZE:
             return
         time.sleep(PAUSE_SECONDS)

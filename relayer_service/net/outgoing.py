@@ -8,8 +8,6 @@ share one session, on a loop of its own; webhooks have theirs, on the loop of th
 from __future__ import annotations
 
 import asyncio
-import atexit
-import os
 import socket
 import ssl
 from collections.abc import Callable, Mapping
@@ -27,9 +25,11 @@ from relayer_service.ops.loops import LoopThread
 
 # Less than the 5 seconds after which servers on Node.js hang up.
 KEEP_ALIVE_SECONDS = 4
+HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
+# For answers whose size is limited: an answer of a few bytes can be packed that is large once it is unpacked.
+UNCOMPRESSED_HEADERS = {"Accept-Encoding": "identity", **HEADERS}
 
 loop = LoopThread("outgoing")
-_sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
 
 class ForbiddenAddress(OSError):
@@ -72,7 +72,7 @@ async def fetch(
     method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, max_bytes: int, proxy: str | None = None
 ) -> Answer:
     """Make one request, on `loop`; the limit of time is the caller's."""
-    async with _session().request(
+    async with loop.own(_session).request(
         method, url, headers=headers, data=body, proxy=proxy, allow_redirects=False
     ) as response:
         text = bytearray()
@@ -140,15 +140,4 @@ def open_session(
 
 
 def _session() -> aiohttp.ClientSession:
-    """Return the session of this loop, of which a forked process has another."""
-    running = asyncio.get_running_loop()
-    if running not in _sessions:
-        _sessions[running] = open_session(may_be_inside, keepalive_seconds=KEEP_ALIVE_SECONDS)
-        atexit.register(_hang_up, _sessions[running], os.getpid())
-    return _sessions[running]
-
-
-def _hang_up(session: aiohttp.ClientSession, pid: int) -> None:
-    """Close the connections before the process ends; those of the process that it was forked from stay."""
-    if os.getpid() == pid:
-        loop.run(session.close())
+    return open_session(may_be_inside, keepalive_seconds=KEEP_ALIVE_SECONDS)

@@ -1,41 +1,102 @@
-"""An event loop in a thread of its own, for code that waits in threads to use what only loops can do."""
+"""An event loop in a thread of its own, for threads that use what only loops can do."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import threading
-from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from django.conf import settings
+
+from relayer_service.ops.pools import Pool
+
+STOP_SECONDS = 1.0
+
+
+class Closable(Protocol):
+    async def close(self) -> None: ...
+
 
 Result = TypeVar("Result")
-
-# Names are resolved in threads: a name server that hangs must not hold the names of others.
-RESOLVER_THREADS = 64
+Owned = TypeVar("Owned", bound=Closable)
 
 
 class LoopThread:
-    """One loop for each process, started when it is first needed and again in a process that was forked."""
+    """One loop for each process, started at its first use, and again after it has ended or in a forked process.
+
+    The loop resolves names in a pool of its own: a name server that hangs must not hold up the names of other loops.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._forget()
         os.register_at_fork(after_in_child=self._forget)
+        atexit.register(self.stop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine on the loop and wait for what it comes to."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._started()).result()
+        """Run a coroutine on the loop, wait for it and return its result."""
+        return self.submit(coroutine).result()
+
+    def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
+        """Run a coroutine on the loop without waiting for it."""
+        with self._lock:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._started())
+
+    def call(self, function: Callable[..., object], *args: Any, delay: float = 0) -> None:
+        """Call a function on the loop, after a delay in seconds, without waiting for it."""
+        with self._lock:
+            loop = self._started()
+            loop.call_soon_threadsafe(loop.call_later, delay, function, *args)
+
+    def own(self, make: Callable[[], Owned]) -> Owned:
+        """Return the running loop's own instance of something, made at its first use and closed when the loop ends."""
+        if make not in self._owned:
+            self._owned[make] = make()
+        return self._owned[make]
+
+    def stop(self) -> None:
+        """End the loop: what still runs on it is cancelled, and what it owns is closed."""
+        with self._lock:
+            thread = self._thread
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+        if thread is not None:
+            thread.join(STOP_SECONDS)
 
     def _forget(self) -> None:
-        # The lock too: a thread that the new process does not have may hold it.
+        # The lock too: a thread that a forked process does not have may hold it.
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._owned: dict[Callable[[], Any], Any] = {}
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._loop.set_default_executor(ThreadPoolExecutor(RESOLVER_THREADS, f"{self.name}-resolver"))
-                threading.Thread(target=self._loop.run_forever, name=self.name, daemon=True).start()
-            return self._loop
+        if self._loop is None:
+            self._loop, self._owned = asyncio.new_event_loop(), {}
+            self._loop.set_default_executor(Pool(f"{self.name}-resolver", settings.RESOLVER_THREADS))
+            arguments = (self._loop, self._owned)
+            self._thread = threading.Thread(target=self._run, args=arguments, name=self.name, daemon=True)
+            self._thread.start()
+        return self._loop
+
+    def _run(self, loop: asyncio.AbstractEventLoop, owned: dict[Callable[[], Any], Closable]) -> None:
+        try:
+            loop.run_forever()
+        finally:
+            with self._lock:
+                self._loop = None
+            loop.run_until_complete(_end(owned))
+            loop.close()
+
+
+async def _end(owned: dict[Callable[[], Any], Closable]) -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for each in owned.values():
+        await each.close()

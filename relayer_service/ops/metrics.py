@@ -13,8 +13,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import REGISTRY, Collector
 
-from relayer_service.ops.tasks import queue_depth
-
 # Where several processes share their metrics; the client fails on a folder that is not there.
 SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 if SHARED_FOLDER:
@@ -35,7 +33,9 @@ POOL = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
-
+# Of this service's thread pools.
+POOL_SIZE = Gauge("thread_pool_size", "Threads that a pool may have.", ["pool"], multiprocess_mode="livesum")
+POOL_IN_USE = Gauge("thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum")
 
 _pool_observed_at = 0.0
 
@@ -65,6 +65,9 @@ class QueueCollector(Collector):
     """Read the task queue when it is asked for, as every process sees the same one."""
 
     def collect(self) -> Iterable[Metric]:
+        # Not before the apps are loaded, which this module does not need.
+        from relayer_service.ops.tasks import queue_depth
+
         depth = queue_depth()
         if depth is None:
             return

@@ -27,7 +27,6 @@ TRUST_SECONDS = 60
 # Nodes change what they take: after so long a batch is tried again.
 SINGLE_CALLS_SECONDS = 600
 SINGLE_CALLS_AT_ONCE = 8
-HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
 
 _ids = itertools.count(1)
 # Until when the chain id of a node is trusted, and a node that refuses batches gets single calls.
@@ -129,7 +128,7 @@ async def _exchange(url: str, calls: list[Call]) -> list[Any]:
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
     try:
         answer = await outgoing.fetch(
-            "POST", url, headers=HEADERS, body=body, max_bytes=settings.NODE_MAX_ANSWER_BYTES
+            "POST", url, headers=outgoing.HEADERS, body=body, max_bytes=settings.NODE_MAX_ANSWER_BYTES
         )
     except outgoing.AnswerTooLarge:
         raise Fault("its answer is too large") from None

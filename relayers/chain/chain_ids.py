@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 from django.conf import settings
 
+from relayer_service.ops.pools import at_once
 from relayers.chain.answers import Fault, quantity
 from relayers.chain.attempts import Call, attempt
-
-THREADS = 10
 
 
 def ask(urls: Sequence[str]) -> list[int | str]:
     """Give the chain id that each node tells, or in words why it tells none; all are asked at once."""
-    if not urls:
-        return []
-    with ThreadPoolExecutor(min(len(urls), THREADS)) as pool:
-        return list(pool.map(_ask_one, urls))
+    return at_once(_ask_one, urls)
 
 
 def _ask_one(url: str) -> int | str:

@@ -6,13 +6,13 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from relayer_service.net.addresses import mask
+from relayer_service.ops.pools import at_once
 from relayers.chain import breakers
 from relayers.chain.answers import Fault, quantity
 from relayers.chain.attempts import Call, attempt
@@ -24,7 +24,6 @@ Node = tuple[str, int]
 
 # Less than this is no use to any node.
 LEAST_SHARE_SECONDS = 0.05
-MOST_AT_ONCE = 50
 
 
 class NodesUnreachable(Exception):
@@ -101,11 +100,8 @@ class NodeStatus:
 
 def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
     """Ask every node for its head block, all at once."""
-    if not nodes:
-        return []
     paused = breakers.paused((url for url, _ in nodes), chain_id)
-    with ThreadPoolExecutor(min(len(nodes), MOST_AT_ONCE)) as pool:
-        return list(pool.map(lambda node: _status(node, chain_id, node[0] in paused), nodes))
+    return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
 
 
 def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:

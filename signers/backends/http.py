@@ -25,11 +25,6 @@ PAUSES = (0.2, 0.6)
 LONGEST_PAUSE = 5.0
 # Far more than a key or a signature.
 MAX_ANSWER_BYTES = 65_536
-HEADERS = {
-    "Accept-Encoding": "identity",
-    "Content-Type": "application/json",
-    "User-Agent": "Relayer-Management-Service",
-}
 
 T = TypeVar("T")
 # Headers and body, made where no frame that raises can show them.
@@ -149,7 +144,7 @@ class JsonApi:
             return outgoing.request(
                 method,
                 url,
-                headers=HEADERS | dict(headers),
+                headers=outgoing.UNCOMPRESSED_HEADERS | dict(headers),
                 body=body,
                 seconds=seconds,
                 max_bytes=MAX_ANSWER_BYTES,

@@ -16,6 +16,7 @@ from urllib.parse import quote
 import orjson
 from eth_keys import datatypes
 
+from relayer_service.net import outgoing
 from signers.backends.base import Secp256k1Backend, SignerError
 from signers.backends.http import Content, JsonApi, Refused, deadline, held, not_understood
 from signers.backends.local import Local
@@ -108,7 +109,7 @@ def _value(secret: dict[str, Any]) -> str | None:
 
 
 class VaultKv(Secp256k1Backend):
-    """The key is read once and forgotten after a while: one that is withdrawn in Vault does not sign for longer."""
+    """The key is read once and forgotten after `keep_seconds`: one that is withdrawn in Vault signs no longer."""
 
     keep_seconds: ClassVar[float] = 60.0
 
@@ -117,6 +118,7 @@ class VaultKv(Secp256k1Backend):
         self._vault = Vault(config)
         self._lock = threading.Lock()
         self._key: Local | None = None
+        self._key_ends = 0.0
 
     def _public_key(self) -> datatypes.PublicKey:
         return self._held()._public_key()
@@ -127,16 +129,17 @@ class VaultKv(Secp256k1Backend):
     def _held(self) -> Local:
         until = deadline()
         with held(self._lock, "Vault", until):
-            if self._key is None:
-                self._key = self._read(until)
-                clock = threading.Timer(self.keep_seconds, self._forget)
-                clock.daemon = True
-                clock.start()
-            return self._key
+            key = self._key
+            if key is None or monotonic() >= self._key_ends:
+                key = self._key = self._read(until)
+                self._key_ends = monotonic() + self.keep_seconds
+                # A key that is not used again goes too.
+                outgoing.loop.call(self._forget, delay=self.keep_seconds)
+            return key
 
     def _forget(self) -> None:
-        with self._lock:
-            self._key = None
+        # Without the lock: whoever holds it may be waiting for the loop, which calls this.
+        self._key = None
 
     def _read(self, until: float) -> Local:
         path = f"{self.config.get('mount_point', 'secret')}/data/{self.config['key_name']}"

@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from notifications.delivery import attempts
-from notifications.delivery.outbox import Turn
+from notifications.delivery.outbox import Exchange
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.models import Delivery, Notification
 
@@ -59,14 +59,14 @@ def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) 
     return attempts.Outcome(delivery, timezone.now(), **values)
 
 
-def take(
+def exchange(
     notification: Notification,
     *outcomes: attempts.Outcome,
     lease: uuid.UUID | None = None,
     room: int = 64,
-    even_if_failing: bool = False,
+    include_failing: bool = False,
     unsent: list[Delivery] | None = None,
 ) -> list[Delivery]:
-    """Take a worker's turn with a target; each turn is that of another worker, unless it has a lease."""
-    turn = Turn(notification.pk, lease or uuid.uuid4(), list(outcomes), unsent or [], room)
-    return turn.take(even_if_failing)
+    """Exchange rows with the outbox; each time as another worker, unless there is a lease."""
+    made = Exchange(notification.pk, lease or uuid.uuid4(), list(outcomes), unsent or [], room)
+    return made.run(include_failing)

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from notifications.admin import USED_MEANWHILE
 from notifications.models import Attempt, Delivery, Notification
 from tests.notifications.admin_pages import staff_who_may
-from tests.notifications.factories import create_notification, emit_test, outcome, take
+from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def with_log(count: int, identifier: str = "hook") -> Notification:
     notification = create_notification(identifier=identifier)
     for _ in range(count):
         emit_test(notification)
-    take(notification, *[outcome(row) for row in take(notification)], room=0)
+    exchange(notification, *[outcome(row) for row in exchange(notification)], room=0)
     return notification
 
 
@@ -109,8 +109,8 @@ def test_staff_who_may_not_delete_a_notification_delete_no_log(client: Client) -
 def test_what_a_deleted_target_answers_is_dropped(admin_client: Client) -> None:
     notification = create_notification()
     emit_test(notification)
-    (late,) = take(notification)
+    (late,) = exchange(notification)
     Delivery.objects.update(state="delivered", due_at=None, lease=None)
     from_the_page(admin_client, notification, post="yes")
-    assert take(notification, outcome(late)) == []
+    assert exchange(notification, outcome(late)) == []
     assert rows() == (0, 0, 0)

@@ -12,7 +12,7 @@ from notifications.delivery.replay import replay, retry_now
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.ops.tasks import queue
 from tests.notifications.clock import NOON, Clock
-from tests.notifications.factories import create_notification, emit_test, outcome, take
+from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,15 +54,15 @@ def test_a_replay_begins_the_schedule_anew_with_the_same_id_and_body(
     assert replay(Delivery.objects.all()) == 1
     assert values(row) == before | {"state": "pending", "due_at": clock.now, "attempts_made": 0}
     assert pushed() == [notification.pk]
-    (again,) = take(notification)
+    (again,) = exchange(notification)
     assert (again.identifier, bytes(again.body)) == (row.identifier, bytes(row.body))
 
 
 def test_the_attempts_before_a_replay_are_kept(notification: Notification) -> None:
     emit_test(notification)
     for code in (200, 500):
-        (row,) = take(notification, lease=LEASE)
-        take(notification, outcome(row, code), lease=LEASE, room=0)
+        (row,) = exchange(notification, lease=LEASE)
+        exchange(notification, outcome(row, code), lease=LEASE, room=0)
         replay(Delivery.objects.all())
     assert list(Attempt.objects.values_list("response_code", flat=True)) == [200, 500]
 
@@ -88,7 +88,7 @@ def test_a_retry_leaves_alone_what_is_not_pending(state: str, notification: Noti
 @pytest.mark.parametrize("again", [replay, retry_now])
 def test_what_is_on_its_way_is_left_alone(again: Any, notification: Notification, clock: Clock) -> None:
     emit_test(notification)
-    (row,) = take(notification, lease=LEASE)
+    (row,) = exchange(notification, lease=LEASE)
     queue.flush()
     before = values(row)
     assert again(Delivery.objects.all()) == 0
@@ -99,7 +99,7 @@ def test_what_is_on_its_way_is_left_alone(again: Any, notification: Notification
 @pytest.mark.parametrize("again", [replay, retry_now])
 def test_what_a_killed_worker_left_is_sent_again(again: Any, notification: Notification, clock: Clock) -> None:
     emit_test(notification)
-    (row,) = take(notification, lease=LEASE)
+    (row,) = exchange(notification, lease=LEASE)
     clock.forward(60)
     assert again(Delivery.objects.all()) == 1
     assert (values(row)["lease"], values(row)["due_at"]) == (None, clock.now)
@@ -114,7 +114,7 @@ def test_a_target_that_was_gone_is_tried_again(again: Any, notification: Notific
     notification.refresh_from_db()
     other.refresh_from_db()
     assert (notification.gone_at, other.gone_at) == (None, NOON)
-    assert take(notification) == [row]
+    assert exchange(notification) == [row]
 
 
 def test_only_what_was_chosen_is_replayed(notification: Notification) -> None:

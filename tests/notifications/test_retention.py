@@ -66,7 +66,7 @@ def test_zero_days_keep_deliveries_for_ever(settings: Settings) -> None:
 
 @pytest.mark.django_db
 def test_many_deliveries_are_deleted_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "DELETED_AT_ONCE", 2)
+    monkeypatch.setattr(retention, "BATCH_SIZE", 2)
     left = []
     monkeypatch.setattr(
         "notifications.delivery.retention.time.sleep", lambda seconds: left.append(Delivery.objects.count())

@@ -45,8 +45,7 @@ def running() -> Iterator[Sender]:
     finally:
         made.stop(5)
         # The threads' connections go with them.
-        if made._thread:
-            made._thread._database.shutdown()
+        made.database.shutdown()
 
 
 @pytest.fixture
@@ -248,14 +247,14 @@ def test_a_database_that_fails_for_a_moment_loses_and_doubles_nothing(
     failing_call: int, sender: Sender, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     calls = iter(range(1, 10**6))
-    real = outbox.Turn.take
+    real = outbox.Exchange.run
 
-    def take(turn: outbox.Turn, even_if_failing: bool) -> list[Delivery]:
+    def run(exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
         if next(calls) == failing_call:
             raise OperationalError("the database is away")
-        return real(turn, even_if_failing)
+        return real(exchange, include_failing)
 
-    monkeypatch.setattr(outbox.Turn, "take", take)
+    monkeypatch.setattr(outbox.Exchange, "run", run)
     with receiver() as server:
         notification = target_of(server)
         emitted = emit_many(notification, 5)

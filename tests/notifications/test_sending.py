@@ -167,7 +167,7 @@ def test_nothing_is_sent_unsigned_when_the_key_cannot_be_read(sealed: str, said:
 
 def test_the_error_fits_its_column_whatever_stands_in_the_database() -> None:
     (outcome,) = send(unreadable("http://127.0.0.1:8080/", "k" * 500))
-    assert len(outcome.error) == Delivery._meta.get_field("error").max_length == attempts.LONGEST_ERROR
+    assert len(outcome.error) == Delivery._meta.get_field("error").max_length == attempts.MAX_ERROR_LENGTH
 
 
 def test_a_fault_of_our_own_is_logged_and_tried_again_like_any_failure(

@@ -15,7 +15,7 @@ from notifications.delivery import outbox
 from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery, Notification
 from tests.notifications.clock import NOON, Clock
-from tests.notifications.factories import create_notification, emit_test, outcome, take
+from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ def schedule(settings: Settings) -> None:
 def taken(notification: Notification) -> Delivery:
     """A delivery on its way."""
     emit_test(notification)
-    (row,) = take(notification, lease=MINE, even_if_failing=True)
+    (row,) = exchange(notification, lease=MINE, include_failing=True)
     return row
 
 
@@ -51,7 +51,7 @@ def test_a_success_ends_a_delivery(clock: Clock) -> None:
     row = taken(notification)
     came = outcome(row, 204, answer="thanks", error="")
     clock.forward(3)
-    take(notification, came, lease=MINE)
+    exchange(notification, came, lease=MINE)
     assert state(row) == {
         "state": "delivered",
         "attempts_made": 1,
@@ -79,7 +79,7 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
     row = taken(notification)
     came = outcome(row, 500, answer="oops")
     clock.forward(3)
-    take(notification, came, lease=MINE)
+    exchange(notification, came, lease=MINE)
     assert state(row) == {
         "state": "pending",
         "attempts_made": 1,
@@ -104,7 +104,7 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
 def test_a_failure_without_an_answer_has_no_code(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    take(notification, outcome(row, None, error="There was no answer in time."), lease=MINE)
+    exchange(notification, outcome(row, None, error="There was no answer in time."), lease=MINE)
     assert (state(row)["response_code"], state(row)["error"]) == (None, "There was no answer in time.")
 
 
@@ -112,10 +112,10 @@ def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None
     notification = create_notification()
     row = taken(notification)
     for _ in range(2):
-        take(notification, outcome(row, 500), lease=MINE)
+        exchange(notification, outcome(row, 500), lease=MINE)
         clock.forward(300)
-        (row,) = take(notification, lease=MINE, even_if_failing=True)
-    take(notification, outcome(row, 503, retry_after=timedelta(seconds=60)), lease=MINE)
+        (row,) = exchange(notification, lease=MINE, include_failing=True)
+    exchange(notification, outcome(row, 503, retry_after=timedelta(seconds=60)), lease=MINE)
     assert state(row) == {
         "state": "failed",
         "attempts_made": 3,
@@ -133,10 +133,10 @@ def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None
 def test_a_success_after_failures_forgets_the_error(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    take(notification, outcome(row, 500), lease=MINE)
+    exchange(notification, outcome(row, 500), lease=MINE)
     clock.forward(5)
-    (row,) = take(notification, lease=MINE, even_if_failing=True)
-    take(notification, outcome(row, 200), lease=MINE)
+    (row,) = exchange(notification, lease=MINE, include_failing=True)
+    exchange(notification, outcome(row, 200), lease=MINE)
     assert state(row) == {
         "state": "delivered",
         "attempts_made": 2,
@@ -153,7 +153,7 @@ def test_a_success_after_failures_forgets_the_error(clock: Clock) -> None:
 def test_a_target_that_asks_for_patience_gets_it(asked: int, waited: int, clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    take(notification, outcome(row, 429, retry_after=timedelta(seconds=asked)), lease=MINE)
+    exchange(notification, outcome(row, 429, retry_after=timedelta(seconds=asked)), lease=MINE)
     assert state(row)["due_at"] == NOON + timedelta(seconds=waited)
 
 
@@ -161,13 +161,13 @@ def test_many_outcomes_of_one_turn_are_each_written_onto_their_own_delivery(cloc
     notification = create_notification()
     for _ in range(5):
         emit_test(notification)
-    rows = sorted(take(notification, lease=MINE), key=attrgetter("pk"))
+    rows = sorted(exchange(notification, lease=MINE), key=attrgetter("pk"))
     codes = [200, 500, 204, 200, None]
     outcomes = []
     for row, code in zip(rows, codes, strict=True):
         outcomes.append(outcome(row, code))
         clock.forward(1)
-    take(notification, *outcomes, lease=MINE)
+    exchange(notification, *outcomes, lease=MINE)
     found = Delivery.objects.order_by("id").values_list("state", "response_code", "attempts_made", "attempted_at")
     assert list(found) == [
         ("delivered", 200, 1, NOON),
@@ -185,11 +185,11 @@ def test_a_turn_of_many_successes_costs_as_many_queries_as_one(
     notification = create_notification()
     for _ in range(64):
         emit_test(notification)
-    rows = take(notification, lease=MINE)
+    rows = exchange(notification, lease=MINE)
     assert len(rows) == 64
     # The transaction's two, the deliveries, the attempts, the target, what others hold, and what is due.
     with django_assert_max_num_queries(8):
-        take(notification, *[outcome(row) for row in rows], lease=MINE)
+        exchange(notification, *[outcome(row) for row in rows], lease=MINE)
 
 
 @pytest.mark.parametrize("code", [200, 500, 410])
@@ -197,9 +197,9 @@ def test_an_attempt_whose_lease_was_lost_changes_nothing_on_the_delivery(code: i
     notification = create_notification()
     row = taken(notification)
     clock.forward(60)
-    take(notification, lease=OTHERS)
+    exchange(notification, lease=OTHERS)
     before = state(row)
-    outbox.settle([outcome(row, code)])
+    outbox.write_outcomes([outcome(row, code)])
     assert state(row) == before
     assert before["lease"] == OTHERS
     # It was made all the same.
@@ -212,7 +212,7 @@ def test_an_attempt_that_ends_after_a_replay_changes_nothing(clock: Clock) -> No
     clock.forward(60)
     assert replay(Delivery.objects.all()) == 1
     before = state(row)
-    outbox.settle([outcome(row, 200)])
+    outbox.write_outcomes([outcome(row, 200)])
     assert state(row) == before
 
 
@@ -220,7 +220,7 @@ def test_410_stops_a_target_and_is_shown_on_it(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
     waiting = emit_test(notification)
-    take(notification, outcome(row, 410), lease=MINE)
+    exchange(notification, outcome(row, 410), lease=MINE)
     assert health(notification) == (NOON, NOON)
     assert state(row) | {"error": ""} == {
         "state": "failed",
@@ -247,7 +247,7 @@ def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clo
     Notification.objects.update(gone_at=NOON)
     row = emit_test(notification)
     assert outbox.due_targets() == [notification.pk]
-    assert take(notification, even_if_failing=True) == []
+    assert exchange(notification, include_failing=True) == []
     assert (state(row)["state"], state(row)["error"]) == ("failed", outbox.GONE)
     assert outbox.due_targets() == []
 
@@ -255,24 +255,24 @@ def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clo
 def test_what_waits_for_its_next_attempt_fails_when_its_time_comes_and_the_target_is_gone(clock: Clock) -> None:
     notification = create_notification()
     waiting = taken(notification)
-    take(notification, outcome(waiting, 500), lease=MINE)
+    exchange(notification, outcome(waiting, 500), lease=MINE)
     row = taken(notification)
-    take(notification, outcome(row, 410), lease=MINE)
+    exchange(notification, outcome(row, 410), lease=MINE)
     assert state(waiting)["state"] == "pending"
     clock.forward(5)
-    assert take(notification, even_if_failing=True) == []
+    assert exchange(notification, include_failing=True) == []
     assert state(waiting)["state"] == "failed"
 
 
 def test_another_url_is_not_gone_and_does_not_fail(clock: Clock) -> None:
     notification = create_notification()
-    take(notification, outcome(taken(notification), 410), lease=MINE)
+    exchange(notification, outcome(taken(notification), 410), lease=MINE)
     notification.refresh_from_db()
     notification.set_url("https://hooks.example.com/new")
     notification.save()
     assert health(notification) == (None, None)
     row = emit_test(notification)
-    assert take(notification) == [row]
+    assert exchange(notification) == [row]
 
 
 @pytest.mark.parametrize("code", [410, 500])
@@ -281,30 +281,30 @@ def test_what_the_old_url_answered_does_not_hold_for_the_new_one(code: int, cloc
     row = taken(notification)
     notification.set_url("https://hooks.example.com/new")
     notification.save()
-    take(notification, outcome(row, code), lease=MINE)
+    exchange(notification, outcome(row, code), lease=MINE)
     assert health(notification) == (None, None)
 
 
 def test_a_target_fails_since_its_first_failure(clock: Clock) -> None:
     notification = create_notification()
     rows = [taken(notification) for _ in range(2)]
-    take(notification, outcome(rows[0], 500), lease=MINE)
+    exchange(notification, outcome(rows[0], 500), lease=MINE)
     clock.forward(60)
-    take(notification, outcome(rows[1], 500), lease=MINE)
+    exchange(notification, outcome(rows[1], 500), lease=MINE)
     assert health(notification) == (NOON, None)
 
 
 def test_a_target_does_not_fail_while_some_attempts_succeed(clock: Clock) -> None:
     notification = create_notification()
     rows = [taken(notification) for _ in range(2)]
-    take(notification, outcome(rows[0], 500), outcome(rows[1], 200), lease=MINE)
+    exchange(notification, outcome(rows[0], 500), outcome(rows[1], 200), lease=MINE)
     assert health(notification) == (None, None)
 
 
 def test_a_turn_without_outcomes_says_nothing_of_a_targets_health(clock: Clock) -> None:
     notification = create_notification()
     Notification.objects.update(failing_since=NOON)
-    take(notification)
+    exchange(notification)
     assert health(notification) == (NOON, None)
 
 
@@ -316,9 +316,9 @@ def test_what_is_written_is_all_or_nothing(clock: Clock, monkeypatch: pytest.Mon
     def fail(*args: Any) -> None:
         raise RuntimeError("the database is away")
 
-    monkeypatch.setattr(outbox, "note_health", fail)
+    monkeypatch.setattr(outbox, "update_target_health", fail)
     with pytest.raises(RuntimeError):
-        take(notification, outcome(row, 200), lease=MINE)
+        exchange(notification, outcome(row, 200), lease=MINE)
     assert state(row) == before
     assert not Attempt.objects.exists()
 
@@ -327,7 +327,7 @@ def test_each_attempt_is_logged_without_its_target_or_its_key(clock: Clock, capl
     caplog.set_level(logging.INFO)
     notification = create_notification(url="https://user:password@hooks.example.com/token", signing_key="a secret key")
     first, second = taken(notification), taken(notification)
-    take(notification, outcome(first, 200), outcome(second, 500), lease=MINE)
+    exchange(notification, outcome(first, 200), outcome(second, 500), lease=MINE)
     said = [(record.levelname, record.getMessage(), record.fields) for record in caplog.records]  # type: ignore[attr-defined]  # extra
     name = notification.identifier
     fields = {"notification": name, "event": "notification.test", "attempt": 1, "milliseconds": 12}
@@ -345,5 +345,5 @@ def test_a_target_that_has_failed_again_leaves_its_place_to_others(clock: Clock)
     notification = create_notification()
     row = taken(notification)
     emit_test(notification)
-    assert take(notification, outcome(row, 500), lease=MINE, even_if_failing=True) == []
-    assert len(take(notification, lease=MINE, even_if_failing=True)) == 1
+    assert exchange(notification, outcome(row, 500), lease=MINE, include_failing=True) == []
+    assert len(exchange(notification, lease=MINE, include_failing=True)) == 1

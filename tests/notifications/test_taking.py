@@ -16,7 +16,7 @@ from notifications.delivery import outbox
 from notifications.delivery.attempts import Outcome
 from notifications.models import Delivery, Notification
 from tests.notifications.clock import NOON, Clock
-from tests.notifications.factories import create_notification, emit_test, outcome, take
+from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 
 MINE = uuid.UUID(int=1)
 OTHERS = uuid.UUID(int=2)
@@ -53,23 +53,23 @@ def test_what_is_due_is_taken_oldest_first_under_one_lease(clock: Clock, setting
         clock.forward(1)
     later = emit_test(notification)
     Delivery.objects.filter(pk=later.pk).update(due_at=clock.now.replace(year=2027))
-    taken = take(notification, lease=MINE)
+    taken = exchange(notification, lease=MINE)
     assert taken == emitted
     rows = list(Delivery.objects.order_by("id").values_list("state", "lease", "due_at", "attempts_made"))
     until = clock.now + outbox.lease_length()
     assert rows == [("pending", MINE, until, 0)] * 3 + [("pending", None, clock.now.replace(year=2027), 0)]
     # A row outlives its stay in the stock, its attempt, and the writing of what it came to.
-    assert outbox.lease_length().total_seconds() >= 15 + outbox.LONGEST_IN_STOCK_SECONDS
+    assert outbox.lease_length().total_seconds() >= 15 + outbox.MAX_CLAIMED_SECONDS
 
 
 @pytest.mark.django_db
 def test_no_more_is_taken_than_there_is_room_for(clock: Clock) -> None:
     notification = create_notification()
     emitted = [emit_test(notification) for _ in range(5)]
-    assert take(notification, lease=MINE, room=-1) == []
-    assert take(notification, lease=MINE, room=0) == []
-    assert len(take(notification, lease=MINE, room=2)) == 2
-    assert len(take(notification, lease=MINE, room=64)) == 3
+    assert exchange(notification, lease=MINE, room=-1) == []
+    assert exchange(notification, lease=MINE, room=0) == []
+    assert len(exchange(notification, lease=MINE, room=2)) == 2
+    assert len(exchange(notification, lease=MINE, room=64)) == 3
     assert Delivery.objects.filter(lease=MINE).count() == len(emitted)
 
 
@@ -77,7 +77,7 @@ def test_no_more_is_taken_than_there_is_room_for(clock: Clock) -> None:
 def test_what_is_taken_carries_its_target(clock: Clock) -> None:
     notification = create_notification(signing_key="a key")
     emit_test(notification)
-    (row,) = take(notification)
+    (row,) = exchange(notification)
     assert (row.notification, row.notification.url) == (notification, notification.url)
     assert row.notification.signing_key == "a key"
 
@@ -87,24 +87,24 @@ def test_another_worker_takes_nothing_while_one_holds_a_target(clock: Clock) -> 
     notification, other = create_notification(), create_notification(identifier="other")
     emitted = {emit_test(notification) for _ in range(3)}
     elsewhere = emit_test(other)
-    assert len(take(notification, lease=MINE, room=1)) == 1
-    assert take(notification, lease=OTHERS) == []
-    assert take(other, lease=OTHERS) == [elsewhere]
+    assert len(exchange(notification, lease=MINE, room=1)) == 1
+    assert exchange(notification, lease=OTHERS) == []
+    assert exchange(other, lease=OTHERS) == [elsewhere]
     clock.forward(outbox.lease_length().total_seconds() - 0.001)
-    assert take(notification, lease=OTHERS) == []
+    assert exchange(notification, lease=OTHERS) == []
     clock.forward(0.001)
     # The first worker was killed: another makes it good.
-    assert set(take(notification, lease=OTHERS)) == emitted
+    assert set(exchange(notification, lease=OTHERS)) == emitted
 
 
 @pytest.mark.django_db
 def test_a_target_is_free_for_others_when_all_that_was_taken_is_written_back(clock: Clock) -> None:
     notification = create_notification()
     emitted = {emit_test(notification), emit_test(notification)}
-    (row,) = take(notification, lease=MINE, room=1)
-    assert take(notification, lease=OTHERS) == []
-    assert take(notification, outcome(row), lease=MINE, room=0) == []
-    assert {row, *take(notification, lease=OTHERS)} == emitted
+    (row,) = exchange(notification, lease=MINE, room=1)
+    assert exchange(notification, lease=OTHERS) == []
+    assert exchange(notification, outcome(row), lease=MINE, room=0) == []
+    assert {row, *exchange(notification, lease=OTHERS)} == emitted
 
 
 @pytest.mark.django_db
@@ -112,9 +112,9 @@ def test_what_was_taken_and_not_sent_is_due_again_as_it_was(clock: Clock) -> Non
     notification = create_notification()
     emit_test(notification)
     before = Delivery.objects.values().get()
-    unsent = take(notification, lease=MINE)
+    unsent = exchange(notification, lease=MINE)
     clock.forward(3)
-    assert take(notification, lease=MINE, room=0, unsent=unsent) == []
+    assert exchange(notification, lease=MINE, room=0, unsent=unsent) == []
     assert Delivery.objects.values().get() == before | {"due_at": clock.now}
 
 
@@ -122,10 +122,10 @@ def test_what_was_taken_and_not_sent_is_due_again_as_it_was(clock: Clock) -> Non
 def test_what_another_worker_took_meanwhile_is_not_given_back(clock: Clock) -> None:
     notification = create_notification()
     emit_test(notification)
-    unsent = take(notification, lease=MINE)
+    unsent = exchange(notification, lease=MINE)
     clock.forward(60)
-    (row,) = take(notification, lease=OTHERS)
-    take(notification, lease=MINE, room=0, unsent=unsent)
+    (row,) = exchange(notification, lease=OTHERS)
+    exchange(notification, lease=MINE, room=0, unsent=unsent)
     assert Delivery.objects.values_list("lease", "due_at").get() == (OTHERS, row.due_at)
 
 
@@ -134,34 +134,34 @@ def test_a_target_that_fails_is_tried_with_one_delivery_and_only_in_its_own_plac
     notification = create_notification()
     Notification.objects.update(failing_since=NOON)
     emitted = {emit_test(notification) for _ in range(3)}
-    assert take(notification, lease=MINE) == []
-    (row,) = take(notification, lease=MINE, even_if_failing=True)
-    assert {row, *take(notification, outcome(row, 200), lease=MINE, even_if_failing=True)} == emitted
+    assert exchange(notification, lease=MINE) == []
+    (row,) = exchange(notification, lease=MINE, include_failing=True)
+    assert {row, *exchange(notification, outcome(row, 200), lease=MINE, include_failing=True)} == emitted
 
 
 @pytest.mark.django_db
 def test_a_turn_tells_whether_the_target_fails(clock: Clock) -> None:
     notification = create_notification()
     emit_test(notification)
-    (row,) = take(notification, lease=MINE)
-    turn = outbox.Turn(notification.pk, MINE, [outcome(row, 500)])
-    turn.take(even_if_failing=False)
-    assert turn.target_fails
-    turn = outbox.Turn(notification.pk, MINE, [outcome(row, 200)])
-    turn.take(even_if_failing=False)
-    assert not turn.target_fails
+    (row,) = exchange(notification, lease=MINE)
+    exchanged = outbox.Exchange(notification.pk, MINE, [outcome(row, 500)])
+    exchanged.run(include_failing=False)
+    assert exchanged.target_fails
+    exchanged = outbox.Exchange(notification.pk, MINE, [outcome(row, 200)])
+    exchanged.run(include_failing=False)
+    assert not exchanged.target_fails
 
 
 @pytest.mark.django_db
 def test_a_target_that_is_not_there_has_nothing_to_take() -> None:
-    assert outbox.Turn(12345, MINE, room=64).take(even_if_failing=True) == []
+    assert outbox.Exchange(12345, MINE, room=64).run(include_failing=True) == []
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_that_take_at_once_one_gets_a_target(settings: Settings) -> None:
     notification = create_notification()
     emitted = {emit_test(notification) for _ in range(50)}
-    taken = in_threads(*[lambda: take(notification, room=8)] * 8)
+    taken = in_threads(*[lambda: exchange(notification, room=8)] * 8)
     assert sorted(len(rows) for rows in taken) == [0] * 7 + [8]
     assert {row for rows in taken for row in rows} < emitted
 
@@ -179,7 +179,7 @@ def test_workers_that_take_and_write_back_at_once_send_each_delivery_once() -> N
         outcomes: list[Outcome] = []
         deadline = time.monotonic() + 30
         while len(sent) < len(emitted) and time.monotonic() < deadline:
-            rows = take(notification, *outcomes, lease=lease, room=8)
+            rows = exchange(notification, *outcomes, lease=lease, room=8)
             on_their_way.extend(row.pk for row in rows)
             most.append(len(on_their_way))
             time.sleep(0.005)
@@ -187,7 +187,7 @@ def test_workers_that_take_and_write_back_at_once_send_each_delivery_once() -> N
                 sent.append(row.pk)
                 on_their_way.remove(row.pk)
             outcomes = [outcome(row) for row in rows]
-        take(notification, *outcomes, lease=lease, room=0)
+        exchange(notification, *outcomes, lease=lease, room=0)
 
     in_threads(*[work] * 4)
     assert sorted(sent) == emitted
@@ -204,7 +204,7 @@ def test_an_event_is_emitted_while_a_worker_has_the_target_locked() -> None:
 
     def work() -> None:
         with transaction.atomic():
-            take(notification)
+            exchange(notification)
             locked.set()
             # SQLite has one writer at a time: the emitter waits there, and does not fail.
             waited.append(emitted.wait(10 if connection.vendor == "postgresql" else 0.5))
@@ -234,7 +234,7 @@ def test_a_worker_with_nothing_to_write_does_not_wait_for_a_locked_target() -> N
 
     def taker() -> None:
         locked.wait(10)
-        results.append(take(notification))
+        results.append(exchange(notification))
         taken.set()
 
     in_threads(holder, taker)
@@ -246,7 +246,7 @@ def test_a_worker_with_nothing_to_write_does_not_wait_for_a_locked_target() -> N
 def test_what_a_target_answered_is_noted_even_if_it_is_locked_at_that_moment() -> None:
     notification = create_notification()
     emit_test(notification)
-    (row,) = take(notification, lease=MINE)
+    (row,) = exchange(notification, lease=MINE)
     locked = threading.Event()
 
     def holder() -> None:
@@ -257,7 +257,7 @@ def test_what_a_target_answered_is_noted_even_if_it_is_locked_at_that_moment() -
 
     def writer() -> None:
         locked.wait(10)
-        take(notification, outcome(row, 410), lease=MINE)
+        exchange(notification, outcome(row, 410), lease=MINE)
 
     in_threads(holder, writer)
     notification.refresh_from_db()

@@ -1,6 +1,7 @@
 """An event loop that threads use."""
 
 import asyncio
+import queue
 import subprocess
 import sys
 import threading
@@ -42,6 +43,44 @@ def test_many_threads_share_one_loop_and_wait_at_once() -> None:
     assert len(set(found)) == 1
 
 
+class Kept:
+    closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_a_stop_cancels_what_runs_and_closes_what_the_loop_owns() -> None:
+    loop = LoopThread("a-loop-that-ends")
+
+    async def own() -> Kept:
+        assert loop.own(Kept) is loop.own(Kept)
+        return loop.own(Kept)
+
+    kept, waits = loop.run(own()), loop.submit(asyncio.sleep(60))
+    loop.stop()
+    assert (kept.closed, waits.cancelled()) == (True, True)
+    assert "a-loop-that-ends" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_loop_that_was_stopped_starts_again_and_owns_nothing() -> None:
+    loop = LoopThread("a-loop")
+
+    async def own() -> Kept:
+        return loop.own(Kept)
+
+    first = loop.run(own())
+    loop.stop()
+    assert loop.run(own()) is not first
+
+
+def test_a_call_can_be_delayed() -> None:
+    loop, called = LoopThread("a-loop"), queue.Queue[str]()
+    loop.call(called.put, "later", delay=0.2)
+    loop.call(called.put, "at once")
+    assert [called.get(timeout=10), called.get(timeout=10)] == ["at once", "later"]
+
+
 FORKING = """
 import os, threading
 from relayer_service.ops.loops import LoopThread
@@ -56,6 +95,7 @@ loop._lock.acquire()
 child = os.fork()
 if child == 0:
     os._exit(0 if loop.run(pid()) == os.getpid() else 1)
+loop._lock.release()
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 

@@ -211,11 +211,11 @@ def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_workers_that_check_at_once_never_check_the_same_relayer(
-    hardhat: str, monkeypatch: pytest.MonkeyPatch
+    hardhat: str, monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     # Each thread stands for a worker.
     monkeypatch.setattr(health, "_checking", threading.Semaphore(4))
-    monkeypatch.setattr(health, "READING_THREADS", 7)
+    settings.NODE_THREADS = 7
     with node(good, hardhat) as one:
         for number in range(60):
             address = f"0x{number:040x}"

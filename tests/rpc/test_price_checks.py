@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from relayer_service.models import PeriodicRun
+from relayer_service.ops.pools import at_once
 from relayer_service.ops import metrics
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
@@ -278,11 +278,11 @@ def test_every_minute_the_prices_of_enabled_tokens_are_read_outside_of_any_trans
     factories.fixed_source(off)
     inside: list[bool] = []
 
-    def noted(threads: int) -> ThreadPoolExecutor:
+    def noted(function: Any, items: Any) -> Any:
         inside.append(connection.in_atomic_block)
-        return ThreadPoolExecutor(threads)
+        return at_once(function, items)
 
-    monkeypatch.setattr(price_checks, "ThreadPoolExecutor", noted)
+    monkeypatch.setattr(price_checks, "at_once", noted)
     tasks.read_prices.call_local()
     assert inside == [False]
     assert [seen(one)["rate_text"] for one in (token, off)] == ["3000", ""]

@@ -1,0 +1,49 @@
+"""Thread pools: named, with sizes from the settings, and shown by /metrics."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from relayer_service.ops import metrics
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Pool(ThreadPoolExecutor):
+    """A thread pool whose size and threads in use are metrics, under its name."""
+
+    def __init__(self, name: str, size: int) -> None:
+        super().__init__(size, name)
+        self._in_use = metrics.POOL_IN_USE.labels(name)
+        pool_size = metrics.POOL_SIZE.labels(name)
+        pool_size.inc(size)
+        # Once, although a pool may be shut down several times.
+        self._uncount = weakref.finalize(self, pool_size.dec, size)
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return super().submit(self._run, function, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        self._uncount()
+
+    def _run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
+        with self._in_use.track_inprogress():
+            return function(*args, **kwargs)
+
+
+def at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """Return what a function that waits for a node returns for each item, asking about NODE_THREADS of them at once.
+
+    The pool is the caller's own, so that nodes that hang do not hold up other callers.
+    """
+    if not items:
+        return []
+    with Pool("nodes", min(len(items), settings.NODE_THREADS)) as pool:
+        return list(pool.map(function, items))

@@ -1,0 +1,55 @@
+"""Thread pools: many things at once, in as many threads as the settings allow, and as /metrics shows them."""
+
+import threading
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from relayer_service.ops.pools import Pool, at_once
+
+
+def shown(pool: str) -> tuple[float | None, float | None]:
+    """Return the size of a pool and its threads in use, as the metrics have them."""
+    labels = {"pool": pool}
+    size, in_use = "thread_pool_size", "thread_pool_in_use"
+    return REGISTRY.get_sample_value(size, labels), REGISTRY.get_sample_value(in_use, labels)
+
+
+def test_results_come_in_the_order_of_the_items() -> None:
+    together = threading.Barrier(3)
+
+    def square(number: int) -> int:
+        together.wait(10)
+        return number * number
+
+    assert at_once(square, [3, 1, 2]) == [9, 1, 4]
+    assert at_once(square, []) == []
+
+
+def test_no_more_threads_are_used_than_the_setting_allows(settings: Any) -> None:
+    settings.NODE_THREADS = 2
+    threads = at_once(lambda _: threading.get_ident(), range(20))
+    assert len(set(threads)) <= 2
+
+
+def test_what_is_raised_for_one_item_comes_back() -> None:
+    with pytest.raises(ZeroDivisionError):
+        at_once(lambda number: 1 // number, [1, 0])
+
+
+def test_the_metrics_show_the_size_of_a_pool_and_its_threads_in_use() -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def work() -> None:
+        begun.set()
+        end.wait(10)
+
+    with Pool("tests", 3) as pool:
+        assert shown("tests") == (3, 0)
+        pool.submit(work)
+        assert begun.wait(10)
+        assert shown("tests") == (3, 1)
+        end.set()
+    pool.shutdown()
+    assert shown("tests") == (0, 0)
