@@ -1,4 +1,4 @@
-"""The events that are sent to webhooks, and `emit`, which sends one."""
+"""The events for webhooks, and `emit`, which puts one into the outbox."""
 
 from __future__ import annotations
 
@@ -59,10 +59,9 @@ EVENTS = {
 
 
 def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery:
-    """Send an event to a webhook, if the current transaction is committed.
+    """Put an event for a webhook into the outbox, as part of the current transaction, and return its delivery.
 
-    The delivery is a row of that transaction: a change that is rolled back sends nothing, and one that is
-    committed is sent even if the push to the workers is lost.
+    A change that is rolled back sends nothing; one that is committed is sent even if the push to the workers is lost.
     """
     now = timezone.now()
     due_at = next_attempt(settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT, 0, now, retry_after=None)

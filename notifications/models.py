@@ -12,14 +12,14 @@ from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.resources import Resource
 
-# More than any client or server takes.
-LONGEST_URL = 65_536
+# More than any client or server accepts.
+MAX_URL_LENGTH = 65_536
 
 
 def validate_webhook_url(value: str) -> None:
-    """Refuse a URL that could never be sent to; where its name leads is seen at each attempt."""
-    if len(value) > LONGEST_URL:
-        raise ValidationError(f"at most {LONGEST_URL} characters are allowed")
+    """Raise ValidationError for a URL that nothing can be sent to; addresses of names are checked at each attempt."""
+    if len(value) > MAX_URL_LENGTH:
+        raise ValidationError(f"at most {MAX_URL_LENGTH} characters are allowed")
     parts = addresses.split_http_url(value)
     assert parts.hostname
     if not addresses.is_allowed_port(addresses.port_of(parts)):
@@ -30,7 +30,7 @@ def validate_webhook_url(value: str) -> None:
 
 
 class Notification(Resource):
-    """A webhook target: where events are sent to, and the key that signs them."""
+    """A webhook target: the URL that events are sent to, and the key that signs them."""
 
     class Type(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"
@@ -54,16 +54,16 @@ class Notification(Resource):
 
     @property
     def has_signing_key(self) -> bool:
-        # The stored value and not the attribute: no key is opened to see whether there is one.
+        # The stored value, not the attribute: nothing needs to be decrypted for this.
         return self.__dict__["signing_key"] is not None
 
     def set_url(self, url: str) -> None:
-        """Point at another target; what is known of the old one does not hold for it."""
+        """Set the URL, and forget failures of another one."""
         if url != self.url:
             self.url, self.failing_since, self.gone_at = url, None, None
 
     def set_signing_key(self, signing_key: str | None) -> None:
-        """Set the key, or remove it when it is None or empty."""
+        """Set the key; None or an empty one removes it."""
         self.signing_key = signing_key or None
 
 
@@ -72,7 +72,7 @@ def new_message_id() -> str:
 
 
 class Delivery(Leased):
-    """One event on its way to one target. The row is the truth: what is due is sent, whoever was told of it."""
+    """One event for one target. What is due is sent, whether or not a worker was told of it."""
 
     class State(models.TextChoices):
         PENDING = "pending", "Pending"
@@ -106,7 +106,7 @@ class Delivery(Leased):
             models.CheckConstraint(
                 condition=models.Q(state__in=["pending", "delivered", "failed"]), name="delivery_state_known"
             ),
-            # What is pending is due at some time, so that it cannot be forgotten; what is not is never due.
+            # A pending delivery is due at some time, so that it cannot be forgotten; others never are.
             models.CheckConstraint(
                 condition=models.Q(state="pending", due_at__isnull=False)
                 | (~models.Q(state="pending") & models.Q(due_at__isnull=True)),
@@ -119,7 +119,7 @@ class Delivery(Leased):
 
 
 class Attempt(models.Model):
-    """One time that a delivery was tried."""
+    """One attempt at a delivery."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
     started_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Signatures of webhooks after the Standard Webhooks specification."""
+"""Signatures of webhooks, after the Standard Webhooks specification."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ BASE64_PREFIX = "whsec_"
 
 
 class UnusableKey(Exception):
-    """Why nothing can be signed with a key."""
+    """A key cannot be used for signing; the text says why."""
 
 
 def key_bytes(signing_key: str) -> bytes:
-    """Give the bytes that sign: base64 behind the standard's prefix, of any other key its UTF-8."""
+    """Return the bytes of a key: base64 after the prefix of the standard, UTF-8 of any other key."""
     if not signing_key.startswith(BASE64_PREFIX):
         try:
             return signing_key.encode()
@@ -24,7 +24,7 @@ def key_bytes(signing_key: str) -> bytes:
             raise UnusableKey("The signing key has a character that no text can have.") from None
     encoded = signing_key.removeprefix(BASE64_PREFIX)
     try:
-        # Padding may be left out.
+        # Padding is optional.
         key = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except (binascii.Error, ValueError):
         key = b""
@@ -34,7 +34,7 @@ def key_bytes(signing_key: str) -> bytes:
 
 
 def headers(identifier: str, moment: datetime, body: bytes, signing_key: str | None) -> dict[str, str]:
-    """Give the headers of an attempt; without a key there is no signature among them."""
+    """Return the headers of an attempt; without a key there is no signature among them."""
     timestamp = int(moment.timestamp())
     result = {"webhook-id": identifier, "webhook-timestamp": str(timestamp)}
     if signing_key is not None:

@@ -7,20 +7,20 @@ from relayer_service.ops.tasks import periodic, queue, task
 
 @task()
 def deliver(notification_pk: int) -> None:
-    """Send what is due for a target."""
+    """Send the deliveries that are due for a target."""
     sender.wake(notification_pk)
 
 
 @periodic(seconds=2)
 def send_due_webhooks() -> None:
-    """Find what is due again, and what nobody was told of."""
+    """Send what is due again, and what no task was queued for."""
     for target_pk in outbox.due_targets():
         sender.wake(target_pk)
 
 
 @periodic(seconds=60 * 60)
 def prune_deliveries() -> None:
-    """Delete the deliveries that have been kept for long enough."""
+    """Delete deliveries whose retention has ended."""
     retention.prune()
 
 

@@ -1,4 +1,4 @@
-"""How the web server runs; `python -m relayer_service.run` and a deployment use the same file."""
+"""The configuration of the web server, for `python -m relayer_service.run` and for deployments."""
 
 import gc
 import logging.config
@@ -21,30 +21,30 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
 
 SILENCE_SECONDS = 20
-# How long a thread waits for the next request of the peer that it has just answered.
+# How long a thread waits for the next request of the client that it has just answered.
 LINGER_MILLISECONDS = 10
 
 
 class EnvelopeWorker(ThreadWorker):
-    """Answer a request that cannot be parsed with the error envelope instead of an HTML page."""
+    """Answers a request that cannot be parsed with the error envelope instead of an HTML page."""
 
     def handle(self, conn: Any) -> Any:
-        # A peer that has begun a request and falls silent frees its thread after a while.
+        # A client that falls silent in the middle of a request frees its thread after a while.
         conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", SILENCE_SECONDS, 0))
         keep = super().handle(conn)
         while keep is True and self._asks_again(conn):
             keep = super().handle(conn)
-        # The lingering close would otherwise run in the thread that accepts connections and hold them all.
+        # Otherwise the lingering close would run in the thread that accepts connections, and block them all.
         if keep is False:
             util.close_graceful(conn.sock, timeout=0.5)
             conn.close = lambda graceful=False: None
         return keep
 
     def _asks_again(self, conn: Any) -> bool:
-        """Tell whether the next request of a peer comes at once, while nobody waits for this thread.
+        """Return whether the client's next request comes at once, while nobody waits for this thread.
 
-        Many clients ask again as soon as they have an answer. To give the connection back to the thread that watches
-        all of them, and to get it from there again, would cost more than some requests do.
+        Many clients ask again as soon as they have an answer. To pass the connection to the thread that watches all of
+        them and back would cost more than some requests do.
         """
         if not self.alive or not self.tpool._work_queue.empty():
             return False
@@ -76,7 +76,7 @@ class EnvelopeWorker(ThreadWorker):
 
 
 class DjangoLogger(Logger):
-    """Send the server's own lines the way of all others; requests are logged by Django's middleware."""
+    """Logs the server's own lines like all others; Django's middleware logs requests."""
 
     def setup(self, cfg: Any) -> None:
         self.cfg = cfg
@@ -86,14 +86,14 @@ class DjangoLogger(Logger):
 
 
 def post_worker_init(worker: Any) -> None:
-    """Leave what is loaded by now, and stays, out of every garbage collection to come."""
+    """Keep what is loaded by now out of all later garbage collections."""
     gc.collect()
     gc.freeze()
     wait_for_banner()
 
 
 def wait_for_banner() -> None:
-    """Let `make run` print its banner before the first answer; a process that is started later finds the gate open."""
+    """Let `make run` print its banner before the first answer; later processes find the gate open."""
     if "START_GATE" in os.environ:
         with suppress(OSError), socket.socket(fileno=int(os.environ["START_GATE"])) as gate:
             gate.sendall(b".")
@@ -101,7 +101,7 @@ def wait_for_banner() -> None:
 
 
 def child_exit(server: Any, worker: Any) -> None:
-    """Let the metrics of a web process go with it."""
+    """Remove the metrics of a web process that has ended."""
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
         from prometheus_client import multiprocess
 
@@ -120,7 +120,7 @@ keepalive = 75
 graceful_timeout = 25
 timeout = 60
 limit_request_line = 8190
-# TRUSTED_PROXIES decides whose word is taken, so the server itself takes nobody's: not the scheme, not SCRIPT_NAME.
+# TRUSTED_PROXIES decides whom to believe, so the server itself believes nobody: not the scheme, not SCRIPT_NAME.
 forwarded_allow_ips = ""
 logger_class = DjangoLogger
 proc_name = "relayer-service-web"

@@ -14,7 +14,7 @@ CANARY = "canary"
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
     def claim(self, name: str, slot: int) -> PeriodicRun | None:
-        """Claim a slot of time for one run; of many callers with the same slot, one gets it."""
+        """Claim a slot of time for one run; of many callers with the same slot, one gets it, the others None."""
         now = timezone.now()
         self.get_or_create(name=name, defaults={"slot": 0, "started_at": now})
         if not self.filter(name=name, slot__lt=slot).update(slot=slot, started_at=now):
@@ -23,7 +23,7 @@ class PeriodicRunManager(models.Manager["PeriodicRun"]):
 
 
 class PeriodicRun(models.Model):
-    """The newest run of one piece of periodic work."""
+    """The latest run of one piece of periodic work."""
 
     name = models.CharField(max_length=100, primary_key=True)
     slot = models.BigIntegerField(help_text="The number of the interval that ran last.")
@@ -56,7 +56,7 @@ class PeriodicRun(models.Model):
 
 
 class RowDelta(models.Model):
-    """How the number of a listed table's rows changed, by bucket; written by triggers (`counting.py`)."""
+    """A change of the number of rows of a listed table, by bucket; written by triggers (`counting.py`)."""
 
     list_name = models.CharField(max_length=63)
     bucket = models.BigIntegerField()
@@ -77,7 +77,7 @@ class EncryptionKeyManager(models.Manager["EncryptionKey"]):
             self.get_or_create(identifier=identifier, defaults={"canary": CANARY})
 
     def problems(self) -> list[str]:
-        """Say which keys are missing from ENCRYPTION_KEYS or have another value than what they sealed."""
+        """Return a text for each key that is missing from ENCRYPTION_KEYS or has another value there."""
         problems = []
         for key in self.all():
             try:
@@ -88,7 +88,7 @@ class EncryptionKeyManager(models.Manager["EncryptionKey"]):
 
 
 class EncryptionKey(models.Model):
-    """A key that seals secrets, with a canary that the same key alone opens."""
+    """A key that encrypts secrets, with a canary that only the same key decrypts."""
 
     identifier = models.CharField(max_length=16, primary_key=True)
     canary = EncryptedJSONField()

@@ -26,19 +26,19 @@ from dotenv import load_dotenv
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 30
-# Linux' prctl: have a child told when its parent is gone.
+# Linux' prctl: signal a child when its parent has died.
 PR_SET_PDEATHSIG = 1
-# A process that dies this often within a minute has a reason that restarting does not cure.
-MOST_RESTARTS = 5
+# Within a minute: restarting does not cure whatever ends a process more often.
+MAX_RESTARTS = 5
 
 
 class CannotStart(Exception):
-    """What is wrong, in one line that says what to do."""
+    """Why the service cannot start, in one line that says what to do."""
 
 
 def main() -> int:
     load_dotenv(PROJECT / ".env")
-    # Nothing that is written from here on is for other users of the machine.
+    # Files written from here on are not readable by other users of the machine.
     os.umask(0o077)
     try:
         data_dir = prepare_data_dir(Path(os.environ.get("DATA_DIR") or PROJECT / "var").absolute())
@@ -66,7 +66,7 @@ def require_free_port(host: str, port: int) -> None:
 
 
 def prepare_data_dir(data_dir: Path) -> Path:
-    """Make the directory, and in it the secrets that are neither there nor in the environment."""
+    """Create the directory, and in it the secrets that are neither there nor in the environment."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "TOKEN_PEPPERS"):
@@ -84,7 +84,7 @@ def create_secret(path: Path) -> None:
     value = secrets.token_urlsafe(64)
     if path.name != "secret_key":
         value = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
-    # Written aside and moved, so that a start cut off here leaves no half of a key.
+    # Renamed when complete, so that a start that is interrupted here leaves no half of a key.
     partial = path.with_suffix(f".{os.getpid()}")
     with partial.open("w") as file:
         file.write(value + "\n")
@@ -94,7 +94,7 @@ def create_secret(path: Path) -> None:
 
 
 def set_defaults(data_dir: Path) -> None:
-    """Set what the settings of all three processes read."""
+    """Set the environment that the settings of all processes read."""
     os.environ["DATA_DIR"] = str(data_dir)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
     os.environ.setdefault("PROFILE", "local")
@@ -120,7 +120,7 @@ def prepare_service() -> None:
     except OSError as error:
         raise CannotStart(f"DATA_DIR {settings.DATA_DIR} cannot be written to ({error.strerror}).") from None
     if metrics := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        # The counts of processes that are no more.
+        # The counts of processes that have ended.
         for file in Path(metrics).glob("*.db"):
             file.unlink()
 
@@ -142,7 +142,7 @@ def collect_static_files() -> None:
 
 
 def create_admin() -> tuple[str, str] | None:
-    """Make the first user and its token, and give password and token; nothing where there is a user."""
+    """Create the first user and its token, and return password and token; None if there is a user already."""
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
@@ -157,7 +157,7 @@ def create_admin() -> tuple[str, str] | None:
 
 
 class Supervisor:
-    """Run the web server and the worker, start again what dies, stop both on the first signal."""
+    """Runs the web server and the worker, restarts what dies, and stops both on the first signal."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -169,8 +169,8 @@ class Supervisor:
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
-        # The web process writes to its end once it can answer, and answers once ours is closed: so whoever is answered
-        # finds the banner printed.
+        # The web process writes to its end once it can answer, and answers once ours is closed: so the banner comes
+        # before the first answer.
         gate, web_end = socket.socketpair()
         try:
             with gate:
@@ -187,7 +187,7 @@ class Supervisor:
         return 0 if self.stopping else 1
 
     def _start(self, name: str, gate: int | None = None) -> None:
-        # In a session of its own: Ctrl-C reaches this process alone, which then ends the two in order.
+        # In a session of its own: Ctrl-C reaches only this process, which then ends the two in order.
         command = [sys.executable, *self.arguments[name]]
         self.processes[name] = subprocess.Popen(
             command,
@@ -195,7 +195,7 @@ class Supervisor:
             env=os.environ if gate is None else {**os.environ, "START_GATE": str(gate)},
             pass_fds=() if gate is None else (gate,),
             start_new_session=True,
-            preexec_fn=die_with_parent if sys.platform == "linux" else None,  # there is one thread
+            preexec_fn=die_with_parent if sys.platform == "linux" else None,  # there is only one thread
         )
 
     def _stop(self, *_: object) -> None:
@@ -220,7 +220,7 @@ class Supervisor:
         reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(settings.HOST, settings.HOST)  # noqa: S104  # a comparison
         url = f"http://{reachable}:{settings.PORT}"
         lines = [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
-        # Made last and printed at once, so that a start that fails shows them the next time.
+        # Created last and printed at once, so that after a failed start the next one prints them.
         created = create_admin()
         if created:
             password, token = created
@@ -237,13 +237,13 @@ class Supervisor:
         print("\n" + "\n".join(lines) + "\nCtrl-C stops it.\n", flush=True)
 
     def _restart_dead(self) -> bool:
-        """Start again what died; give False when that has become pointless."""
+        """Restart what died; return False when that has become pointless."""
         for name, process in self.processes.items():
             if process.poll() is None or self.stopping:
                 continue
             self.restarts = [moment for moment in self.restarts if moment > time.monotonic() - 60]
             self.restarts.append(time.monotonic())
-            if len(self.restarts) > MOST_RESTARTS:
+            if len(self.restarts) > MAX_RESTARTS:
                 print(f"The {name} process keeps dying: stopping.", file=sys.stderr)
                 return False
             print(f"The {name} process died ({process.returncode}): starting it again.", file=sys.stderr)
@@ -265,7 +265,7 @@ class Supervisor:
 
 
 def die_with_parent() -> None:
-    """Have the kernel end this process when the one that watches over it is killed."""
+    """Have the kernel end this process when its supervisor is killed."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 

@@ -1,4 +1,4 @@
-"""The WSGI application, with the things that Django leaves to what stands around it."""
+"""The WSGI application: Django's, with chunked bodies, HEAD, and an envelope for its own failures."""
 
 import io
 import logging
@@ -34,9 +34,9 @@ def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]
 
 
 def read_chunked_body(environ: dict[str, Any]) -> None:
-    """Give a body that came without a length the length that Django asks for, reading one byte past the limit.
+    """Read a chunked body, up to one byte past the limit, and set the length that Django needs.
 
-    What is wrong with the chunks themselves is the server's to answer.
+    The server answers malformed chunks.
     """
     if environ.get("HTTP_TRANSFER_ENCODING", "").lower() != "chunked" or not environ.get("wsgi.input_terminated"):
         return

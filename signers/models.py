@@ -13,7 +13,7 @@ from signers.types import SignerType
 
 
 class Signer(Resource):
-    """A key-holding configuration: a local key, or a reference to a key that is held elsewhere."""
+    """A signer: a local key, or a reference to a key that is held elsewhere."""
 
     type = models.CharField(max_length=32, choices=SignerType, help_text="It cannot be changed later.")
     config = models.JSONField(default=dict, editable=False, help_text="What answers show of the config.")
@@ -30,18 +30,18 @@ class Signer(Resource):
         ]
 
     def set_config(self, config: dict[str, Any]) -> None:
-        """Take a whole config, as a request has it."""
+        """Set the whole config, in the form of requests."""
         before = (self.config, self.secrets) if self.pk and self._is_readable() else None
         after = split(SignerType(self.type), config)
         if before == after:
             return
         self.config, self.secrets = after
-        # What Verify saw was another key.
+        # Verify has seen another key.
         self.verified_identity, self.verified_at = "", None
 
     @property
     def config_version(self) -> str:
-        """What changes whenever the stored config does: a hash of the ciphertext and of the part that is shown."""
+        """A hash of the stored config: of the ciphertext and of the part that answers show."""
         return hashlib.sha256(orjson.dumps([self.sealed_secrets.text, self.config])).hexdigest()
 
     @property
@@ -58,5 +58,5 @@ class Signer(Resource):
         return True
 
     def full_config(self) -> dict[str, Any]:
-        """Give the whole config, secrets included, for the backend."""
+        """Return the whole config, secrets included, for the backend."""
         return {**self.config, **self.secrets}

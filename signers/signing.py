@@ -1,4 +1,4 @@
-"""From a stored signer to one that signs: its backend, made once and kept with its clients and logins."""
+"""The backends of stored signers, each made once and kept with its clients and logins; and Verify."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backe
 from signers.models import Signer
 from signers.types import SignerType
 
-# What Verify signs: a fixed text that is no transaction of any network.
+# What Verify signs: a fixed text, which is no transaction of any network.
 CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
-MOST_BACKENDS = 1_000
+MAX_BACKENDS = 1_000
 
 _backends: OrderedDict[tuple[int, str], Backend] = OrderedDict()
 _lock = threading.Lock()
@@ -45,7 +45,7 @@ def can_serve(signer: Signer, network_type: str) -> bool:
 
 
 def why_not(signer: Signer, network_type: str) -> str:
-    """Say in words why a signer cannot serve a network type; empty where it can."""
+    """Return why a signer cannot serve a network type; empty if it can."""
     if can_serve(signer, network_type):
         return ""
     label = SignerType(signer.type).label
@@ -53,7 +53,7 @@ def why_not(signer: Signer, network_type: str) -> str:
 
 
 def backend_for(signer: Signer) -> Backend:
-    """Give the signer's backend, the same one as long as its stored config is the same."""
+    """Return the backend of a signer, the same one as long as its stored config is the same."""
     version = (signer.pk, signer.config_version)
     with _lock:
         backend = _backends.get(version)
@@ -62,18 +62,18 @@ def backend_for(signer: Signer) -> Backend:
                 config = signer.full_config()
             except DecryptionError as error:
                 raise SignerError(str(error), permanent=True) from None
-            # What was made of an older config goes, with the secrets in it.
+            # Backends of an older config go, with the secrets in them.
             for other in [key for key in _backends if key[0] == signer.pk]:
                 del _backends[other]
             backend = _backends[version] = backend_class(signer.type)(config)
         _backends.move_to_end(version)
-        while len(_backends) > MOST_BACKENDS:
+        while len(_backends) > MAX_BACKENDS:
             _backends.popitem(last=False)
     return backend
 
 
 def verify(signer: Signer) -> Verification:
-    """Have the signer sign a fixed challenge, and keep the address or public key that it signed under."""
+    """Have a signer sign a fixed challenge, and save the address or public key that it signed under."""
     started = time.monotonic()
     backend = backend_for(signer)
     identity = backend.identity()

@@ -15,6 +15,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from tests import servers
@@ -39,12 +40,18 @@ def main(arguments: list[str]) -> int:
     with ExitStack() as stack:
         redis_url = start(stack, servers.redis(), failed)
         postgresql_url = start(stack, servers.postgresql(durable=False), failed)
-        engines = {"SQLite": "", **({"PostgreSQL": postgresql_url} if postgresql_url else {})}
+        common = {
+            # Each of these processes starts others, which load the same modules.
+            "PYTHONDONTWRITEBYTECODE": "",
+            "TEST_ALL": "true" if everything else "",
+        }
         # Both at once; the output of the second follows that of the first.
-        runs = [
-            Run(stack, number, engine, named, everything, url, redis_url)
-            for number, (engine, url) in enumerate(engines.items())
-        ]
+        runs = [Run(stack, "SQLite", named, common | on_redis(redis_url, 0))]
+        if postgresql_url:
+            database = {"DATABASE_URL": postgresql_url, "TEST_ONLY_DATABASE": "true"}
+            output = stack.enter_context(tempfile.TemporaryFile())
+            second = common | on_redis(redis_url, REDIS_DATABASES) | database
+            runs.append(Run(stack, "PostgreSQL", named, second, output))
         failed += [run.engine for run in runs if not run.passed()]
         summarise(runs)
     print(f"{time.monotonic() - started:.0f} s in all")
@@ -53,35 +60,23 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
+def on_redis(url: str | None, database: int) -> dict[str, str]:
+    return {"TEST_REDIS_URL": urlunsplit(urlsplit(url)._replace(path=f"/{database}")) if url else ""}
+
+
 class Run:
     """The suite on one engine, in processes, folders and databases of its own."""
 
     def __init__(
-        self,
-        stack: ExitStack,
-        number: int,
-        engine: str,
-        named: list[str],
-        everything: bool,
-        database_url: str,
-        redis_url: str | None,
+        self, stack: ExitStack, engine: str, named: list[str], environment: dict[str, str], output: Any = None
     ) -> None:
-        self.engine = engine
-        self.output = stack.enter_context(tempfile.TemporaryFile()) if number else None  # noqa: SIM115  # the stack closes it
+        self.engine, self.output = engine, output
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="relayer-tests-")))
         self.report = folder / "report.xml"
-        environment = os.environ | {
-            # Whatever the machine has by default: each of these processes starts others, which load the same modules.
-            "PYTHONDONTWRITEBYTECODE": "",
-            "DATABASE_URL": database_url,
-            "DATA_DIR": str(folder),
-            "TEST_REDIS_URL": in_database(redis_url, str(number * REDIS_DATABASES)) if redis_url else "",
-            "TEST_ONLY_DATABASE": "true" if database_url else "",
-            "TEST_ALL": "true" if everything else "",
-        }
         spread = ["--numprocesses", str(PROCESSES[engine]), "--no-loadscope-reorder"]
         command = [sys.executable, "-m", "pytest", "-q", *spread, f"--junit-xml={self.report}", *named]
-        self.process = subprocess.Popen(command, env=environment, stdout=self.output, stderr=self.output)
+        env = os.environ | {"DATABASE_URL": "", "TEST_ONLY_DATABASE": "", "DATA_DIR": str(folder)} | environment
+        self.process = subprocess.Popen(command, env=env, stdout=output, stderr=output)
         stack.callback(self.process.terminate)
 
     def passed(self) -> bool:
@@ -114,10 +109,6 @@ def summarise(runs: list[Run]) -> None:
 
 def name(case: ElementTree.Element) -> str:
     return f"{case.get('classname')}::{case.get('name')}"
-
-
-def in_database(url: str, database: str) -> str:
-    return urlunsplit(urlsplit(url)._replace(path=f"/{database}"))
 
 
 def start(stack: ExitStack, server: AbstractContextManager[str], failed: list[str]) -> str | None:

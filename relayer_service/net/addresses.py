@@ -1,6 +1,4 @@
-"""Where the service may send requests: which URLs can be asked for, what of them is shown, and which addresses may be
-connected to.
-"""
+"""Where the service may send requests: valid URLs, how they are shown, and which addresses may be connected to."""
 
 import ipaddress
 import re
@@ -10,11 +8,12 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+from relayer_service.ops.environment import Network
 
-# Spelt out, as Python's `is_private` and `is_global` each let some of these through. After the IANA registries of
-# special-purpose addresses.
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# After the IANA registries of special-purpose addresses. Spelt out, as Python's `is_private` and `is_global` each let
+# some of these through.
 FORBIDDEN: list[Network] = [
     ipaddress.ip_network(network)
     for network in (
@@ -37,27 +36,15 @@ FORBIDDEN: list[Network] = [
         "224.0.0.0/4",  # multicast
         "240.0.0.0/4",  # reserved, and broadcast
         "168.63.129.16/32",  # one cloud's metadata, on a public address
-        # Of IPv6 only 2000::/3 is given out: what is outside of it is reserved, if it is nothing worse.
-        "::/3",
-        "4000::/2",
-        "8000::/1",
-        "::/96",  # unspecified, loopback and IPv4-compatible
-        "::ffff:0:0/96",  # IPv4-mapped
-        "::ffff:0:0:0/96",  # IPv4-translated
-        "64:ff9b::/96",  # NAT64
-        "64:ff9b:1::/48",  # local NAT64
-        "100::/64",  # discard
-        "100:0:0:1::/64",  # dummy
+        # All of IPv6 outside of 2000::/3, the one block that public addresses come from.
+        "::/3",  # unspecified, loopback, discard, and IPv4 in IPv6: compatible, mapped, translated, NAT64
+        "4000::/2",  # segment routing
+        "8000::/1",  # unique local, link-local, site-local, multicast
         "2001::/23",  # protocol assignments, with Teredo, benchmarks and ORCHID
         "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
-        "5f00::/16",  # segment routing
-        "fc00::/7",  # unique local, where clouds serve their metadata
-        "fe80::/10",  # link-local
-        "fec0::/10",  # site-local
-        "ff00::/8",  # multicast
     )
 ]
 # Where clouds serve metadata, with the credentials of the machine among them.
@@ -77,8 +64,8 @@ METADATA: list[Network] = [
         "fe80::/10",
     )
 ]
-# IPv6 addresses that carry an IPv4 address, and the bytes in which it may stand. A local NAT64 prefix has 48, 56, 64
-# or 96 bits, and the ninth byte is never part of the IPv4 address (RFC 6052, RFC 8215).
+# IPv6 networks whose addresses carry an IPv4 address, and the bytes that may hold it. A local NAT64 prefix has 48,
+# 56, 64 or 96 bits, and the ninth byte is never part of the IPv4 address (RFC 6052, RFC 8215).
 LAST_BYTES = (12, 13, 14, 15)
 WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
     ipaddress.IPv6Network("::/96"): [LAST_BYTES],  # IPv4-compatible
@@ -89,15 +76,15 @@ WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
     ipaddress.IPv6Network("2002::/16"): [(2, 3, 4, 5)],  # 6to4
 }
 MASK = "***"
-LOWEST_FREE_PORT = 1024
-LONGEST_HOST = 253
+MIN_UNPRIVILEGED_PORT = 1024
+MAX_HOST_LENGTH = 253
 WELL_KNOWN_PORTS = {80, 443}
 # Unicode's categories of control characters, surrogates and all kinds of space.
 UNPRINTED = {"Cc", "Cs", "Zs", "Zl", "Zp"}
 HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
 # A name as name servers know it, or an address.
 HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?")
-# A resolver takes a host that ends in a number for an IPv4 address, in forms such as 127.1 and 0x7f000001.
+# Resolvers read a host that ends in a number as an IPv4 address, in forms such as 127.1 and 0x7f000001.
 ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
 
 
@@ -126,7 +113,7 @@ def embedded_ipv4(ip: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
 
 
 def _parse(address: str) -> Address:
-    # A scope only says by which interface.
+    # The scope only names an interface.
     return ipaddress.ip_address(address.partition("%")[0])
 
 
@@ -139,7 +126,7 @@ def mask(url: str) -> str:
 
 
 def validate_http_url(value: str) -> None:
-    """Refuse what is not an absolute http or https URL."""
+    """Raise ValidationError unless a value is an absolute http or https URL."""
     split_http_url(value)
 
 
@@ -164,11 +151,11 @@ def port_of(parts: SplitResult) -> int:
 
 
 def is_allowed_port(port: int) -> bool:
-    return port in WELL_KNOWN_PORTS or port >= LOWEST_FREE_PORT
+    return port in WELL_KNOWN_PORTS or port >= MIN_UNPRIVILEGED_PORT
 
 
 def literal_address(host: str) -> str | None:
-    """Give the address that a URL's host spells, in whatever digits and dots, or None when it is a name."""
+    """Return the address that a URL's host spells, in whatever digits and dots, or None for a name."""
     try:
         return str(ipaddress.ip_address(ascii_host(host)))
     except ValueError:
@@ -176,8 +163,8 @@ def literal_address(host: str) -> str | None:
 
 
 def ascii_host(host: str) -> str:
-    """Give a host as name servers are asked for it; raise ValueError for one that none could be asked for."""
-    # Longer than any name; to encode it would take seconds.
-    if len(host) > LONGEST_HOST:
+    """Return a host as it is sent to name servers; raise ValueError for one that cannot be."""
+    # Longer than any name, and slow to encode.
+    if len(host) > MAX_HOST_LENGTH:
         raise ValueError("too long")
     return host.encode("idna").decode()

@@ -1,4 +1,4 @@
-"""Who is calling, behind the proxies that are trusted to say so."""
+"""The address of a caller, behind proxies that are trusted to name it."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def parse(text: str) -> Address | None:
-    """Read an address; an IPv4 address written as IPv6 is the IPv4 address."""
+    """Return the address in a text, as IPv4 where it is IPv4 written as IPv6, or None."""
     try:
         address = ipaddress.ip_address(text.strip())
     except ValueError:
@@ -23,7 +23,7 @@ def within(text: str, networks: Iterable[Network]) -> bool:
 
 
 def resolve(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
-    """Give the nearest address that is no trusted proxy: what stands left of it anyone can write."""
+    """Return the nearest address that is no trusted proxy: anyone can write what stands left of it."""
     trusted = list(trusted)
     hops = [hop for hop in forwarded_for.split(",") if hop.strip()]
     client = peer

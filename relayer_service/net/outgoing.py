@@ -1,8 +1,8 @@
-"""HTTP requests to addresses that others choose: one policy for all of them, and limits on each.
+"""HTTP requests to addresses that others choose: one policy for all, and limits on each.
 
 An address is checked when it is connected to, whatever form it had in the URL and whatever the name server said
-before. No redirect is followed and no proxy of the environment used: either could lead anywhere. Nodes and signers
-share one session, on a loop of its own; webhooks have theirs, on the loop of their sender.
+before. No redirect is followed and no proxy of the environment is used: either could lead anywhere. Nodes and signers
+share one session and its event loop; webhooks have their own, in their sender.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from relayer_service.ops.loops import LoopThread
 # Less than the 5 seconds after which servers on Node.js hang up.
 KEEP_ALIVE_SECONDS = 4
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
-# For answers whose size is limited: an answer of a few bytes can be packed that is large once it is unpacked.
+# A compressed answer could grow far beyond its size on the wire.
 UNCOMPRESSED_HEADERS = {"Accept-Encoding": "identity", **HEADERS}
 
 loop = LoopThread("outgoing")
 
 
 class ForbiddenAddress(OSError):
-    """What is to be connected to is an address or a port that nothing is sent to."""
+    """A connection was to be made to an address or a port that is not allowed."""
 
 
 class AnswerTooLarge(Exception):
-    """The answer was longer than it may be, and was not read to its end."""
+    """An answer exceeded the maximum size and was not read to its end."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP answer, whose content may be secret."""
+    """An HTTP answer. Its content may be secret and is not in its representation."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -59,7 +59,7 @@ def request(
     max_bytes: int,
     proxy: str | None = None,
 ) -> Answer:
-    """Make one request from a thread; raise TimeoutError if connection and answer take longer together."""
+    """Make one request from a thread; raise TimeoutError if connection and answer together take longer."""
 
     async def fetch_in_time() -> Answer:
         async with asyncio.timeout(seconds):
@@ -71,7 +71,7 @@ def request(
 async def fetch(
     method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, max_bytes: int, proxy: str | None = None
 ) -> Answer:
-    """Make one request, on `loop`; the limit of time is the caller's."""
+    """Make one request on `loop`; the caller limits its time."""
     async with loop.own(_session).request(
         method, url, headers=headers, data=body, proxy=proxy, allow_redirects=False
     ) as response:
@@ -84,27 +84,27 @@ async def fetch(
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """Read the two forms of a Retry-After header, a number of seconds and a date; anything else is as good as none."""
+    """Return the wait that a Retry-After header asks for, in seconds or as a date; None for anything else."""
     if not value:
         return None
     if value.isascii() and value.isdigit():
-        # Enough digits for more than a day, and few enough to count with.
+        # Ten digits are centuries; a timedelta cannot hold arbitrarily many.
         return timedelta(seconds=int(value[:10]))
     try:
         moment = parsedate_to_datetime(value)
-        # The oldest form of a date names no zone: it is UTC.
+        # A date without a zone is UTC.
         return max(moment.replace(tzinfo=moment.tzinfo or UTC) - now, timedelta(0))
     except (TypeError, ValueError, OverflowError):
         return None
 
 
 def may_be_inside(host: str, port: int = 0) -> bool:
-    """Return whether a node or the server of a signer may be at an address: in a private network, if it is opened."""
+    """Return whether a node or the server of a signer may be at an address; a private network can be allowed."""
     return addresses.is_allowed(host, settings.NODE_AND_SIGNER_PRIVATE_NETWORKS)
 
 
 def is_forbidden(error: BaseException | None) -> bool:
-    """Return whether an error comes from an address or a port that nothing is sent to."""
+    """Return whether an error comes from an address or a port that is not allowed."""
     while error is not None:
         if isinstance(error, ForbiddenAddress):
             return True
@@ -113,7 +113,7 @@ def is_forbidden(error: BaseException | None) -> bool:
 
 
 def guarded_socket(may_connect: Callable[[str, int], bool], address_info: Any) -> socket.socket:
-    """Make a socket for the address and port that are about to be connected to, if they may be."""
+    """Return a socket for the address and port that are about to be connected to, if they are allowed."""
     family, kind, protocol, _, address = address_info
     if not may_connect(address[0], address[1]):
         raise ForbiddenAddress("forbidden address or port")
@@ -123,7 +123,7 @@ def guarded_socket(may_connect: Callable[[str, int], bool], address_info: Any) -
 def open_session(
     may_connect: Callable[[str, int], bool], *, keepalive_seconds: float, **options: Any
 ) -> aiohttp.ClientSession:
-    """Open a session that connects where it may alone, uses no proxy of the environment and keeps no cookies."""
+    """Return a session that connects only where it may, uses no proxy of the environment and keeps no cookies."""
     connector = aiohttp.TCPConnector(
         limit=0,
         ssl=ssl.create_default_context(),

@@ -1,1 +1,1 @@
-"""Running it: environment, checks, logs, metrics, health and background work."""
+"""Operations: environment, checks, logs, metrics, health, background work, loops and thread pools."""

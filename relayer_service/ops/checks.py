@@ -1,4 +1,4 @@
-"""System checks: what is wrong with the configuration, found at start and not by the first request."""
+"""System checks: mistakes in the configuration are found at the start, not by the first request."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -12,9 +12,9 @@ GENERATE = (
     "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
     '.decode())"'
 )
-SHORTEST_SECRET_KEY = 50
-# Characters of a key, or bytes: a random one has far more.
-FEWEST_DIFFERENT = 8
+MIN_SECRET_KEY_LENGTH = 50
+# Different characters or bytes in a key: a random one has far more.
+MIN_DIFFERENT = 8
 READY_PARTS = {"database", "cache", "migrations", "encryption", "worker"}
 
 Check = Callable[..., list[CheckMessage]]
@@ -22,19 +22,19 @@ Check = Callable[..., list[CheckMessage]]
 
 @register(Tags.security)
 def check_secrets(**kwargs: Any) -> list[CheckMessage]:
-    """A weak secret is an error for every command; a missing one does not let the settings load."""
+    """Find weak secrets, an error for every command; without a secret the settings do not even load."""
     messages: list[CheckMessage] = []
-    if len(settings.SECRET_KEY) < SHORTEST_SECRET_KEY or len(set(settings.SECRET_KEY)) < FEWEST_DIFFERENT:
+    if len(settings.SECRET_KEY) < MIN_SECRET_KEY_LENGTH or len(set(settings.SECRET_KEY)) < MIN_DIFFERENT:
         messages.append(
             Error(
-                f"SECRET_KEY is shorter than {SHORTEST_SECRET_KEY} characters, or not random.",
+                f"SECRET_KEY is shorter than {MIN_SECRET_KEY_LENGTH} characters, or not random.",
                 hint="`make run` makes one in DATA_DIR; elsewhere set a long random string.",
                 id="relayer_service.E001",
             )
         )
     for name, number in (("ENCRYPTION_KEYS", "E002"), ("TOKEN_PEPPERS", "E003")):
         keys = getattr(settings, name)
-        if not keys or any(len(set(key)) < FEWEST_DIFFERENT for key in keys.values()):
+        if not keys or any(len(set(key)) < MIN_DIFFERENT for key in keys.values()):
             messages.append(
                 Error(f"{name} has no key, or one that is not random.", hint=GENERATE, id=f"relayer_service.{number}")
             )
@@ -96,7 +96,7 @@ def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.files)
 def check_secret_files(**kwargs: Any) -> list[CheckMessage]:
-    """A secret that other users of the machine can read is no secret."""
+    """Find secrets that other users of the machine can read."""
     messages: list[CheckMessage] = []
     for name in ("secret_key", "encryption_keys", "token_peppers"):
         path = settings.DATA_DIR / name
@@ -113,7 +113,7 @@ def check_secret_files(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Find a lost or changed key before the first request does; needs the database, so `check --database default`."""
+    """Find lost or changed keys. Needs the database: `check --database default`."""
     if not databases:
         return []
     from relayer_service.models import EncryptionKey
@@ -121,7 +121,7 @@ def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any)
     try:
         problems = EncryptionKey.objects.problems()
     except DatabaseError:
-        # The table is not there before the first migration.
+        # Before the first migration there is no table.
         return []
     hint = "Put the key back into ENCRYPTION_KEYS; after `manage.py rotate_keys` it is no longer needed."
     return [Error(problem, hint=hint, id="relayer_service.E005") for problem in problems]
@@ -129,7 +129,7 @@ def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any)
 
 @register(Tags.database)
 def check_row_counts(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Find a listed table whose rows are not counted; an error would stop `migrate`, which puts triggers back too."""
+    """Find listed tables whose rows are not counted; no error, which would stop `migrate` from mending it."""
     from relayer_service.storage import counting
 
     return [

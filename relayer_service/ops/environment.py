@@ -1,4 +1,4 @@
-"""Typed reading of environment variables: a bad value stops the start and names its variable."""
+"""Typed environment variables: a bad value stops the start with an error that names its variable."""
 
 import base64
 import binascii
@@ -12,10 +12,10 @@ from django.core.exceptions import ImproperlyConfigured
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # No setting needs more digits, and Python refuses to read thousands of them.
-LONGEST_INTEGER = 18
+MAX_DIGITS = 18
 KEY_ID = re.compile(r"[0-9A-Za-z]{1,16}")
 KEY_BYTES = 32
-# django-ratelimit's notation, without the forms that it fails on at the first request: no period, a period of zero.
+# django-ratelimit's notation without what it fails on at the first request: no period, or a period of zero.
 RATE = re.compile(r"[0-9]{1,9}/(?:[smhd]|[1-9][0-9]{0,5}[smhd]?)")
 HOST_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
@@ -46,18 +46,18 @@ def integer(name: str, default: int, minimum: int = 0, maximum: int | None = Non
 
 
 def optional_integer(name: str, maximum: int | None = None) -> int | None:
-    """Read a whole number; None where there is none."""
+    """Return a whole number, or None where the variable is empty."""
     return integer(name, 0, maximum=maximum) if text(name) else None
 
 
 def _is_integer(text: str, maximum: int | None) -> bool:
-    if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_INTEGER):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS):
         return False
     return maximum is None or int(text) <= maximum
 
 
 def integers(name: str, default: str, maximum: int) -> list[int]:
-    """Read a comma-separated list of whole numbers, at least one."""
+    """Return a comma-separated list of whole numbers, at least one."""
     items = listing(name, default)
     if not items or not all(_is_integer(item, maximum) for item in items):
         raise ImproperlyConfigured(f"{name} must be a list of whole numbers from 0 to {maximum}")
@@ -76,7 +76,7 @@ def listing(name: str, default: str = "") -> list[str]:
 
 
 def networks(name: str, default: str = "") -> list[Network]:
-    """Read a comma-separated list of addresses and CIDR networks."""
+    """Return a comma-separated list of addresses and CIDR networks."""
     try:
         return [ipaddress.ip_network(item) for item in listing(name, default)]
     except ValueError:
@@ -84,7 +84,7 @@ def networks(name: str, default: str = "") -> list[Network]:
 
 
 def host(name: str, default: str) -> str:
-    """Return a host name or an address as it stands in a URL: IPv6 in brackets, which the variable may leave out."""
+    """Return a host name or an address in the form of URLs: IPv6 in brackets, which the variable may omit."""
     value = os.environ.get(name, default)
     if HOST_NAME.fullmatch(value):
         return value
@@ -96,7 +96,7 @@ def host(name: str, default: str) -> str:
 
 
 def rate(name: str, default: str) -> str:
-    """Read a rate in django-ratelimit's notation (`100/s`, `5/10m`); empty switches the limit off."""
+    """Return a rate in django-ratelimit's notation (`100/s`, `5/10m`); empty means no limit."""
     value = os.environ.get(name, default)
     if value and not RATE.fullmatch(value):
         raise ImproperlyConfigured(f"{name} must be a rate such as 100/s or 5/10m, or empty")
@@ -111,7 +111,7 @@ def url(name: str, schemes: tuple[str, ...]) -> str:
 
 
 def secret(name: str, data_dir: Path) -> str:
-    """Read a secret from the environment, else from the file of that name that `make run` keeps in DATA_DIR."""
+    """Return a secret from the environment, else from the file of its name that `make run` keeps in DATA_DIR."""
     if name in os.environ:
         return os.environ[name]
     try:
@@ -127,7 +127,7 @@ def secret(name: str, data_dir: Path) -> str:
 
 
 def keyring(name: str, value: str) -> dict[str, bytes]:
-    """Parse `id:base64,id:base64`: the first key is used for new data, all of them for data that exists."""
+    """Return the keys of `id:base64,id:base64`: the first is used for new data, all of them for existing data."""
     keys: dict[str, bytes] = {}
     for item in (part.strip() for part in value.split(",") if part.strip()):
         key_id, separator, encoded = item.partition(":")

@@ -1,4 +1,4 @@
-"""The pages that machines watch: /health, /ready and /metrics."""
+"""The pages that monitoring reads: /health, /ready and /metrics."""
 
 import logging
 from collections.abc import Callable
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 @never_cache
 @require_safe
 def health(request: HttpRequest) -> HttpResponse:
-    """Tell that this process answers."""
+    """Return 200: this process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Tell whether the parts that an answer needs work, by name alone."""
+    """Return which of the parts that answers depend on work, by name alone."""
     parts = {name: "ok" if works(name, probe) else "failed" for name, probe in PROBES.items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
@@ -74,18 +74,18 @@ def migrations_are_applied() -> bool:
 
 @cached
 def all_migrations() -> frozenset[tuple[str, str]]:
-    """Return the migrations of all apps; they cannot change while the process runs, and to load them takes long."""
+    """Return the migrations of all apps: slow to load, and the same for as long as the process runs."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
 def worker_beats() -> bool:
-    """The heartbeat goes through the queue and onto the disk, so it shows that a worker takes tasks and can write."""
+    """Return whether a worker takes tasks and can write: the heartbeat needs the queue and the disk."""
     oldest = timezone.now() - timedelta(seconds=4 * HEARTBEAT_SECONDS)
     return PeriodicRun.objects.filter(name=HEARTBEAT, finished_at__gte=oldest).exists()
 
 
 def encryption_keys_fit() -> bool:
-    """Every key that seals something here is configured, with the value it had."""
+    """Return whether every key that was used for encryption is configured, with the same value."""
     problems = EncryptionKey.objects.problems()
     for problem in problems:
         logger.error("%s", problem)

@@ -1,4 +1,4 @@
-"""How log lines look, and what never gets into them."""
+"""The form of log lines, and the redaction of secrets in them."""
 
 import base64
 import json
@@ -14,16 +14,16 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-# Nothing here shows where in the code a line was written: not looking it up makes a line cheaper by a third.
+# No format shows where in the code a line was written, and without that lookup a line costs a third less.
 logging._srcfile = None
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
-# The id of the request or task that this thread is working on.
+# The id of the request or task in progress.
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 REDACTED = "***"
-# Names of things that are secret. Every repetition in these patterns has a bound or cannot be tried twice: a caller
-# chooses much of what is logged, and must not be able to choose how long that takes.
+# Names of secret things. Every repetition in these patterns is bounded or possessive: callers choose much of what is
+# logged, and must not be able to choose how long that takes.
 SECRET_NAME = re.compile(
     r"(?i:pass(?:word|wd|phrase)|secret|mnemonic|pepper|credential|authorization|cookie"
     r"|(?:signing|private|api|access|encryption)[_-]?key|(?:access|refresh|auth|session|csrf|middleware)[_-]?token)"
@@ -71,30 +71,30 @@ SECRET_SHAPES = [
         r"\1/" + REDACTED,
     ),
 ]
-# A short text without any of these has none of the shapes: most lines need no search.
+# A short text without any of these has no secret shape: most lines need no search.
 MARKS = (
     *("rms_", "bearer", "basic", "token", "whsec_", "eyj", "-----begin", "://", "key"),
     *("pass", "secret", "mnemonic", "pepper", "credential", "authorization", "cookie"),
 )
-SHORTEST_HEX_KEY = 64
-# Loggers that never go below INFO. Django's writes the whole context for each variable that a template does not find,
-# hundreds a page. Those of AWS write requests and answers whole, fetched credentials among them, and urllib3 the paths
-# under which containers fetch theirs.
+MIN_HEX_KEY_LENGTH = 64
+# Loggers that never go below INFO. Django's logs the whole context for each variable that a template does not find,
+# hundreds a page. Those of AWS log whole requests and answers, with fetched credentials, and urllib3 the paths under
+# which containers fetch theirs.
 NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-SHORTEST_OWN_SECRET = 8
-# Short texts that were searched and hold nothing: the names of fields, methods and paths come again and again.
+MIN_OWN_SECRET_LENGTH = 8
+# Short texts that were searched and hold no secret: names of fields, methods and paths come again and again.
 _harmless: set[str] = set()
-MOST_REMEMBERED = 2_000
-LONGEST_REMEMBERED = 64
+MAX_REMEMBERED = 2_000
+MAX_REMEMBERED_LENGTH = 64
 
 
 def redact(text: str) -> str:
     if text in _harmless:
         return text
     redacted = _redact(text)
-    if redacted == text and len(text) <= LONGEST_REMEMBERED:
-        if len(_harmless) >= MOST_REMEMBERED:
+    if redacted == text and len(text) <= MAX_REMEMBERED_LENGTH:
+        if len(_harmless) >= MAX_REMEMBERED:
             _harmless.clear()
         _harmless.add(text)
     return redacted
@@ -104,7 +104,7 @@ def _redact(text: str) -> str:
     for secret in _own_secrets() if settings.configured else ():
         text = text.replace(secret, REDACTED)
     lowered = text.lower()
-    if len(text) < SHORTEST_HEX_KEY and not any(mark in lowered for mark in MARKS):
+    if len(text) < MIN_HEX_KEY_LENGTH and not any(mark in lowered for mark in MARKS):
         return text
     for shape, replacement in SECRET_SHAPES:
         text = shape.sub(replacement, text)
@@ -113,16 +113,16 @@ def _redact(text: str) -> str:
 
 @cache
 def _own_secrets() -> tuple[str, ...]:
-    """Give the secrets of this service's own settings in the forms in which they could be logged."""
+    """Return the secrets of this service's own settings, in the forms in which they could be logged."""
     keys = [*settings.ENCRYPTION_KEYS.values(), *settings.TOKEN_PEPPERS.values()]
     forms = [settings.SECRET_KEY, str(settings.DATABASES["default"].get("PASSWORD", ""))]
     for key in keys:
         forms += [base64.b64encode(key).decode(), repr(key)[2:-1]]
-    return tuple(form for form in forms if len(form) >= SHORTEST_OWN_SECRET)
+    return tuple(form for form in forms if len(form) >= MIN_OWN_SECRET_LENGTH)
 
 
 def redact_value(value: Any) -> Any:
-    """Give a value as JSON can hold it, with its secrets redacted."""
+    """Return a value as JSON can hold it, with its secrets redacted."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, Mapping):
@@ -142,7 +142,7 @@ class SecretFilter(logging.Filter):
         try:
             message = record.getMessage()
         except Exception:
-            # Raised here it would end the request; the handlers' own formatting only says so on standard error.
+            # An error raised here would end the request.
             message = f"{record.msg} (logged with arguments that do not fit: {record.args})"
         record.msg, record.args = redact(message), None
         if record.exc_info and not record.exc_text:

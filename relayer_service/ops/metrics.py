@@ -1,4 +1,4 @@
-"""What Prometheus reads: requests, the database pool, the task queue, and what the apps add."""
+"""Metrics for Prometheus: requests, the database pool, thread pools, the task queue, and what the apps add."""
 
 import os
 import time
@@ -13,7 +13,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import REGISTRY, Collector
 
-# Where several processes share their metrics; the client fails on a folder that is not there.
+# Where several processes share their metrics; the client fails if the folder is missing.
 SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 if SHARED_FOLDER:
     Path(SHARED_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -33,7 +33,6 @@ POOL = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
-# Of this service's thread pools.
 POOL_SIZE = Gauge("thread_pool_size", "Threads that a pool may have.", ["pool"], multiprocess_mode="livesum")
 POOL_IN_USE = Gauge("thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum")
 
@@ -48,7 +47,7 @@ def observe_request(method: str, route: str, status: int, seconds: float) -> Non
 
 
 def _observe_pool() -> None:
-    """Note the pool's state, once a second: another process than this one may be asked for it."""
+    """Record the state of the pool, once a second: another process may be the one that is scraped."""
     global _pool_observed_at
     now = time.monotonic()
     pool = getattr(connection, "pool", None)
@@ -62,10 +61,10 @@ def _observe_pool() -> None:
 
 
 class QueueCollector(Collector):
-    """Read the task queue when it is asked for, as every process sees the same one."""
+    """Read the task queue at each scrape: every process sees the same one."""
 
     def collect(self) -> Iterable[Metric]:
-        # Not before the apps are loaded, which this module does not need.
+        # Imported here, as tasks need models, and this module is used without them.
         from relayer_service.ops.tasks import queue_depth
 
         depth = queue_depth()
@@ -77,8 +76,7 @@ class QueueCollector(Collector):
         yield family
 
 
-# Read from what all processes share, so that it does not matter which of them is asked. The `metrics` module of an
-# app adds its own.
+# Read from what all processes share, so that any of them can be scraped. The `metrics` module of an app adds its own.
 shared = CollectorRegistry()
 shared.register(QueueCollector())
 

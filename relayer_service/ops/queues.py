@@ -1,4 +1,4 @@
-"""Where pushes go: storages of the task queue that never hold their caller, whatever holds the queue."""
+"""Storages of the task queue that never block their caller, even if the queue hangs."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from relayer_service.storage.caches import RETRY_SECONDS
 
 logger = logging.getLogger(__name__)
 
-MOST_WAITING = 1_000
-# How long a process that ends waits for the pushes it still has.
+MAX_WAITING = 1_000
+# How long a process that ends waits for its remaining pushes.
 FLUSH_SECONDS = 5.0
 
 
 class BackgroundThread:
-    """Run what is submitted in one thread, started when it is first needed and again in a process that was forked."""
+    """Run what is submitted in one thread, started at its first use and again in a forked process."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._lock = threading.Lock()
-        self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(MAX_WAITING)
         self._started = False
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self.flush)
 
     def submit(self, work: Callable[[], None]) -> bool:
-        """Return at once, with False where too much waits already."""
+        """Return at once, with False if too much is waiting."""
         with self._lock:
             if not self._started:
                 threading.Thread(target=self._run, args=[self._waiting], name=self.name, daemon=True).start()
@@ -48,7 +48,7 @@ class BackgroundThread:
         return True
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Wait until all that was submitted has run, for about so long at most."""
+        """Wait until all that was submitted has run, for at most about this long."""
         done = threading.Event()
         with suppress(queue.Full):
             if self._started:
@@ -61,9 +61,9 @@ class BackgroundThread:
             waiting.get()()
 
     def _forget(self) -> None:
-        # The lock too: a thread that the new process does not have may hold it.
+        # The lock too: a thread that a forked process does not have may hold it.
         self._lock = threading.Lock()
-        self._waiting = queue.Queue(MOST_WAITING)
+        self._waiting = queue.Queue(MAX_WAITING)
         self._started = False
 
 
@@ -71,16 +71,16 @@ background = BackgroundThread("task-queue")
 
 
 class InBackground:
-    """Mixed into a storage, has it write in the background.
+    """A mixin that has a storage write in the background.
 
-    A push is only a hint (`tasks.py`), so it can be dropped: after a failure the queue is left alone for a few
-    seconds, as the cache is. Failures are logged once for each such pause.
+    A push is only a hint (`tasks.py`) and can be dropped: after a failure nothing is pushed for a few seconds, as with
+    the cache. Failures are logged once for each such pause.
     """
 
     down_until = 0.0
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
-        push = partial(super().enqueue, data, priority)  # type: ignore[misc]  # of the storage that this is mixed into
+        push = partial(super().enqueue, data, priority)  # type: ignore[misc]  # of the storage
         if not self._is_down() and not background.submit(partial(self._attempt, push)):
             self._pause("too many pushes wait")
 

@@ -1,8 +1,8 @@
 """Background work: a queue of pushes, and periodic work that runs once across all workers.
 
-A task is only a push. What must not be lost is a row in the database with the time at which it is due
-(`leases.py`): a task that is lost, doubled or cut off loses and doubles nothing, as a periodic sweep finds what
-is due. So a queue that forgets a task when its worker is killed is good enough, and every queue can be used.
+A task is only a push. The work itself is a row in the database with the time at which it is due (`leases.py`): a
+task that is lost, doubled or cut off loses and doubles nothing, as a periodic sweep finds what is due. So any queue
+will do, even one that forgets a task when its worker is killed.
 """
 
 import logging
@@ -36,19 +36,19 @@ logger = logging.getLogger(__name__)
 QUEUE_NAME = "relayer-service"
 HEARTBEAT = "heartbeat"
 HEARTBEAT_SECONDS = 10
-# How often a queue that cannot wake its workers is looked at, and how long a broken one is left alone.
+# How often a queue that cannot wake its workers is polled, and how long a broken one is left alone.
 POLL_SECONDS = 0.2
 BROKEN_SECONDS = 2
 
 
 def create_queue(url: str) -> Huey:
-    """Make the queue that a URL names. Results are not kept, so nothing has to be pruned.
+    """Return the queue that a URL names. Results are not kept, so nothing has to be pruned.
 
-    Messages are signed, as whoever can write to the queue could otherwise have a worker run anything.
+    Messages are signed: otherwise whoever can write to the queue could have a worker run anything.
     """
     options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
-        # Short, but longer than the second that a worker waits for a task.
+        # Longer than the second that a worker waits for a task.
         timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
         pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
         return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
@@ -73,14 +73,14 @@ def prepare_queue() -> None:
     try:
         queue.storage.initialize_schema()
     except psycopg.errors.UniqueViolation:
-        # Two workers that start at once both make them: PostgreSQL lets one, and the other finds them there.
+        # Of two workers that start at once PostgreSQL lets one make them; the other finds them there.
         queue.storage.initialize_schema()
 
 
 def push(function: Any, *args: Any) -> None:
     """Queue a task when the current transaction is committed, without waiting for the queue.
 
-    A queue that cannot be reached is logged and no more: the row that the task is for is found by its sweep.
+    A queue that cannot be reached is only logged: the sweep finds the row that the task is for.
     """
     transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
 
@@ -89,7 +89,7 @@ _asking_depth = threading.Lock()
 
 
 def queue_depth() -> dict[str, int] | None:
-    """Return what the queue holds; one that hangs holds a single caller, and the others get nothing meanwhile."""
+    """Return what the queue holds, or None; a queue that hangs blocks one caller, and the others get None."""
     if not _asking_depth.acquire(blocking=False):
         return None
     try:
@@ -102,10 +102,10 @@ def queue_depth() -> dict[str, int] | None:
 
 
 def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
-    """Run a function every so many seconds, once in each such slot of time however many workers there are.
+    """Run a function once in each slot of so many seconds, however many workers there are.
 
-    Every worker queues it; the first to claim the slot in the database runs it. One that waited in the queue
-    for longer than its slot is dropped, as the next one follows.
+    Every worker queues it; the first to claim the slot in the database runs it. A task that waited in the queue for
+    longer than its slot is dropped, as the next one follows.
     """
 
     def decorator(function: Callable[[], None]) -> Any:
@@ -153,8 +153,8 @@ class SecondsScheduler(Scheduler):
 class TurnTakingThread(WorkerThread):
     """Let one idle thread at a time wait for a task, whatever the number of threads.
 
-    An idle worker then costs its queue one connection and one question every so often, and a queue that is down
-    costs one line in the log and not one for each thread.
+    An idle worker then costs its queue one connection and one poll at a time, and a queue that is down costs one line
+    in the log, not one for each thread.
     """
 
     turn = threading.Lock()
@@ -169,7 +169,7 @@ class TurnTakingThread(WorkerThread):
         try:
             self.huey.execute(task, now)
         except Exception:
-            # What a task raises is logged by the queue; this is the queue failing around it.
+            # The queue logs what a task raises; this is a failure of the queue itself.
             logger.exception("Task %s could not be run", task.id)
 
     def _next_task(self) -> Any:
@@ -191,18 +191,18 @@ class Worker(Consumer):
 
 @periodic(seconds=HEARTBEAT_SECONDS)
 def heartbeat() -> None:
-    """Show that tasks are queued, taken and run and that the disk has room; keep a canary of the key in use."""
+    """Show that tasks are queued and run and that the disk has room; keep a canary of the key in use."""
     require_room()
     EncryptionKey.objects.ensure_canary()
 
 
 @periodic(seconds=60)
 def fold_counts() -> None:
-    """Keep the lists' totals quick to read."""
+    """Keep the totals of lists quick to read."""
     counting.fold()
 
 
 @periodic(seconds=60 * 60)
 def clear_sessions() -> None:
-    """Prune the sessions of staff that have expired."""
+    """Delete expired sessions of staff."""
     call_command("clearsessions")

@@ -1,4 +1,4 @@
-"""The database: the configuration that a DATABASE_URL stands for, its failures, and letting go of a connection."""
+"""The database: its configuration from DATABASE_URL, its failures, and the release of connections."""
 
 import os
 import sqlite3
@@ -26,9 +26,10 @@ def configuration(
 
 
 def sqlite(file: Path, lock_timeout_ms: int) -> dict[str, Any]:
-    """Write-ahead log so that readers never wait, and immediate transactions so that writers queue, not fail.
+    """Return the configuration of SQLite.
 
-    `synchronous=FULL` keeps what was acknowledged even if the power fails.
+    With the write-ahead log readers never wait, with immediate transactions writers queue instead of failing, and
+    with `synchronous=FULL` acknowledged writes survive a power failure.
     """
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -43,7 +44,7 @@ def sqlite(file: Path, lock_timeout_ms: int) -> dict[str, Any]:
 
 
 def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int) -> dict[str, Any]:
-    """Let libpq read the URL, so that everything it knows (sslmode, several hosts ...) works."""
+    """Return the configuration of PostgreSQL. libpq parses the URL, with all options that it has (sslmode, hosts)."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -53,7 +54,7 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
         raise ImproperlyConfigured("DATABASE_URL is not a valid PostgreSQL URL") from None
     timeouts = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
     options["options"] = " ".join(filter(None, (options.get("options"), timeouts)))
-    # After an outage a pool waits longer and longer before it connects again, unless it is told to begin anew.
+    # Without a reconnect timeout a pool waits longer and longer after an outage before it connects again.
     options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 2}
     return {
         "ENGINE": "django.db.backends.postgresql",
@@ -67,9 +68,9 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
 
 
 def is_unavailable(error: BaseException | None) -> bool:
-    """Return whether an error says that the database is busy, away or full, and the same request may succeed later.
+    """Return whether the database was busy, unreachable or full, so that the same request may succeed later.
 
-    SQLite reports statements that are wrong as operational errors too, under a code of their own.
+    SQLite reports invalid statements as operational errors too, with a code of their own.
     """
     cause = error.__cause__ if isinstance(error, OperationalError) else None
     wrong_statement = isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode == sqlite3.SQLITE_ERROR
@@ -79,7 +80,7 @@ def is_unavailable(error: BaseException | None) -> bool:
 def require_room() -> None:
     """Raise OSError if the disk of a SQLite database is full.
 
-    Writes that are small enough would not show it: they go into space that the write-ahead log has already.
+    Small writes would not show it: they fit into space that the write-ahead log already has.
     """
     if connection.vendor != "sqlite":
         return
@@ -90,6 +91,6 @@ def require_room() -> None:
 
 
 def release_connection() -> None:
-    """Give the connection back to its pool before a wait for somebody else, unless a transaction is open on it."""
+    """Return the connection to its pool before a wait for others, unless a transaction is open on it."""
     if not connection.in_atomic_block:
         close_old_connections()

@@ -21,17 +21,17 @@ else:
     JSONTextField = models.TextField
 
 NONCE_BYTES = 12
-# A key's id, and in base64 a nonce, a tag of 16 bytes and at least one byte of JSON.
+# The id of a key, then in base64 a nonce, a tag of 16 bytes and at least one byte of JSON.
 CIPHERTEXT = re.compile(r"[0-9A-Za-z]{1,16}:[0-9A-Za-z+/]{38,}={0,2}")
 
 
 class DecryptionError(Exception):
-    """A secret cannot be read with the keys that are configured; the text names the key, never a value."""
+    """A secret cannot be read with the configured keys. The text names the key, never a value."""
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """A ciphertext as it stands in the database: `key id:base64(nonce + ciphertext)`."""
+    """A ciphertext as the database has it: `key id:base64(nonce + ciphertext)`."""
 
     text: str
 
@@ -41,12 +41,12 @@ class Sealed:
 
 
 class Dumped(Sealed):
-    """A ciphertext out of a dump. It stays closed on its instance, because Django saves what it reads there."""
+    """A ciphertext from a dump. It stays encrypted on its instance, because Django saves what it reads there."""
 
 
 @dataclass(frozen=True, repr=False)
 class Unsealed:
-    """A plain value that waits to be saved; it has no representation to leak it by."""
+    """A plain value that is to be saved; its representation does not show it."""
 
     value: Any
 
@@ -77,7 +77,7 @@ def unseal(sealed: Sealed, context: str) -> bytes:
 
 
 class EncryptedAttribute(DeferredAttribute):
-    """Open the value each time it is read, so that no plain copy stays on the instance."""
+    """Decrypts the value each time it is read, so that no plain copy stays on the instance."""
 
     field: EncryptedJSONField
 
@@ -90,7 +90,7 @@ class EncryptedAttribute(DeferredAttribute):
         return stored.value if isinstance(stored, Unsealed) else stored
 
     def stored(self, instance: Any) -> Any:
-        """Return the value as the instance has it, without opening it."""
+        """Return the value as the instance has it, without decrypting it."""
         return super().__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -99,13 +99,13 @@ class EncryptedAttribute(DeferredAttribute):
 
 
 class EncryptedJSONField(JSONTextField):
-    """A JSON value. A ciphertext that was moved to another row or column does not open.
+    """An encrypted JSON value. A ciphertext that was moved to another row or column cannot be decrypted.
 
     It is bound to the row's `identifier`, which therefore never changes.
     """
 
     descriptor_class = EncryptedAttribute
-    # What the type checker shall let in and out: any JSON value.
+    # For the type checker: any JSON value can be set and read.
     _pyi_private_set_type: Any
     _pyi_private_get_type: Any
 
@@ -137,27 +137,27 @@ class EncryptedJSONField(JSONTextField):
         return "" if sealed is None else sealed.text
 
     def to_python(self, value: Any) -> Dumped | Unsealed | None:
-        """Return what a dump holds; saving refuses a plain value, as Django repeats what is refused here."""
+        """Return the value of a dump. A plain one is refused when it is saved: errors raised here would repeat it."""
         if value is None:
             return None
         return Dumped(value) if isinstance(value, str) and CIPHERTEXT.fullmatch(value) else Unsealed(value)
 
     def clean(self, value: Any, model_instance: models.Model | None) -> Any:
-        """Return a plain value as it is: what is typed into a form is never ciphertext."""
+        """Return a plain value unchanged: what is typed into a form is never ciphertext."""
         self.validate(value, model_instance)
         self.run_validators(value)
         return value
 
 
 def sealed(instance: models.Model, field: EncryptedJSONField) -> Sealed | None:
-    """Give an instance's ciphertext as it was read, for re-encryption."""
+    """Return the ciphertext of an instance as it was read."""
     stored = instance.__dict__.get(field.attname)
     assert stored is None or isinstance(stored, Sealed)
     return stored
 
 
 def reseal(instance: models.Model, field: EncryptedJSONField, old: Sealed) -> bool:
-    """Encrypt a value under the first key, unless somebody saved another meanwhile; tell whether it was done."""
+    """Encrypt a value under the first key, unless another was saved meanwhile; return whether it was done."""
     context = field.context(instance)
     new = seal(unseal(old, context), context)
     rows = type(instance)._base_manager.filter(pk=instance.pk, **{field.attname: old})

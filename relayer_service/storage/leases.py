@@ -1,4 +1,4 @@
-"""Rows that are due at a time, taken by one worker at a time, and never lost with it."""
+"""Leases: rows that are due at a time, claimed by one worker at a time, and never lost with it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class LeasedQuerySet(models.QuerySet[Any]):
         return self.filter(due_at__lte=timezone.now()).order_by("due_at")
 
     def claim(self, limit: int, length: timedelta, lease: uuid.UUID | None = None) -> list[Any]:
-        """Take rows that are due, all under one lease of this length: no other caller gets them meanwhile.
+        """Return rows that are due, claimed under one lease of this length: no other caller gets them meanwhile.
 
-        Taking a row moves its `due_at` to the lease's end, so that the row of a worker that was killed is due
-        again by itself. PostgreSQL skips rows that another caller is taking; SQLite lets one caller in at a time.
+        A claim moves `due_at` to the end of the lease, so that the rows of a killed worker become due again by
+        themselves. PostgreSQL skips rows that another caller is claiming; SQLite lets one caller in at a time.
 
-        The work that follows may wait long for others, so the connection goes back to its pool meanwhile.
+        The work that follows may wait long for others, so the connection returns to its pool.
         """
         with transaction.atomic(savepoint=False):
             rows = list(self.claimable().select_for_update(skip_locked=True)[:limit])
-            # Read now: getting this far may have taken a wait.
+            # The time is read only now: the lock may have been waited for.
             until, held = timezone.now() + length, lease or uuid.uuid4()
             for row in rows:
                 row.due_at, row.lease = until, held
@@ -46,6 +46,6 @@ class Leased(models.Model):
         abstract = True
 
     def release(self, due_at: datetime | None, **changes: Any) -> bool:
-        """Save what the work came to and when the row is due again, unless the lease was lost meanwhile."""
+        """Save the result of the work and when the row is due again, unless the lease was lost meanwhile."""
         rows = type(self).objects.filter(pk=self.pk, lease=self.lease)
         return bool(rows.update(due_at=due_at, lease=None, **changes))

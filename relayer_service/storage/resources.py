@@ -1,4 +1,4 @@
-"""What the rows of every resource have: the id that callers know, and their place in the list."""
+"""What every resource has: the id that callers use, and its place in lists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def new_identifier() -> str:
 
 
 class Resource(models.Model):
-    """A row of the API. The sequence gives the order of creation, and never changes."""
+    """A resource of the API. `sequence` is the order of creation, and never changes."""
 
     sequence = models.BigAutoField(primary_key=True)
     identifier = models.CharField(

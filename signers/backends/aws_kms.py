@@ -1,7 +1,7 @@
 """A key that never leaves AWS KMS.
 
 Credentials come from boto3's own chain (environment, shared files, the role of the machine), and the address of the
-service from boto3's own settings: AWS_ENDPOINT_URL_KMS points it elsewhere.
+service from boto3's own settings, such as AWS_ENDPOINT_URL_KMS.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NOT_FOR_SIGNING = "The key in AWS KMS is not of the spec ECC_SECG_P256K1 for signing."
 
-# What AWS KMS means by its error codes; any other answer below 500 is a refusal too.
+# What the error codes of AWS KMS mean; any other answer below 500 is a refusal too.
 REFUSALS = {
     "AccessDeniedException": "AWS KMS does not let these credentials use the key.",
     "DisabledException": "The key is disabled in AWS KMS.",
@@ -56,7 +56,7 @@ class AwsKms(Secp256k1Backend):
         try:
             key = public_key_of(load_der_public_key(answer["PublicKey"]))
         except (KeyError, ValueError, UnsupportedAlgorithm):
-            raise _not_understood() from None
+            raise bounded.not_understood("AWS KMS") from None
         if key is None or answer.get("KeyUsage") != "SIGN_VERIFY":
             raise SignerError(NOT_FOR_SIGNING, permanent=True)
         return key
@@ -66,7 +66,7 @@ class AwsKms(Secp256k1Backend):
         try:
             return utils.decode_dss_signature(answer["Signature"])
         except (KeyError, ValueError):
-            raise _not_understood() from None
+            raise bounded.not_understood("AWS KMS") from None
 
     def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         return retried(lambda _: self._try(operation, parameters), deadline())
@@ -83,11 +83,11 @@ class AwsKms(Secp256k1Backend):
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except (ResponseParserError, AttributeError, TypeError, ValueError):
-            raise _not_understood() from None
+            raise bounded.not_understood("AWS KMS") from None
         return answer
 
     def _client(self) -> Any:
-        """Make the client once: it is safe to share between threads, while making it is not."""
+        """Return the client, made once: threads may share it, but not make it at the same time."""
         with self._lock:
             if self._kms is None:
                 self._kms = self._connect()
@@ -100,7 +100,7 @@ class AwsKms(Secp256k1Backend):
             from botocore.exceptions import BotoCoreError
         except ImportError:
             raise not_installed("boto3", "aws") from None
-        # One attempt: tries are counted, and their time limited, as for the other providers.
+        # One attempt: retries and their time are limited as for the other providers.
         options = Config(
             connect_timeout=bounded.CONNECT_SECONDS,
             read_timeout=bounded.ANSWER_SECONDS,
@@ -112,14 +112,14 @@ class AwsKms(Secp256k1Backend):
             raise _not_sent(error) from None
         except ValueError:
             raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", permanent=True) from None
-        # botocore has no setting for it.
+        # botocore has no setting for the size and time of a whole answer.
         pools = client._endpoint.http_session._pool_classes_by_scheme
         pools.update(bounded.bounded_pools(pools))
         return client
 
 
 def _refused(error: ClientError) -> SignerError:
-    """Say what an error answer means."""
+    """Return the error that an error answer stands for."""
     code = error.response.get("Error", {}).get("Code", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
     if code == THROTTLED or status == 429:
@@ -132,7 +132,7 @@ def _refused(error: ClientError) -> SignerError:
 
 
 def _not_sent(error: BotoCoreError) -> SignerError:
-    """Say why there is no answer."""
+    """Return why there is no answer."""
     from botocore import exceptions
 
     if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
@@ -144,7 +144,3 @@ def _not_sent(error: BotoCoreError) -> SignerError:
     if isinstance(error, exceptions.ParamValidationError):
         return SignerError("The key_id is not one that AWS KMS could have.", permanent=True)
     return SignerError("There are no AWS credentials, or boto3's settings are wrong.", permanent=True)
-
-
-def _not_understood() -> SignerError:
-    return SignerError("AWS KMS gave an answer that cannot be understood.", permanent=False)

@@ -1,7 +1,6 @@
-"""What every way to hold a key has in common: its curve, and a signature that was checked before it is given.
+"""The base classes of signer backends: every signature is normalised and verified under the signer's own key.
 
-A backend is one file with one class. It implements the two underscored methods; the base class does what must
-never be forgotten: the signature is normalised and verified under the signer's own key.
+A backend is one file with one class, which implements `_public_key` and `_sign`.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ DIGEST_BYTES = 32
 
 
 class SignerError(Exception):
-    """Why a signer cannot sign, in words fit for staff: no secret, no text of a foreign error.
+    """Why a signer cannot sign, in words for staff: no secret, no text of a foreign error.
 
-    A permanent error stays until somebody changes the configuration; others may pass by themselves.
+    A permanent error lasts until the configuration is changed; others may pass by themselves.
     """
 
     def __init__(self, message: str, *, permanent: bool) -> None:
@@ -62,14 +61,14 @@ class Signature:
 
 
 def public_key_of(key: object) -> datatypes.PublicKey | None:
-    """Give a key that cryptography has loaded as the ecosystem has it, if it is one of secp256k1."""
+    """Return a key that cryptography has loaded as one of eth-keys, or None if it is not on secp256k1."""
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256K1):
         return None
     return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
 
 
 class Backend(ABC):
-    """A key that is held somewhere, made from the plain config of a signer and kept for its later calls."""
+    """Access to a key, made from the decrypted config of a signer and kept for its later calls."""
 
     curve: ClassVar[Curve]
 
@@ -82,7 +81,7 @@ class Backend(ABC):
 
     @abstractmethod
     def identity(self) -> str:
-        """Give what the world knows the key by: an address, or a public key."""
+        """Return the public name of the key: an address, or a public key."""
 
 
 class Secp256k1Backend(Backend):
@@ -91,15 +90,15 @@ class Secp256k1Backend(Backend):
 
     @abstractmethod
     def _public_key(self) -> datatypes.PublicKey:
-        """Fetch the public key; it is asked for once."""
+        """Return the public key; called once."""
 
     @abstractmethod
     def _sign(self, digest: bytes) -> tuple[int, int]:
-        """Sign a digest, giving r and any valid s."""
+        """Return r and any valid s of a signature of a digest."""
 
     @property
     def public_key(self) -> datatypes.PublicKey:
-        # Not a cached_property: its frame would show the config to error reporters, and its lock is one for all.
+        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it locks all.
         if self._known_public_key is None:
             self._known_public_key = self._public_key()
         return self._known_public_key
@@ -108,12 +107,12 @@ class Secp256k1Backend(Backend):
         return self.address()
 
     def address(self) -> str:
-        """Give the EVM address, in checksum form."""
+        """Return the EVM address, in checksum form."""
         address: str = self.public_key.to_checksum_address()
         return address
 
     def sign_digest(self, digest: bytes) -> Signature:
-        """Sign 32 bytes; the signature was seen to recover to this signer's key."""
+        """Return a signature of 32 bytes that recovers to this signer's key."""
         if len(digest) != DIGEST_BYTES:
             raise ValueError("a digest has 32 bytes")
         r, s = self._sign(digest)
@@ -135,15 +134,15 @@ class Ed25519Backend(Backend):
 
     @abstractmethod
     def _public_key(self) -> Ed25519PublicKey:
-        """Give the public key; it is asked for once."""
+        """Return the public key; called once."""
 
     @abstractmethod
     def _sign(self, message: bytes) -> bytes:
-        """Sign a message, giving the 64 bytes of the signature."""
+        """Return the 64 bytes of a signature of a message."""
 
     @property
     def public_key(self) -> Ed25519PublicKey:
-        # Not a cached_property: its frame would show the config to error reporters, and its lock is one for all.
+        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it locks all.
         if self._known_public_key is None:
             self._known_public_key = self._public_key()
         return self._known_public_key
@@ -152,7 +151,7 @@ class Ed25519Backend(Backend):
         return self.public_key.public_bytes_raw().hex()
 
     def sign(self, message: bytes) -> bytes:
-        """Sign a message; the signature was seen to verify under this signer's public key."""
+        """Return a signature of a message that this signer's public key verifies."""
         signature = self._sign(message)
         try:
             self.public_key.verify(signature, message)

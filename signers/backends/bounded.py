@@ -1,6 +1,6 @@
-"""Limits for the clients of AWS and Google, which have none for the whole of an answer, neither its time nor its size.
+"""Limits on the time and size of a whole answer for the clients of AWS and Google, which have none.
 
-Both read with urllib3, whose time limit is one for each read: a byte every few seconds would hold it for ever.
+Both use urllib3, whose timeout is for each read: a server that sends a byte every few seconds would never time out.
 """
 
 from __future__ import annotations
@@ -13,14 +13,19 @@ from functools import cache
 from time import monotonic
 from typing import Any
 
+from signers.backends.base import SignerError
 from signers.backends.http import MAX_ANSWER_BYTES
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 10.0
 
 
+def not_understood(provider: str) -> SignerError:
+    return SignerError(f"{provider} gave an answer that cannot be understood.", permanent=False)
+
+
 class _Reader(io.RawIOBase):
-    """What a socket receives: only so much of it, and only for so long."""
+    """What a socket receives, up to a maximum size and time."""
 
     def __init__(self, raw: Any, sock: socket.socket) -> None:
         self._raw, self._sock = raw, sock
@@ -62,12 +67,12 @@ def _bounded_pool(pool: Any) -> Any:
 
 
 def bounded_pools(pools: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the classes of urllib3's connection pools, by scheme, as ones that read bounded answers alone."""
+    """Return classes for urllib3's connection pools, by scheme, that read only bounded answers."""
     return {scheme: _bounded_pool(pool) for scheme, pool in pools.items()}
 
 
 def bounded_adapter() -> Any:
-    """Return an adapter for a session of requests that reads bounded answers alone."""
+    """Return an adapter for a session of requests that reads only bounded answers."""
     from requests.adapters import HTTPAdapter
     from urllib3.poolmanager import pool_classes_by_scheme
 

@@ -1,7 +1,6 @@
-"""An account that Coinbase CDP holds, which signs on a request with two JWTs: of the API key and of the wallet.
+"""An account of Coinbase CDP, which signs on a request with two JWTs: one of the API key and one of the wallet.
 
-The service is at https://api.cdp.coinbase.com/platform unless the environment variable CDP_API_URL, read at each call,
-names another place.
+The environment variable CDP_API_URL, read at each call, replaces the address of the service.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ TOKEN_SECONDS = 120
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 SIGNATURE = re.compile(r"(?:0x)?([0-9a-fA-F]{64})([0-9a-fA-F]{64})[0-9a-fA-F]{2}")
 
-# CDP shows no public key, but a signature does: of this digest, which is that of no transaction.
+# CDP shows no public key, but a signature of this digest does, which is that of no transaction.
 INTRODUCTION = hashlib.sha256(b"relayer-management-service: the public key of this account").digest()
 
 
@@ -57,7 +56,7 @@ class CoinbaseCdp(Secp256k1Backend):
         url = f"{os.environ.get('CDP_API_URL', API_URL).rstrip('/')}/v2/evm/accounts/{address}/sign"
         # Canonical JSON, as its hash is signed too: keys in order, no spaces.
         body = json.dumps({"hash": f"0x{digest.hex()}"}, sort_keys=True, separators=(",", ":")).encode()
-        # The same for every try, so that they are one request to CDP; the JWTs are new, as each is good for one use.
+        # The same for every attempt, so that CDP sees one request; the JWTs are new, as each is good for one use.
         once = str(uuid.uuid4())
         signature = API.call(
             "POST", url, lambda: ({"X-Idempotency-Key": once, **self._credentials(url, body)}, body), deadline()
@@ -98,14 +97,14 @@ class CoinbaseCdp(Secp256k1Backend):
         return {"Authorization": f"Bearer {bearer}", "X-Wallet-Auth": wallet}
 
 
-# These give nothing for a bad key, so that no frame with a secret among its variables raises.
+# These return None for a bad key, so that no frame with a secret among its variables raises.
 
 
 def _api_key(secret: str) -> EllipticCurvePrivateKey | Ed25519PrivateKey | None:
-    """Read an API key in either form that CDP gives: PEM, or the 64 bytes of an Ed25519 key pair in base64."""
+    """Return an API key in either form of CDP: PEM, or the 64 bytes of an Ed25519 key pair in base64."""
     try:
         if secret.lstrip().startswith("-----BEGIN"):
-            # Written with \n for line ends when it comes from CDP's JSON file by way of a shell.
+            # A key from CDP's JSON file may have passed through a shell, with \n for line ends.
             return _p256(load_pem_private_key(secret.replace("\\n", "\n").encode(), password=None))
         pair = base64.b64decode(secret, validate=True)
         return Ed25519PrivateKey.from_private_bytes(pair[:32]) if len(pair) == 64 else None

@@ -1,8 +1,8 @@
 """A key that never leaves Google Cloud KMS.
 
-The official client speaks REST here: one host, ordinary proxies, safe in forked processes. The service account signs
-its own access tokens (https://google.aip.dev/auth/4111), so no token service is asked and the `token_uri` in the
-config is never called. GOOGLE_KMS_ENDPOINT in the environment points the client elsewhere.
+The official client uses REST: one host, ordinary proxies, safe in forked processes. The service account signs its own
+access tokens (https://google.aip.dev/auth/4111), so no token service is used and the `token_uri` in the config is
+never called. The environment variable GOOGLE_KMS_ENDPOINT replaces the address of the service.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import rsa, utils
-from cryptography.hazmat.primitives.serialization import (
-    load_pem_private_key,
-    load_pem_public_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from eth_keys import datatypes
 
 from signers.backends import bounded
@@ -71,9 +68,9 @@ class GoogleKms(Secp256k1Backend):
         try:
             key = public_key_of(load_pem_public_key(answer.pem.encode()))
         except (ValueError, UnsupportedAlgorithm):
-            raise _not_understood() from None
+            raise bounded.not_understood("Google Cloud KMS") from None
         if key is None:
-            raise _not_understood()
+            raise bounded.not_understood("Google Cloud KMS")
         return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
@@ -89,10 +86,10 @@ class GoogleKms(Secp256k1Backend):
         try:
             return utils.decode_dss_signature(answer.signature)
         except ValueError:
-            raise _not_understood() from None
+            raise bounded.not_understood("Google Cloud KMS") from None
 
     def _name(self) -> str:
-        """Name the key version in full."""
+        """Return the full name of the key version."""
         key = self._section("key")
         parts = {
             "projects": ("key" if "project_id" in key else "service_account", "project_id", ""),
@@ -144,10 +141,10 @@ class GoogleKms(Secp256k1Backend):
         except GoogleAuthError:
             raise SignerError("Google's client cannot use the service account.", permanent=True) from None
         except (ParseError, ValueError):
-            raise _not_understood() from None
+            raise bounded.not_understood("Google Cloud KMS") from None
 
     def _client(self) -> KeyManagementServiceClient:
-        """Make the client once: it keeps its connection and its access token, and threads may share it."""
+        """Return the client, made once: it keeps its connection and access token, and threads may share it."""
         with self._lock:
             if self._kms is None:
                 self._kms = self._connect()
@@ -168,7 +165,7 @@ class GoogleKms(Secp256k1Backend):
             raise SignerError(
                 "The settings of Google's client in the environment are wrong.", permanent=True
             ) from None
-        # Google's client has no setting for it.
+        # Google's client has no setting for the size and time of a whole answer.
         transport: Any = client.transport
         for prefix in ("http://", "https://"):
             transport._session.mount(prefix, bounded.bounded_adapter())
@@ -191,10 +188,10 @@ class GoogleKms(Secp256k1Backend):
 
 
 def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credentials:
-    """Make credentials whose tokens the service account signs itself.
+    """Return credentials whose tokens the service account signs itself.
 
-    The class that Google's library has for this also calls another host, from a thread of its own, with no setting
-    against it.
+    The class of Google's library for this also calls another host, in a thread of its own, and has no setting
+    against that.
     """
     from google.auth import crypt, jwt
     from google.auth.credentials import Credentials
@@ -213,12 +210,12 @@ def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credential
 
 
 def _with_timeouts(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Give connecting and reading a limit each, where Google's client would have one for both."""
+    """Return a call with a timeout each for connecting and reading; Google's client has one for both."""
     return functools.partial(call, timeout=(bounded.CONNECT_SECONDS, bounded.ANSWER_SECONDS))
 
 
 def _refused(error: GoogleAPICallError) -> SignerError:
-    """Say what an error answer means."""
+    """Return the error that an error answer stands for."""
     wait = 0.0 if error.response is None else seconds_to_wait(error.response.headers)
     if error.code == 429:
         return Unavailable("Google Cloud KMS takes no more requests just now.", retry_after=wait)
@@ -235,7 +232,3 @@ def _intact(data: bytes, checksum: int | None) -> bool:
 
 def _corrupted() -> SignerError:
     return SignerError("The answer of Google Cloud KMS was changed on its way.", permanent=False)
-
-
-def _not_understood() -> SignerError:
-    return SignerError("Google Cloud KMS gave an answer that cannot be understood.", permanent=False)

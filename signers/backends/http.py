@@ -1,4 +1,4 @@
-"""What the backends that talk to a server share: limits, bounded retries, and failures told in words."""
+"""What backends that call a server share: timeouts, bounded retries, and errors in words."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ import orjson
 from relayer_service.net import outgoing
 from signers.backends.base import SignerError
 
-# For one try, and for a call with all its tries and pauses.
-TRY_SECONDS = 10.0
+# For one attempt, and for a call with all its attempts and pauses.
+ATTEMPT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 PAUSES = (0.2, 0.6)
-LONGEST_PAUSE = 5.0
+MAX_PAUSE = 5.0
 # Far more than a key or a signature.
 MAX_ANSWER_BYTES = 65_536
 
@@ -32,7 +32,7 @@ Content = Callable[[], tuple[Mapping[str, str], bytes | None]]
 
 
 class Unavailable(SignerError):
-    """The server cannot be reached, is too busy or is broken: what it may get over by itself."""
+    """The server cannot be reached, is too busy or is broken, which may pass by itself."""
 
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message, permanent=False)
@@ -40,7 +40,7 @@ class Unavailable(SignerError):
 
 
 class Refused(SignerError):
-    """The server will not do it, however often it is asked."""
+    """The server refuses, and would do so again."""
 
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message, permanent=True)
@@ -48,30 +48,30 @@ class Refused(SignerError):
 
 
 def deadline() -> float:
-    """Return until when a call that begins now may take."""
+    """Return when a call that begins now must end."""
     return monotonic() + CALL_SECONDS
 
 
 def retried(call: Callable[[float], T], until: float) -> T:
-    """Return the result of a call that is made again, after a pause, while the server is unavailable.
+    """Return the result of a call that is retried after a pause while the server is unavailable.
 
-    The call is given the seconds that it may take. A server that asks for a longer pause than a caller can be kept
-    waiting for is not asked again.
+    The call gets the seconds that it may take. A server that asks for a longer pause than callers can wait is not
+    called again.
     """
     for pause in PAUSES:
         try:
-            return call(min(TRY_SECONDS, until - monotonic()))
+            return call(min(ATTEMPT_SECONDS, until - monotonic()))
         except Unavailable as fault:
             pause = max(pause, fault.retry_after)
-            if pause > min(LONGEST_PAUSE, until - monotonic()):
+            if pause > min(MAX_PAUSE, until - monotonic()):
                 raise
         sleep(pause)
-    return call(min(TRY_SECONDS, until - monotonic()))
+    return call(min(ATTEMPT_SECONDS, until - monotonic()))
 
 
 @contextmanager
 def held(lock: threading.Lock, provider: str, until: float) -> Iterator[None]:
-    """Hold a lock under which another thread may be waiting for the provider, if it is free in time."""
+    """Hold a lock whose holder may be waiting for the provider; raise Unavailable if it is not free in time."""
     if not lock.acquire(timeout=max(0.0, until - monotonic())):
         raise unreachable(provider)
     try:
@@ -89,7 +89,7 @@ def not_understood(provider: str) -> SignerError:
 
 
 def refusal(provider: str, status: int, headers: Mapping[str, str]) -> SignerError:
-    """Tell what an HTTP status other than success means for a signer."""
+    """Return the error that an HTTP status other than success stands for."""
     if status == 429:
         return Unavailable(f"{provider} is throttling requests.", retry_after=seconds_to_wait(headers))
     if status in (408, 412) or status >= 500:
@@ -114,16 +114,16 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
 
 @dataclass(frozen=True)
 class JsonApi:
-    """A JSON API, spoken through the session that the whole service has for addresses that others choose."""
+    """A JSON API, called through the session for addresses that others choose."""
 
     provider: str
-    # What a URL or a header that HTTP cannot carry is told as.
+    # The error text for a URL or a header that HTTP cannot carry.
     unusable: str
-    # The proxies of the environment may lead anywhere: they are for the provider's own hosts alone.
+    # Proxies of the environment may lead anywhere: they are only for the provider's own hosts.
     uses_proxies: bool = True
 
     def call(self, method: str, url: str, content: Content, until: float) -> dict[str, Any]:
-        """Return the JSON object of an answer; headers and body are made anew for each try."""
+        """Return the JSON object of an answer; headers and body are made anew for each attempt."""
         return retried(lambda seconds: self._try(method, url, content, seconds), until)
 
     def _try(self, method: str, url: str, content: Content, seconds: float) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class JsonApi:
         return found
 
     def _exchange(self, method: str, url: str, content: Content, seconds: float) -> outgoing.Answer | SignerError:
-        """Return an answer, or why there is none: raised from here, an error would show the secrets of this frame."""
+        """Return an answer or an error: raised here, the error would show the secrets of this frame."""
         headers, body = content()
         try:
             return outgoing.request(

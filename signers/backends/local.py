@@ -22,7 +22,7 @@ class Local(Secp256k1Backend):
         self._key: datatypes.PrivateKey | None = None
 
     def _private_key(self) -> datatypes.PrivateKey:
-        # The key is not a local variable where the error is raised: error reporters print those.
+        # The key is no local variable here, where the error is raised: error reporters print those.
         if self._key is None:
             self._key = _parse(self.config.get("key"))
         if self._key is None:
@@ -38,7 +38,7 @@ class Local(Secp256k1Backend):
 
 
 def _parse(key: object) -> datatypes.PrivateKey | None:
-    """Read a private key, giving nothing if it is not one."""
+    """Return a private key, or None if the text is not one."""
     match = HEX_KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
         return None

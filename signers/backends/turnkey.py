@@ -1,7 +1,6 @@
 """A key that never leaves Turnkey, which signs on a request that is stamped with an API key.
 
-The service is at https://api.turnkey.com unless the environment variable TURNKEY_API_URL, read at each call, names
-another place.
+The environment variable TURNKEY_API_URL, read at each call, replaces the address of the service.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ WAITING = {"ACTIVITY_STATUS_CREATED", "ACTIVITY_STATUS_PENDING", CONSENSUS_NEEDE
 
 
 class Turnkey(Secp256k1Backend):
-    """A signature is an activity: mostly done when the request is answered, else asked after a few times."""
+    """A signature is an activity: usually complete when the request is answered, else polled a few times."""
 
     poll_pauses: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0, 4.0)
 
@@ -49,7 +48,7 @@ class Turnkey(Secp256k1Backend):
             activity = self._activity("query/get_activity", {"activityId": activity["id"]}, until)
         status = activity["status"]
         if status == CONSENSUS_NEEDED:
-            # Asking anew would be a new activity, which needs the same approvals.
+            # A retry would be a new activity, which needs the same approvals.
             raise SignerError("Turnkey's policies ask for more approvals of this signature.", permanent=True)
         if status in WAITING:
             raise SignerError("Turnkey has not finished the signature in time.", permanent=False)
@@ -70,9 +69,9 @@ class Turnkey(Secp256k1Backend):
         }
 
     def _activity(self, path: str, request: dict[str, Any], until: float) -> dict[str, Any]:
-        """Make a request, and give the activity of the answer.
+        """Make a request, and return the activity of the answer.
 
-        A request that is made again has the same body and timestamp: to Turnkey it is the same activity.
+        A retry has the same body and timestamp: to Turnkey it is the same activity.
         """
         body = json.dumps({"organizationId": self.config["organization_id"], **request})
         stamp = self._stamp(body)

@@ -22,18 +22,18 @@ from signers.backends.http import Content, JsonApi, Refused, deadline, held, not
 from signers.backends.local import Local
 
 FORBIDDEN = 403
-# The address is one that a caller or staff chose: no proxy of the environment may lead to it.
+# Callers and staff choose the address: no proxy of the environment may lead to it.
 API = JsonApi("Vault", "The address or the namespace of Vault cannot be used.", uses_proxies=False)
 
 
 @dataclass(frozen=True)
 class Token:
     text: str = field(repr=False)
-    ends: float
+    expires: float
 
 
 class Vault:
-    """A Vault server and the login of one AppRole to it, which is used until shortly before it ends."""
+    """A Vault server, and the login of an AppRole, which is used until shortly before it expires."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config
@@ -41,25 +41,25 @@ class Vault:
         self._token: Token | None = None
 
     def ask(self, method: str, path: str, body: bytes | None, until: float) -> dict[str, Any]:
-        """Make a request that needs a login, and return the data of the answer."""
+        """Return the data of the answer to a request that needs a login."""
         token = self._logged_in(until)
         try:
             return self._part("data", method, path, lambda: (self._headers(token), body), until)
         except Refused as fault:
             if fault.status != FORBIDDEN:
                 raise
-        # A token that was revoked or used up before its time is forbidden everything: a new one tells.
+        # A token that was revoked or used up is forbidden everything: a new one shows which it is.
         token = self._logged_in(until, instead_of=token)
         return self._part("data", method, path, lambda: (self._headers(token), body), until)
 
     def _logged_in(self, until: float, *, instead_of: Token | None = None) -> Token:
         with held(self._lock, "Vault", until):
-            if self._token is None or self._token is instead_of or monotonic() >= self._token.ends:
+            if self._token is None or self._token is instead_of or monotonic() >= self._token.expires:
                 self._token = self._log_in(until)
             return self._token
 
     def _log_in(self, until: float) -> Token:
-        """Trade the AppRole for a token."""
+        """Return a token for the AppRole."""
         asked = monotonic()
         try:
             token = _token(self._part("auth", "POST", "auth/approle/login", self._login, until), asked)
@@ -81,8 +81,8 @@ class Vault:
         return headers
 
     def _part(self, name: str, method: str, path: str, content: Content, until: float) -> dict[str, Any]:
-        """Make a request and return the part of the answer with this name."""
-        # Several slashes are one, as to Vault's own client.
+        """Return the part with this name of the answer to a request."""
+        # Several slashes count as one, as in Vault's own client.
         path = "/".join(filter(None, path.split("/")))
         url = f"{self.config['address'].rstrip('/')}/v1/{quote(path)}"
         part = API.call(method, url, content, until).get(name)
@@ -91,14 +91,14 @@ class Vault:
         return part
 
 
-# These give nothing for what they do not find, so that no frame with a secret among its variables raises.
+# These return None for what they do not find, so that no frame with a secret among its variables raises.
 
 
 def _token(login: dict[str, Any], asked: float) -> Token | None:
     text, lease = login.get("client_token"), login.get("lease_duration")
     if not isinstance(text, str) or not text or not isinstance(lease, int):
         return None
-    # A lease of 0 is a token that does not end.
+    # A lease of 0 means that the token does not expire.
     return Token(text, asked + lease - min(30.0, lease / 10) if lease > 0 else math.inf)
 
 
@@ -118,7 +118,7 @@ class VaultKv(Secp256k1Backend):
         self._vault = Vault(config)
         self._lock = threading.Lock()
         self._key: Local | None = None
-        self._key_ends = 0.0
+        self._key_expires = 0.0
 
     def _public_key(self) -> datatypes.PublicKey:
         return self._held()._public_key()
@@ -130,15 +130,15 @@ class VaultKv(Secp256k1Backend):
         until = deadline()
         with held(self._lock, "Vault", until):
             key = self._key
-            if key is None or monotonic() >= self._key_ends:
+            if key is None or monotonic() >= self._key_expires:
                 key = self._key = self._read(until)
-                self._key_ends = monotonic() + self.keep_seconds
-                # A key that is not used again goes too.
+                self._key_expires = monotonic() + self.keep_seconds
+                # For a key that is not used again.
                 outgoing.loop.call(self._forget, delay=self.keep_seconds)
             return key
 
     def _forget(self) -> None:
-        # Without the lock: whoever holds it may be waiting for the loop, which calls this.
+        # Without the lock, whose holder may be waiting for the loop that calls this.
         self._key = None
 
     def _read(self, until: float) -> Local:

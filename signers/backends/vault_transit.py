@@ -16,7 +16,7 @@ from signers.backends.vault import Vault
 
 HEX_DIGITS = 64
 
-# The version of the key, then the 64 bytes of the signature in base64.
+# The version of the key, and the 64 bytes of the signature in base64.
 SIGNATURE = re.compile(r"vault:v[0-9]+:([A-Za-z0-9+/]{86}==)")
 
 
@@ -26,7 +26,7 @@ class VaultTransit(Ed25519Backend):
         self._vault = Vault(config)
 
     def _public_key(self) -> Ed25519PublicKey:
-        """Read `pubkey`: 32 bytes in base64, as Vault shows them, or in hex."""
+        """Return the key in `pubkey`: 32 bytes in base64, as Vault shows them, or in hex."""
         text = self.config["pubkey"].removeprefix("0x")
         try:
             raw = bytes.fromhex(text) if len(text) == HEX_DIGITS else base64.b64decode(text, validate=True)

@@ -16,7 +16,7 @@ from django.test import Client
 from huey.storage import MemoryStorage
 
 from relayer_service.ops import tasks
-from relayer_service.ops.queues import MOST_WAITING, InBackground, background
+from relayer_service.ops.queues import MAX_WAITING, InBackground, background
 from relayer_service.storage.caches import RETRY_SECONDS
 from tests.relayer_service.test_rate_limits import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -115,13 +115,13 @@ def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, capl
     monkeypatch.setattr(tasks.queue, "storage", storage)
     record_use(0, 0.0)
     assert storage.met.wait(30)
-    for number in range(MOST_WAITING + 5):
+    for number in range(MAX_WAITING + 5):
         record_use(number, 0.0)
     assert said(caplog) == [CANNOT_WRITE.format("too many pushes wait")]
     storage.down_until = 0.0
     storage.gate.set()
     background.flush()
-    assert storage.queue_size() == 1 + MOST_WAITING
+    assert storage.queue_size() == 1 + MAX_WAITING
 
 
 PUSH_IN_TWO_PROCESSES = """

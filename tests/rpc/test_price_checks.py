@@ -12,8 +12,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from relayer_service.models import PeriodicRun
-from relayer_service.ops.pools import at_once
 from relayer_service.ops import metrics
+from relayer_service.ops.pools import at_once
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
 from rpc.models import FeeToken, PriceSource
