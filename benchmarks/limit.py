@@ -1,6 +1,6 @@
-"""The limit: what Python can do at all when it asks the same of the database and answers the same bytes.
+"""The limit: how fast Python can be at all with the same queries and the same bytes in its answers.
 
-No framework, no log line, no metrics, no errors but the plainest: it is a measure and not a model.
+No framework, no log line, no metrics, hardly any errors: a measure, not a model.
 """
 
 import hmac

@@ -14,7 +14,7 @@ from pathlib import Path
 
 CONNECTIONS = 8
 
-# Sends another body each time: NNN in it becomes a number that no other request has.
+# Sends another body each time: NNN becomes a unique number.
 WRK_SCRIPT = """
 local body, mark, number = [==[{body}]==], "{mark}", 0
 wrk.method = "{method}"
@@ -25,7 +25,7 @@ function request()
 end
 """
 
-# One number for each measurement, so that two of them never create the same thing.
+# A number for each measurement, so that no two of them create the same thing.
 marks = count(1)
 
 
@@ -46,14 +46,14 @@ Generator = Callable[[Request, float], float]
 
 
 def choose(name: str | None) -> tuple[str, Generator]:
-    """Give the generator of that name, or the best there is."""
+    """Return the generator of that name, or the best one available."""
     if name is None:
         name = "wrk" if shutil.which("wrk") else "python"
     return name, {"wrk": with_wrk, "python": with_python}[name]
 
 
 def with_wrk(request: Request, seconds: float) -> float:
-    """Give the requests answered in a second; wrk counts in whole seconds."""
+    """Return the requests answered in a second; wrk runs for whole seconds."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{max(1, round(seconds))}s", "--timeout", "20s"]
     command += ["-H", f"Authorization: {request.authorization}"]
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def with_python(request: Request, seconds: float) -> float:
 
 
 def call_in_turn(request: Request, mark: str, seconds: float) -> float:
-    """Send one request after the other on one connection; give how many were answered in a second."""
+    """Send one request after the other on one connection, and return how many were answered in a second."""
     head = f"{request.method} {request.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {request.authorization}\r\n"
     plain = f"{head}\r\n".encode()
     with socket.create_connection(("127.0.0.1", request.port), 20) as connection:

@@ -1,4 +1,4 @@
-"""A receiver of webhooks that tells when each came: `/` answers at once, `/hang` never."""
+"""A receiver of webhooks that records when each arrives: `/` answers at once, `/hang` never."""
 
 import asyncio
 import sys
@@ -20,8 +20,8 @@ class Receiver:
         await asyncio.sleep(3600)
         return web.Response(status=204)
 
-    async def tell(self, request: web.Request) -> web.Response:
-        """Give what came, each with its time, and begin anew."""
+    async def arrived(self, request: web.Request) -> web.Response:
+        """Return what arrived, each with its time, and start over."""
         times, self.times = self.times, []
         return web.json_response(times)
 
@@ -36,7 +36,7 @@ def main(port: int) -> None:
         [
             web.post("/", receiver.take),
             web.post("/hang", receiver.hang),
-            web.get("/told", receiver.tell),
+            web.get("/arrived", receiver.arrived),
             web.get("/count", receiver.count),
         ]
     )

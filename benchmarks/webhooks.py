@@ -21,12 +21,12 @@ from tests.servers import PROJECT, free_port, wait_for_port
 ROUNDS = 3
 DELIVERIES = 3_000
 MAX_SECONDS = 60
-# The other question: so many events, one every so often, with three workers.
+# For the second question: events at a steady pace, with three workers.
 PACED_EVENTS, PACE_SECONDS, WORKERS = 500, 0.01, 3
 
 
 def measure(environment: dict[str, str]) -> dict[str, Any]:
-    """Take turns: the bare loop, the worker, and so on."""
+    """Return the rates of the bare loop and a worker, measured in turns, and the waits of a fast target."""
     rates: dict[str, list[float]] = {"worker": [], "loop": []}
     waits: dict[str, list[float]] = {"alone": [], "beside_one_that_hangs": []}
     with receiver() as port:
@@ -74,14 +74,14 @@ def read(port: int, path: str) -> Any:
 
 
 def wait_for(port: int, count: int) -> dict[str, float]:
-    """Give when each webhook came, once that many have."""
+    """Return when each webhook arrived, once that many have."""
     deadline = time.monotonic() + MAX_SECONDS
     while read(port, "count") < count and time.monotonic() < deadline:
         time.sleep(0.2)
-    told = read(port, "told")
-    if len(told) != count:
-        raise Failed(f"{len(told)} webhooks came instead of {count}")
-    return dict(told)
+    arrived = read(port, "arrived")
+    if len(arrived) != count:
+        raise Failed(f"{len(arrived)} webhooks came instead of {count}")
+    return dict(arrived)
 
 
 def rate_of(times: dict[str, float]) -> float:
@@ -129,7 +129,7 @@ def clear() -> None:
 
 
 def one_worker(port: int, environment: dict[str, str]) -> float:
-    """Have a worker find that many deliveries due, signed ones, and send them all."""
+    """Return the rate at which a worker sends signed deliveries that are all due."""
     from django.db import transaction
 
     clear()
@@ -142,11 +142,11 @@ def one_worker(port: int, environment: dict[str, str]) -> float:
 
 
 def fast_p95(port: int, environment: dict[str, str], *, hanging: bool) -> float:
-    """Give the 95th percentile of the seconds from an event to its arrival, at a receiver that answers at once."""
+    """Return the 95th percentile of the seconds from an event to its arrival at a receiver that answers at once."""
     clear()
     fast, hung = new_target(f"http://127.0.0.1:{port}/"), new_target(f"http://127.0.0.1:{port}/hang")
     with workers(WORKERS, environment):
-        # The workers have begun when the first event has come.
+        # Once the first event has arrived the workers are running.
         emit_to(fast)
         wait_for(port, 1)
         emitted = {}

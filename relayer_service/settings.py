@@ -23,7 +23,7 @@ PROFILE = env.choice("PROFILE", "production", {"production", "local"})
 LOCAL = PROFILE == "local"
 DEBUG = False
 
-# Secrets. There is no default: one that is missing stops the start, a weak one is an error of the checks.
+# Secrets, without defaults: a missing one stops the start, a weak one is an error of the checks.
 
 SECRET_KEY = env.secret("SECRET_KEY", DATA_DIR)
 ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", env.secret("ENCRYPTION_KEYS", DATA_DIR))
@@ -50,13 +50,13 @@ SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 # Health probes come over plain HTTP from inside.
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-# A redirected call would have sent its token in clear already: it is refused (`HttpsOnlyMiddleware`).
+# Calls of the API are refused instead (`HttpsOnlyMiddleware`): before a redirect a token would be sent in clear.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 
-# What a page may load: this origin alone, and no script that is written into a page.
+# What a page may load: only from this origin, and no inline scripts.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
@@ -128,10 +128,10 @@ RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
 RATELIMIT_FAIL_OPEN = True
 
-# A verified token costs no query for this long; a revoked one is refused by every process after it.
+# How long a verified token costs no query; after it every process refuses a revoked one.
 TOKEN_CACHE_SECONDS = env.integer("TOKEN_CACHE_SECONDS", 5)
 
-# Which product stands behind each signer type; a path of your own replaces one.
+# The backend of each signer type; a path of your own replaces one.
 SIGNER_BACKENDS = {
     "plain": "signers.backends.local.Local",
     "provider_a_kms": "signers.backends.aws_kms.AwsKms",
@@ -144,34 +144,34 @@ SIGNER_BACKENDS = {
 
 # Webhooks.
 
-# The wait before each attempt, in seconds: after Standard Webhooks, a little over three days in all.
+# The retry schedule, with the wait before each attempt in seconds: after Standard Webhooks, a little over three days.
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
 WEBHOOK_JITTER_PERCENT = env.integer("WEBHOOK_JITTER_PERCENT", 10, maximum=100)
-# For connection and answer together.
+# Connection and answer together.
 WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
-# Deliveries on their way to one target at once, from all workers together.
+# Deliveries in flight to one target, from all workers together.
 WEBHOOK_TARGET_CONCURRENCY = env.integer("WEBHOOK_TARGET_CONCURRENCY", 8, minimum=1)
-# Targets that one worker sends to at once, and as many again that fail.
+# Targets that one worker sends to at once, and the same number again for failing ones.
 WEBHOOK_TARGETS = env.integer("WEBHOOK_TARGETS", 200, minimum=1)
-# Private networks that webhooks may be sent to all the same.
+# Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
-# For so many days after its last attempt a delivery that has arrived or failed is kept; 0: for ever.
+# Days for which a finished delivery is kept after its last attempt; 0: for ever.
 DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
 
 # A JSON file of networks that are added to those of `relayers/chain/networks.json`, or replace them by name.
 NETWORKS_FILE = env.text("NETWORKS_FILE")
-# For one attempt at one node, and for a call with all its attempts.
+# The timeout of one attempt at one node, and of a call with all its attempts.
 NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
 NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
-# So many failures within a minute pause a node for a minute.
+# Failures within a minute that open the circuit breaker of a node, for a minute.
 NODE_FAILURES_TO_PAUSE = env.integer("NODE_FAILURES_TO_PAUSE", 3, minimum=1)
 NODE_MAX_ANSWER_BYTES = env.integer("NODE_MAX_ANSWER_BYTES", 16_777_216, minimum=1)
 # Private and reserved networks in which nodes and the servers of signers may be: all, as they often are beside the
-# service. Where clouds serve their metadata nothing is ever sent, whatever stands here.
+# service. The metadata services of clouds are never allowed.
 NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORKS", "0.0.0.0/0,::/0")
 # How often each relayer is checked, and after how many checks in a row it is disabled and enabled.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
@@ -180,11 +180,11 @@ HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimu
 
 # Fees.
 
-# Each applies to all networks; without it, what the network has in `relayers/chain/networks.json`, else a default.
+# Each applies to all networks; if it is not set, the value in `relayers/chain/networks.json`, else a default.
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
-# What a call needs of its relayer and its fee token costs no query for this long; changes count after it.
+# How long a call uses what it has read of its relayer and fee token; changes apply after it.
 RPC_CACHE_SECONDS = env.integer("RPC_CACHE_SECONDS", 1)
 # Whether a number as JSON-RPC id is answered as a string, as the contract says, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)

@@ -107,7 +107,7 @@ MUTATIONS: dict[int, Mutation] = {
         "relayer_service/storage/leases.py",
         "filter(pk=self.pk, lease=self.lease)",
         "filter(pk=self.pk)",
-        ("tests/notifications/test_settling.py",),
+        ("tests/notifications/test_outbox_outcomes.py",),
     ),
     11: Mutation(
         "A token with a known key is accepted whatever its secret is.",
@@ -177,7 +177,7 @@ MUTATIONS: dict[int, Mutation] = {
         "notifications/delivery/attempts.py",
         "return self.response_code == HTTPStatus.GONE",
         "return self.response_code == HTTPStatus.NOT_FOUND",
-        ("tests/notifications/test_settling.py",),
+        ("tests/notifications/test_outbox_outcomes.py",),
     ),
     21: Mutation(
         "Webhooks are sent into carrier-grade NAT, where one cloud serves its metadata.",

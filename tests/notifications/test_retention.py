@@ -15,7 +15,7 @@ from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
-from tests.notifications.test_taking import in_threads
+from tests.notifications.test_outbox_claims import in_threads
 
 OLD, YOUNG = NOON - timedelta(days=90, seconds=1), NOON - timedelta(days=90) + timedelta(seconds=1)
 
