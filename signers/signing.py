@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
+from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -21,7 +22,7 @@ from signers.types import SignerType
 CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
 MAX_BACKENDS = 1_000
 
-_backends: OrderedDict[tuple[int, str], Backend] = OrderedDict()
+_backends: OrderedDict[tuple[int, str], Backend[Any]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -31,8 +32,8 @@ class Verification:
     milliseconds: int
 
 
-def backend_class(signer_type: str) -> type[Backend]:
-    backend: type[Backend] = import_string(settings.SIGNER_BACKENDS[signer_type])
+def backend_class(signer_type: str) -> type[Backend[Any]]:
+    backend: type[Backend[Any]] = import_string(settings.SIGNER_BACKENDS[signer_type])
     return backend
 
 
@@ -52,7 +53,7 @@ def why_not(signer: Signer, network_type: str) -> str:
     return f"{label} is an {curve(signer)} signer: it signs messages and cannot serve an {network_type} relayer."
 
 
-def backend_for(signer: Signer) -> Backend:
+def backend_for(signer: Signer) -> Backend[Any]:
     """Return the backend of a signer, the same one as long as its stored config is the same."""
     version = (signer.pk, signer.config_version)
     with _lock:

@@ -203,8 +203,7 @@ def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> Non
     headers = dict(line.split(": ", 1) for line in head.splitlines()[1:])
     moment = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
     signed = signing.headers(headers["webhook-id"], moment, body.encode(), "correct horse battery staple")
-    named = {name: value for name, value in attempts.HEADERS.items() if name != "Accept-Encoding"}
-    assert headers == {"Host": "hooks.example.com"} | named | signed
+    assert headers == {"Host": "hooks.example.com"} | outgoing.HEADERS | signed
 
 
 def shape(value: Any) -> Any:
@@ -261,6 +260,6 @@ def test_every_reason_of_a_failure_is_explained() -> None:
     explained = set(re.findall(r"^\| (\S.*\.) \| .* \|$", DOCUMENT, re.M))
     with pytest.raises(signing.UnusableKey) as unusable:
         signing.key_bytes("whsec_?")
-    forbidden = attempts.in_words(outgoing.ForbiddenAddress())
-    others = {outbox.GONE, str(unusable.value), forbidden, attempts.in_words(Exception())}
+    forbidden = attempts.describe(outgoing.ForbiddenAddress())
+    others = {outbox.GONE, str(unusable.value), forbidden, attempts.describe(Exception())}
     assert {words for _, words in attempts.WORDS} | others <= explained

@@ -15,7 +15,7 @@ import uuid
 from collections import deque
 from concurrent import futures
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 
 from django.conf import settings
 from django.db import close_old_connections
@@ -41,6 +41,7 @@ class Sender:
         self.stopping = False
         self._lock = threading.Lock()
         self._loop = LoopThread("webhook-sender")
+        self._targets = partial(ActiveTargets, self)
 
     @cached_property
     def database(self) -> Pool:
@@ -50,7 +51,7 @@ class Sender:
         """Have the deliveries sent that are due for a target, without waiting for it."""
         with self._lock:
             if not self.stopping:
-                self._loop.call(self._wake, target_pk)
+                self._loop.call(lambda: self._loop.own(self._targets).wake(target_pk))
 
     def stop(self, seconds: float) -> None:
         """Claim nothing more, and wait for what is in flight; another worker sends what is not back by then."""
@@ -61,14 +62,8 @@ class Sender:
         self._loop.stop()
         self.database.shutdown(wait=False)
 
-    def _wake(self, target_pk: int) -> None:
-        self._loop.own(self._targets).wake(target_pk)
-
     async def _finish(self, seconds: float) -> None:
         await self._loop.own(self._targets).finish(seconds)
-
-    def _targets(self) -> ActiveTargets:
-        return ActiveTargets(self)
 
 
 class ActiveTargets:

@@ -43,55 +43,44 @@ def check_secrets(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.caches, deploy=True)
 def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
-    if settings.WEB_PROCESSES > 1 and not settings.REDIS_URL:
-        return [
-            Warning(
-                "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone.",
-                hint="Set REDIS_URL, or run one process.",
-                id="relayer_service.W001",
-            )
-        ]
-    return []
+    warning = Warning(
+        "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone.",
+        hint="Set REDIS_URL, or run one process.",
+        id="relayer_service.W001",
+    )
+    return [warning] if settings.WEB_PROCESSES > 1 and not settings.REDIS_URL else []
 
 
 @register(Tags.database, deploy=True)
 def check_database(**kwargs: Any) -> list[CheckMessage]:
-    if settings.PROFILE == "production" and "sqlite" in settings.DATABASES["default"]["ENGINE"]:
-        return [
-            Warning(
-                "A production profile runs on SQLite.",
-                hint="Set DATABASE_URL to a PostgreSQL database, or PROFILE=local.",
-                id="relayer_service.W002",
-            )
-        ]
-    return []
+    warning = Warning(
+        "A production profile runs on SQLite.",
+        hint="Set DATABASE_URL to a PostgreSQL database, or PROFILE=local.",
+        id="relayer_service.W002",
+    )
+    on_sqlite = "sqlite" in settings.DATABASES["default"]["ENGINE"]
+    return [warning] if settings.PROFILE == "production" and on_sqlite else []
 
 
 @register(Tags.security, deploy=True)
 def check_hosts(**kwargs: Any) -> list[CheckMessage]:
-    if "*" in settings.ALLOWED_HOSTS:
-        return [
-            Warning(
-                "ALLOWED_HOSTS accepts every host name.",
-                hint="Name the hosts under which the service is reached.",
-                id="relayer_service.W003",
-            )
-        ]
-    return []
+    warning = Warning(
+        "ALLOWED_HOSTS accepts every host name.",
+        hint="Name the hosts under which the service is reached.",
+        id="relayer_service.W003",
+    )
+    return [warning] if "*" in settings.ALLOWED_HOSTS else []
 
 
 @register()
 def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
     unknown = set(settings.READY_REQUIRES) - READY_PARTS
-    if unknown:
-        return [
-            Error(
-                f"READY_REQUIRES names unknown parts: {', '.join(sorted(unknown))}.",
-                hint=f"The parts are: {', '.join(sorted(READY_PARTS))}.",
-                id="relayer_service.E004",
-            )
-        ]
-    return []
+    error = Error(
+        f"READY_REQUIRES names unknown parts: {', '.join(sorted(unknown))}.",
+        hint=f"The parts are: {', '.join(sorted(READY_PARTS))}.",
+        id="relayer_service.E004",
+    )
+    return [error] if unknown else []
 
 
 @register(Tags.files)

@@ -6,23 +6,17 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from django.conf import settings
 
 from relayer_service.ops.pools import Pool
 
-STOP_SECONDS = 1.0
-
-
-class Closable(Protocol):
-    async def close(self) -> None: ...
-
-
 Result = TypeVar("Result")
-Owned = TypeVar("Owned", bound=Closable)
+
+STOP_SECONDS = 1.0
 
 
 class LoopThread:
@@ -52,11 +46,12 @@ class LoopThread:
             loop = self._started()
             loop.call_soon_threadsafe(loop.call_later, delay, function, *args)
 
-    def own(self, make: Callable[[], Owned]) -> Owned:
-        """Return the running loop's own instance of something, made at its first use and closed when the loop ends."""
+    def own(self, make: Callable[[], Result]) -> Result:
+        """Return what the running loop owns: made at its first use, with a `close()` that is awaited at the end."""
         if make not in self._owned:
             self._owned[make] = make()
-        return self._owned[make]
+        owned: Result = self._owned[make]
+        return owned
 
     def stop(self) -> None:
         """End the loop: what still runs on it is cancelled, and what it owns is closed."""
@@ -78,25 +73,24 @@ class LoopThread:
         if self._loop is None:
             self._loop, self._owned = asyncio.new_event_loop(), {}
             self._loop.set_default_executor(Pool(f"{self.name}-resolver", settings.RESOLVER_THREADS))
-            arguments = (self._loop, self._owned)
-            self._thread = threading.Thread(target=self._run, args=arguments, name=self.name, daemon=True)
+            self._thread = threading.Thread(target=self._run, args=[self._loop], name=self.name, daemon=True)
             self._thread.start()
         return self._loop
 
-    def _run(self, loop: asyncio.AbstractEventLoop, owned: dict[Callable[[], Any], Closable]) -> None:
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             loop.run_forever()
         finally:
             with self._lock:
-                self._loop = None
-            loop.run_until_complete(_end(owned))
+                self._loop, owned = None, self._owned
+            loop.run_until_complete(_end(owned.values()))
             loop.close()
 
 
-async def _end(owned: dict[Callable[[], Any], Closable]) -> None:
+async def _end(owned: Iterable[Any]) -> None:
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    for each in owned.values():
+    for each in owned:
         await each.close()

@@ -27,15 +27,15 @@ class Pool(ThreadPoolExecutor):
         self._uncount = weakref.finalize(self, pool_size.dec, size)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        return super().submit(self._run, function, *args, **kwargs)
+        def run() -> Any:
+            with self._in_use.track_inprogress():
+                return function(*args, **kwargs)
+
+        return super().submit(run)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         super().shutdown(wait, cancel_futures=cancel_futures)
         self._uncount()
-
-    def _run(self, function: Callable[..., Result], /, *args: Any, **kwargs: Any) -> Result:
-        with self._in_use.track_inprogress():
-            return function(*args, **kwargs)
 
 
 def at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:

@@ -29,9 +29,7 @@ class BackgroundThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._lock = threading.Lock()
-        self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(MAX_WAITING)
-        self._started = False
+        self._forget()
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self.flush)
 
@@ -63,7 +61,7 @@ class BackgroundThread:
     def _forget(self) -> None:
         # The lock too: a thread that a forked process does not have may hold it.
         self._lock = threading.Lock()
-        self._waiting = queue.Queue(MAX_WAITING)
+        self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(MAX_WAITING)
         self._started = False
 
 

@@ -6,10 +6,11 @@ A backend is one file with one class, which implements `_public_key` and `_sign`
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -19,6 +20,8 @@ from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 from eth_keys.exceptions import BadSignature
 from eth_utils.exceptions import ValidationError
+
+PublicKey = TypeVar("PublicKey")
 
 DIGEST_BYTES = 32
 
@@ -64,13 +67,26 @@ def public_key_of(key: object) -> datatypes.PublicKey | None:
     """Return a key that cryptography has loaded as one of eth-keys, or None if it is not on secp256k1."""
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256K1):
         return None
+    return eth_key(key)
+
+
+def eth_key(key: ec.EllipticCurvePublicKey) -> datatypes.PublicKey:
     return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
 
 
-class Backend(ABC):
+def recover(digest: bytes, r: int, s: int) -> Iterator[tuple[int, datatypes.PublicKey]]:
+    """Yield the public keys that a signature may be by, each with its recovery id."""
+    for recovery_id in (0, 1):
+        with suppress(BadSignature, ValidationError):
+            signature = datatypes.Signature(vrs=(recovery_id, r, s))
+            yield recovery_id, signature.recover_public_key_from_msg_hash(digest)
+
+
+class Backend(ABC, Generic[PublicKey]):
     """Access to a key, made from the decrypted config of a signer and kept for its later calls."""
 
     curve: ClassVar[Curve]
+    _known_public_key: PublicKey | None = None
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         self.config = config
@@ -79,29 +95,28 @@ class Backend(ABC):
         """Show no config, as it holds secrets."""
         return f"<{type(self).__name__}>"
 
+    @property
+    def public_key(self) -> PublicKey:
+        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it locks all.
+        if self._known_public_key is None:
+            self._known_public_key = self._public_key()
+        return self._known_public_key
+
+    @abstractmethod
+    def _public_key(self) -> PublicKey:
+        """Return the public key; called once."""
+
     @abstractmethod
     def identity(self) -> str:
         """Return the public name of the key: an address, or a public key."""
 
 
-class Secp256k1Backend(Backend):
+class Secp256k1Backend(Backend[datatypes.PublicKey]):
     curve = Curve.SECP256K1
-    _known_public_key: datatypes.PublicKey | None = None
-
-    @abstractmethod
-    def _public_key(self) -> datatypes.PublicKey:
-        """Return the public key; called once."""
 
     @abstractmethod
     def _sign(self, digest: bytes) -> tuple[int, int]:
         """Return r and any valid s of a signature of a digest."""
-
-    @property
-    def public_key(self) -> datatypes.PublicKey:
-        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it locks all.
-        if self._known_public_key is None:
-            self._known_public_key = self._public_key()
-        return self._known_public_key
 
     def identity(self) -> str:
         return self.address()
@@ -117,35 +132,18 @@ class Secp256k1Backend(Backend):
             raise ValueError("a digest has 32 bytes")
         r, s = self._sign(digest)
         s = min(s, SECPK1_N - s)
-        for recovery_id in (0, 1):
-            try:
-                signature = datatypes.Signature(vrs=(recovery_id, r, s))
-                recovered = signature.recover_public_key_from_msg_hash(digest)
-            except (BadSignature, ValidationError):
-                continue
+        for recovery_id, recovered in recover(digest, r, s):
             if recovered == self.public_key:
                 return Signature(r, s, recovery_id)
         raise SignerError("The signature that came back is not by this signer's key.", permanent=True)
 
 
-class Ed25519Backend(Backend):
+class Ed25519Backend(Backend[Ed25519PublicKey]):
     curve = Curve.ED25519
-    _known_public_key: Ed25519PublicKey | None = None
-
-    @abstractmethod
-    def _public_key(self) -> Ed25519PublicKey:
-        """Return the public key; called once."""
 
     @abstractmethod
     def _sign(self, message: bytes) -> bytes:
         """Return the 64 bytes of a signature of a message."""
-
-    @property
-    def public_key(self) -> Ed25519PublicKey:
-        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it locks all.
-        if self._known_public_key is None:
-            self._known_public_key = self._public_key()
-        return self._known_public_key
 
     def identity(self) -> str:
         return self.public_key.public_bytes_raw().hex()

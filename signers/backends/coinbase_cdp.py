@@ -20,10 +20,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_der_private_key, load_pem_private_key
 from eth_keys import datatypes
-from eth_keys.exceptions import BadSignature
-from eth_utils.exceptions import ValidationError
 
-from signers.backends.base import Secp256k1Backend, SignerError, not_installed
+from signers.backends.base import Secp256k1Backend, SignerError, not_installed, recover
 from signers.backends.http import JsonApi, deadline, not_understood
 
 API_URL = "https://api.cdp.coinbase.com/platform"
@@ -39,12 +37,7 @@ INTRODUCTION = hashlib.sha256(b"relayer-management-service: the public key of th
 class CoinbaseCdp(Secp256k1Backend):
     def _public_key(self) -> datatypes.PublicKey:
         r, s = self._sign(INTRODUCTION)
-        for recovery_id in (0, 1):
-            try:
-                signature = datatypes.Signature(vrs=(recovery_id, r, s))
-                public_key = signature.recover_public_key_from_msg_hash(INTRODUCTION)
-            except (BadSignature, ValidationError):
-                continue
+        for _, public_key in recover(INTRODUCTION, r, s):
             if public_key.to_address() == self.config["account_address"].lower():
                 return public_key
         raise SignerError("Coinbase CDP's signature is not by the account at account_address.", permanent=True)

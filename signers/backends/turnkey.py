@@ -11,10 +11,9 @@ from time import sleep, time_ns
 from typing import Any, ClassVar
 
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError, not_installed
+from signers.backends.base import Secp256k1Backend, SignerError, eth_key, not_installed
 from signers.backends.http import JsonApi, deadline, not_understood
 
 API_URL = "https://api.turnkey.com"
@@ -33,10 +32,9 @@ class Turnkey(Secp256k1Backend):
     def _public_key(self) -> datatypes.PublicKey:
         try:
             point = bytes.fromhex(self.config["public_key"].removeprefix("0x"))
-            key = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), point)
+            return eth_key(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), point))
         except ValueError:
             raise SignerError("public_key is not a secp256k1 public key in hex.", permanent=True) from None
-        return datatypes.PublicKey(key.public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)[1:])
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
         until = deadline()
