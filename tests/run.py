@@ -80,11 +80,11 @@ class Run:
         stack.callback(self.process.terminate)
 
     def passed(self) -> bool:
-        if self.output is None:
-            print(f"\n===== on {self.engine} =====", flush=True)
+        if self.output is not None:
+            self.process.wait()
+        print(f"\n===== on {self.engine} =====", flush=True)
         code = self.process.wait()
         if self.output is not None:
-            print(f"\n===== on {self.engine} =====", flush=True)
             self.output.seek(0)
             shutil.copyfileobj(self.output, sys.stdout.buffer)
             sys.stdout.flush()

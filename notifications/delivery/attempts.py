@@ -109,10 +109,8 @@ def describe(error: BaseException) -> str:
     """Return why there was no answer, without a host name or an address of the network."""
     if outgoing.is_forbidden(error):
         return "The target's address or port is not allowed."
-    for kind, words in WORDS:
-        if isinstance(error, kind):
-            return words
-    return "The connection broke before the answer was there."
+    known = (words for kind, words in WORDS if isinstance(error, kind))
+    return next(known, "The connection broke before the answer was there.")
 
 
 WORDS: list[tuple[type[BaseException], str]] = [

@@ -10,7 +10,6 @@ import logging
 import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
-from itertools import groupby
 from typing import Any
 
 from django.conf import settings
@@ -110,10 +109,9 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
         for outcome in outcomes
     )
     last_start = Attempt.objects.filter(delivery=OuterRef("pk")).order_by("-id").values("started_at")[:1]
-    delivered = [outcome for outcome in outcomes if outcome.succeeded]
-    for code, group in groupby(sorted(delivered, key=response_code), key=response_code):
-        # Most attempts succeed, and alike: one statement for all of them.
-        rows = [outcome.delivery for outcome in group]
+    # Most attempts succeed, and alike: one statement for all of them.
+    for code in {outcome.response_code for outcome in outcomes if outcome.succeeded}:
+        rows = [outcome.delivery for outcome in outcomes if outcome.response_code == code]
         Delivery.objects.filter(pk__in=[row.pk for row in rows], lease__in={row.lease for row in rows}).update(
             state=Delivery.State.DELIVERED,
             due_at=None,
@@ -126,10 +124,6 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
     for outcome in outcomes:
         if not outcome.succeeded:
             reschedule(outcome)
-
-
-def response_code(outcome: Outcome) -> int:
-    return outcome.response_code or 0
 
 
 def reschedule(outcome: Outcome) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import atexit
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -48,9 +48,10 @@ class LoopThread:
 
     def own(self, make: Callable[[], Result]) -> Result:
         """Return what the running loop owns: made at its first use, with a `close()` that is awaited at the end."""
-        if make not in self._owned:
-            self._owned[make] = make()
-        owned: Result = self._owned[make]
+        key = (asyncio.get_running_loop(), make)
+        if key not in self._owned:
+            self._owned[key] = make()
+        owned: Result = self._owned[key]
         return owned
 
     def stop(self) -> None:
@@ -67,11 +68,11 @@ class LoopThread:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
-        self._owned: dict[Callable[[], Any], Any] = {}
+        self._owned: dict[tuple[asyncio.AbstractEventLoop, Callable[[], Any]], Any] = {}
 
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            self._loop, self._owned = asyncio.new_event_loop(), {}
+            self._loop = asyncio.new_event_loop()
             self._loop.set_default_executor(Pool(f"{self.name}-resolver", settings.RESOLVER_THREADS))
             self._thread = threading.Thread(target=self._run, args=[self._loop], name=self.name, daemon=True)
             self._thread.start()
@@ -82,15 +83,14 @@ class LoopThread:
             loop.run_forever()
         finally:
             with self._lock:
-                self._loop, owned = None, self._owned
-            loop.run_until_complete(_end(owned.values()))
+                self._loop = None
+            loop.run_until_complete(self._end(loop))
             loop.close()
 
-
-async def _end(owned: Iterable[Any]) -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    for each in owned:
-        await each.close()
+    async def _end(self, loop: asyncio.AbstractEventLoop) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for key in [key for key in self._owned if key[0] is loop]:
+            await self._owned.pop(key).close()

@@ -27,6 +27,8 @@ FLUSH_SECONDS = 5.0
 class BackgroundThread:
     """Run what is submitted in one thread, started at its first use and again in a forked process."""
 
+    _started: bool
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._forget()

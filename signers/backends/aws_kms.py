@@ -6,8 +6,6 @@ service from boto3's own settings, such as AWS_ENDPOINT_URL_KMS.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -16,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from eth_keys import datatypes
 
 from signers.backends import bounded
-from signers.backends.base import Secp256k1Backend, SignerError, not_installed, public_key_of
+from signers.backends.base import SignerError, not_installed, public_key_of
 from signers.backends.http import Unavailable, deadline, retried
 
 if TYPE_CHECKING:
@@ -43,20 +41,17 @@ REFUSALS = {
 THROTTLED = "ThrottlingException"
 
 
-class AwsKms(Secp256k1Backend):
+class AwsKms(bounded.ClientBackend):
     """An asymmetric KMS key of the spec ECC_SECG_P256K1."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
-        self._lock = threading.Lock()
-        self._kms: Any = None
+    provider = "AWS KMS"
 
     def _public_key(self) -> datatypes.PublicKey:
         answer = self._call("get_public_key")
         try:
             key = public_key_of(load_der_public_key(answer["PublicKey"]))
         except (KeyError, ValueError, UnsupportedAlgorithm):
-            raise bounded.not_understood("AWS KMS") from None
+            raise self._not_understood() from None
         if key is None or answer.get("KeyUsage") != "SIGN_VERIFY":
             raise SignerError(NOT_FOR_SIGNING, permanent=True)
         return key
@@ -66,7 +61,7 @@ class AwsKms(Secp256k1Backend):
         try:
             return utils.decode_dss_signature(answer["Signature"])
         except (KeyError, ValueError):
-            raise bounded.not_understood("AWS KMS") from None
+            raise self._not_understood() from None
 
     def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
         return retried(lambda _: self._try(operation, parameters), deadline())
@@ -83,15 +78,8 @@ class AwsKms(Secp256k1Backend):
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except (ResponseParserError, AttributeError, TypeError, ValueError):
-            raise bounded.not_understood("AWS KMS") from None
+            raise self._not_understood() from None
         return answer
-
-    def _client(self) -> Any:
-        """Return the client, made once: threads may share it, but not make it at the same time."""
-        with self._lock:
-            if self._kms is None:
-                self._kms = self._connect()
-            return self._kms
 
     def _connect(self) -> Any:
         try:

@@ -8,20 +8,42 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import threading
+from abc import abstractmethod
 from collections.abc import Mapping
 from functools import cache
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
-from signers.backends.base import SignerError
+from signers.backends.base import Secp256k1Backend, SignerError
 from signers.backends.http import MAX_ANSWER_BYTES
 
 CONNECT_SECONDS = 3.0
 ANSWER_SECONDS = 10.0
 
 
-def not_understood(provider: str) -> SignerError:
-    return SignerError(f"{provider} gave an answer that cannot be understood.", permanent=False)
+class ClientBackend(Secp256k1Backend):
+    """A key behind the client of its provider, made once: threads may share it, but not make it at the same time."""
+
+    provider: ClassVar[str]
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._lock = threading.Lock()
+        self._made: Any = None
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Return a client that reads only bounded answers."""
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._connect()
+            return self._made
+
+    def _not_understood(self) -> SignerError:
+        return SignerError(f"{self.provider} gave an answer that cannot be understood.", permanent=False)
 
 
 class _Reader(io.RawIOBase):

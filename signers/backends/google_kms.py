@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -22,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from eth_keys import datatypes
 
 from signers.backends import bounded
-from signers.backends.base import Secp256k1Backend, SignerError, not_installed, public_key_of
+from signers.backends.base import SignerError, not_installed, public_key_of
 from signers.backends.http import Unavailable, deadline, retried, seconds_to_wait
 
 if TYPE_CHECKING:
@@ -45,13 +44,10 @@ REFUSALS = {
 }
 
 
-class GoogleKms(Secp256k1Backend):
+class GoogleKms(bounded.ClientBackend):
     """A key version of the algorithm EC_SIGN_SECP256K1_SHA256."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
-        self._lock = threading.Lock()
-        self._kms: KeyManagementServiceClient | None = None
+    provider = "Google Cloud KMS"
 
     def _public_key(self) -> datatypes.PublicKey:
         client = self._client()
@@ -68,9 +64,9 @@ class GoogleKms(Secp256k1Backend):
         try:
             key = public_key_of(load_pem_public_key(answer.pem.encode()))
         except (ValueError, UnsupportedAlgorithm):
-            raise bounded.not_understood("Google Cloud KMS") from None
+            raise self._not_understood() from None
         if key is None:
-            raise bounded.not_understood("Google Cloud KMS")
+            raise self._not_understood()
         return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
@@ -86,7 +82,7 @@ class GoogleKms(Secp256k1Backend):
         try:
             return utils.decode_dss_signature(answer.signature)
         except ValueError:
-            raise bounded.not_understood("Google Cloud KMS") from None
+            raise self._not_understood() from None
 
     def _name(self) -> str:
         """Return the full name of the key version."""
@@ -141,14 +137,7 @@ class GoogleKms(Secp256k1Backend):
         except GoogleAuthError:
             raise SignerError("Google's client cannot use the service account.", permanent=True) from None
         except (ParseError, ValueError):
-            raise bounded.not_understood("Google Cloud KMS") from None
-
-    def _client(self) -> KeyManagementServiceClient:
-        """Return the client, made once: it keeps its connection and access token, and threads may share it."""
-        with self._lock:
-            if self._kms is None:
-                self._kms = self._connect()
-            return self._kms
+            raise self._not_understood() from None
 
     def _connect(self) -> KeyManagementServiceClient:
         try:

@@ -140,7 +140,7 @@ def test_a_target_that_fails_is_tried_with_one_delivery_and_only_in_its_own_plac
 
 
 @pytest.mark.django_db
-def test_a_turn_tells_whether_the_target_fails(clock: Clock) -> None:
+def test_an_exchange_shows_whether_the_target_fails(clock: Clock) -> None:
     notification = create_notification()
     emit_test(notification)
     (row,) = exchange(notification, lease=MINE)
@@ -238,7 +238,7 @@ def test_a_worker_with_nothing_to_write_does_not_wait_for_a_locked_target() -> N
         taken.set()
 
     in_threads(holder, taker)
-    # SQLite has no locks of rows: the turn waits for the other's transaction, and then takes.
+    # SQLite has no locks of rows: the exchange waits for the other's transaction, and then claims.
     assert [len(rows) for rows in results] == [0 if connection.vendor == "postgresql" else 1]
 
 
