@@ -1,4 +1,4 @@
-"""When a delivery is tried again."""
+"""The retry schedule, and what a Retry-After header changes about it."""
 
 from __future__ import annotations
 
