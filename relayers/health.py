@@ -29,6 +29,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
+from relayers.chain.errors import NodesUnreachable
 from relayers.models import Relayer
 from relayers.states import event_data
 
@@ -125,8 +126,8 @@ def read(relayers: list[Relayer]) -> list[ReadingOf]:
     asked = [relayer for relayer in relayers if relayer.address]
     try:
         found = _ask(asked) if asked else []
-    except nodes.NodesUnreachable as error:
-        found = [Reading(reason=str(error)) for _ in asked]
+    except NodesUnreachable as error:
+        found = [Reading(reason=error.reasons) for _ in asked]
     except DecryptionError:
         found = [Reading(reason="its RPC URLs cannot be opened") for _ in asked]
     except Exception:

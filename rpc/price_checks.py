@@ -1,4 +1,4 @@
-"""The prices of fee tokens as the admin and the metrics tell them; no fee is computed from these."""
+"""The prices of fee tokens that the admin and the metrics show; no fee is computed from these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from relayers.chain.nodes import Node
 from relayers.chain.readings import Reading, gather
 from relayers.models import Relayer
 from rpc import errors
-from rpc.fees.prices import TOKEN_COLUMNS, Quote, price_reading
+from rpc.fees.prices import Quote, price_reading
+from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
 
 logger = logging.getLogger(__name__)
@@ -30,15 +31,17 @@ TOKENS_IN_BATCH = 10
 READING_THREADS = 16
 
 UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
+# What a price depends on.
+TOKEN_COLUMNS = ("network", "address", "max_spread_bps")
 SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
 
-# What is found of a token: its price, or why there is none.
+# The price of a token, or why there is none.
 Outcome = Quote | str
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A token with the sources that it has when its price is asked for."""
+    """A token with its sources as they are when its price is asked for."""
 
     token: FeeToken
     sources: tuple[PriceSource, ...]
@@ -55,7 +58,7 @@ class Part:
 
 
 def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
-    """Read the prices of tokens and note them; give, by the token's key, why there is none, or nothing."""
+    """Read the prices of tokens and store them; return by primary key why there is none, or nothing."""
     parts = list(_parts(tokens))
     if not parts:
         return {}
@@ -97,21 +100,22 @@ def _parts_of(relayer: Relayer, network: Network, group: Sequence[Asked]) -> Ite
 
 
 def _read(part: Part) -> list[Outcome]:
-    """Ask for the prices of a part, in one batch; the failure of one token leaves the others alone."""
+    """Return the prices of a part, read in one batch; the failure of one token leaves the others alone."""
     if part.network is None:
         return [part.fault for _ in part.asked]
     readings = {str(asked.token.pk): _reading(asked, part.network) for asked in part.asked}
     try:
-        found = gather(part.nodes, part.network.chain_id, readings)
+        with errors.chain_faults():
+            found = gather(part.nodes, part.network.chain_id, readings)
     except errors.RpcError as error:
         return [error.description for _ in part.asked]
     return [found[name] for name in readings]
 
 
 def _reading(asked: Asked, network: Network) -> Reading:
-    """Give the reading of a token's price, with its errors as words; without a key, as nothing kept is wanted here."""
+    """Return the reading of a token's price, with errors as words; without a key, as a cached price is no check."""
     try:
-        reading = price_reading(asked.token, asked.sources, network)
+        reading = price_reading(Token.of(asked.token, asked.sources, network), network)
     except Exception:
         logger.exception("The price of %s cannot be asked for", asked.token)
         return Reading([], lambda _: UNEXPECTED)
@@ -130,7 +134,7 @@ def _reading(asked: Asked, network: Network) -> Reading:
 
 
 def _note(asked: Asked, outcome: Outcome) -> str:
-    """Write what was found, unless the token or a source of it is another by now; give why there is no price."""
+    """Store the outcome unless the token or a source has changed meanwhile; return why there is no price."""
     changes: dict[str, Any] = {"rate_error": outcome}
     if isinstance(outcome, Quote):
         changes = {
@@ -153,8 +157,7 @@ def _note(asked: Asked, outcome: Outcome) -> str:
 
 
 def _same(asked: Asked, row: FeeToken) -> bool:
-    columns = ("network", *TOKEN_COLUMNS)
-    if any(getattr(asked.token, name) != getattr(row, name) for name in columns):
+    if any(getattr(asked.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
         return False
     sources = PriceSource.objects.filter(token=row).order_by("pk").values_list(*SOURCE_COLUMNS)
     return list(sources) == [tuple(getattr(source, name) for name in SOURCE_COLUMNS) for source in asked.sources]

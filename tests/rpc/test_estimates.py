@@ -13,10 +13,11 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from relayers.chain import readings
+from relayer_service.storage import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
 from rpc.registry import registered
+from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.relayers import factories as relayers
 from tests.rpc import factories, independent
@@ -191,8 +192,8 @@ def test_a_fee_is_that_of_the_independent_computation(
             "network": relayer.network if case.says_default else "evm",
             "transaction": "0x" + encoded(case, transaction).hex(),
         }
-        readings.kept.clear()
-        given_answer = answer(relayer, "feeEstimate", params)
+        ttl_cache.clear_all()
+        given_answer = answer(RpcRelayer.of(relayer), "feeEstimate", params)
         assert given_answer == expected(chain, case, transaction, sender, relayer.policies, rate)
 
     every(number, check, amount(2, EXAMPLES))
