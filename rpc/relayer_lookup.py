@@ -11,7 +11,6 @@ from django.conf import settings
 
 from relayer_service.api.exceptions import NotFound
 from relayer_service.storage.encryption import DecryptionError
-from relayer_service.storage.resources import LONGEST_IDENTIFIER
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.chain.nodes import Node
 from relayers.models import Relayer
@@ -60,8 +59,8 @@ def find_relayer(identifier: str) -> RpcRelayer:
 
 def _read(identifier: str) -> RpcRelayer:
     row = None
-    # No id is longer or has a NUL, which PostgreSQL would refuse to look for.
-    if len(identifier) <= LONGEST_IDENTIFIER and "\0" not in identifier:
+    # PostgreSQL refuses to look for a NUL, which no id has.
+    if "\0" not in identifier:
         row = Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
     if row is None:
         raise NotFound(NOT_FOUND.format(identifier))

@@ -231,7 +231,7 @@ def test_a_token_that_is_revoked_while_it_is_verified_is_refused_after_it(client
     row, text = AccessToken.objects.issue(name="ci", user=user)
 
     def revoke_meanwhile() -> AccessToken:
-        before = AccessToken.objects.select_related("user").get(pk=row.pk)
+        before: AccessToken = AccessToken.objects.select_related("user").get(pk=row.pk)
         AccessToken.objects.filter(pk=row.pk).disable()
         return before
 
