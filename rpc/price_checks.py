@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 # Tokens in one JSON-RPC batch, with a few calls each: nodes limit how many calls they take.
 TOKENS_IN_BATCH = 10
-# These only wait: the nodes of one network must not hold the others.
+# These only wait: the nodes of one network must not hold up the others.
 READING_THREADS = 16
 
 UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Part:
-    """Tokens of one network and the nodes to ask for their prices, or why there are none to ask."""
+    """Tokens of one network and the nodes to ask for their prices, or why there are none."""
 
     asked: Sequence[Asked]
     nodes: Sequence[Node] = ()
@@ -62,7 +62,7 @@ def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
     parts = list(_parts(tokens))
     if not parts:
         return {}
-    # The database is used before and after, so that no transaction is open while nodes are waited for.
+    # The database is used before and after, so that no transaction is open while nodes are in flight.
     with ThreadPoolExecutor(min(len(parts), READING_THREADS)) as pool:
         found = list(pool.map(_read, parts))
     return {
@@ -78,7 +78,7 @@ def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
         by_network[token.network].append(Asked(token, tuple(token.sources.all())))
     for name, group in by_network.items():
         network = networks().get(name)
-        # One that is disabled may have nodes that answer again: callers ask them too.
+        # A disabled one counts too, as callers can use it, but comes last.
         relayer = Relayer.objects.filter(network=name).order_by("system_disabled", "pk").first()
         if network is None:
             yield Part(group, fault=f"The network {name} is not known: NETWORKS_FILE can add it.")
@@ -148,7 +148,7 @@ def _note(asked: Asked, outcome: Outcome) -> str:
             ],
         }
     with transaction.atomic():
-        # Whoever changes a token or its sources in the admin locks the token first.
+        # The admin locks the token too before it changes the token or its sources.
         row = FeeToken.objects.select_for_update().filter(pk=asked.token.pk).first()
         if row is not None and _same(asked, row):
             FeeToken.objects.filter(pk=row.pk).update(**changes)

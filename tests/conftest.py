@@ -73,7 +73,7 @@ def touches_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test an empty task queue of its own, and leave nothing of it in the process for the next."""
+    """An empty task queue and empty caches for each test."""
     monkeypatch.setattr(queue, "storage", MemoryStorage("tests"))
     # Tests write what was counted when they mean to.
     monkeypatch.setattr(counters.counter, "writes_by_itself", False)
