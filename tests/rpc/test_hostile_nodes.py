@@ -106,16 +106,11 @@ def test_a_strange_answer_gives_a_documented_code(
     chainlink_native_source(fee_token(symbol="NATIVE", address=NATIVE_FEED))
     strange: dict[str, Any] = {}
 
-    def behave(handler: faults.Handler, asked: Any) -> None:
-        calls = asked if isinstance(asked, list) else [asked]
-        found = [
-            {"jsonrpc": "2.0", "id": call["id"], **(strange if call["method"] == method else ANSWERS[call["method"]])}
-            for call in calls
-        ]
-        faults.send(handler, json.dumps(found if isinstance(asked, list) else found[0]).encode())
+    def answer_to(call: dict[str, Any]) -> dict[str, Any]:
+        return strange if call["method"] == method else ANSWERS[call["method"]]
 
     seen = {}
-    with faults.node(behave) as node:
+    with faults.node(faults.each(answer_to)) as node:
         relayer = relayer_at(node.url, policies=policies)
         for answer in RESULTS + ERRORS:
             strange.clear()
