@@ -33,7 +33,7 @@ ESTIMATE = {
     "method": "feeEstimate",
     "params": {"fee_token": "BENCH", "network": "evm", "transaction": TRANSACTION},
 }
-# What the service asks its node for, once prices and fee history are kept.
+# What the service asks its node for, once prices and fee history are cached.
 BATCH = {
     "jsonrpc": "2.0",
     "id": 1,
@@ -52,7 +52,7 @@ def measure() -> dict[str, Any]:
 
 @contextmanager
 def nodes() -> Iterator[dict[str, str]]:
-    """Run a node for each relayer; give their URLs."""
+    """Run a node for each relayer; yield their URLs."""
     processes, urls = [], {}
     try:
         for name, wait in RELAYERS.items():
@@ -154,7 +154,7 @@ def milliseconds(seconds: float) -> float:
 
 
 async def with_many(session: aiohttp.ClientSession, port: int, tokens: list[str]) -> float:
-    """Let as many callers as there are tokens call at once, again and again; give the answers in a second."""
+    """Return the answers in a second, with one caller for each token, each in a loop."""
     end = time.perf_counter() + TURN_SECONDS
 
     async def caller(token: str) -> int:

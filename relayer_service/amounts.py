@@ -7,30 +7,30 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 BASIS_POINTS = 10_000
-# Of a rate that has no end: more digits than any amount of 2^128 wei has.
+# Of a rate without end: more digits than any amount of 2^128 wei has.
 RATE_DIGITS = 40
 RATE = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?", re.ASCII)
 
 
 def with_bps(amount: Fraction | int, bps: int) -> Fraction:
-    """Add basis points to an amount."""
+    """Return an amount with basis points added."""
     return Fraction(amount) * (BASIS_POINTS + bps) / BASIS_POINTS
 
 
 def token_units(native: Fraction | int, rate: Fraction, decimals: int, native_decimals: int, margin_bps: int) -> int:
-    """Turn an amount of the native coin's smallest unit into one of a token's: rounded up once, and at least 1."""
+    """Return an amount of the native coin's smallest unit in the token's: rounded up once, and at least 1."""
     exact = with_bps(Fraction(native) * rate * 10**decimals / 10**native_decimals, margin_bps)
     return max(1, -(-exact.numerator // exact.denominator))
 
 
 def decimal_text(units: int, decimals: int) -> str:
-    """Write an amount of the smallest unit in whole tokens, exactly and without an exponent."""
+    """Return an amount of the smallest unit as text in whole tokens, exact and without an exponent."""
     whole, part = divmod(units, 10**decimals)
     return f"{whole}.{part:0{decimals}}".rstrip("0") if part else str(whole)
 
 
 def rate_text(rate: Fraction) -> str:
-    """Write a rate as a decimal number: exactly where it ends within 40 significant digits, else rounded to them."""
+    """Return a rate as a decimal number: exact if it ends within 40 significant digits, else rounded to them."""
     context = Context(prec=RATE_DIGITS, rounding=ROUND_HALF_EVEN, Emin=-10_000, Emax=10_000)
     value = context.divide(Decimal(rate.numerator), Decimal(rate.denominator))
     text = f"{value:f}"
@@ -38,7 +38,7 @@ def rate_text(rate: Fraction) -> str:
 
 
 def parse_rate(text: str) -> Decimal:
-    """Read a rate that staff have written; a decimal number above zero."""
+    """Return the rate that staff have written; raise `ValueError` if it is not a decimal number above zero."""
     if not RATE.fullmatch(text):
         raise ValueError("a decimal number is required, as 0.0005 or 3000")
     rate = Decimal(text)

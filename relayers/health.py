@@ -1,4 +1,4 @@
-"""The health check: what the chain says of each relayer's account, and what follows for its state."""
+"""The health check: reads nonce and balance of each relayer from the chain, and disables or enables it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
+from relayers.chain.errors import NodesUnreachable
 from relayers.models import Relayer
 from relayers.states import event_data
 
@@ -37,23 +38,23 @@ logger = logging.getLogger(__name__)
 
 # Relayers in one JSON-RPC batch, with two calls each: nodes limit how many calls they take.
 RELAYERS_IN_BATCH = 25
-# So often those who have become due are looked for while nodes that hang are waited for.
-LOOK_SECONDS = 1
+# How often due relayers are claimed while others still wait for their nodes.
+POLL_SECONDS = 1
 WRITING_SECONDS = 60
-# Checks of the next round are a little earlier or later, so that they spread over the interval by themselves.
-SPREAD = 0.1
+# The next check comes a little earlier or later, so that checks spread over the interval by themselves.
+JITTER = 0.1
 
 _checking = threading.Lock()
 
-# Of the column, and more than any account will have.
-LARGEST_NONCE = 2**63 - 1
+# The limit of the column, and more than any account will have.
+MAX_NONCE = 2**63 - 1
 
 ReadingOf = tuple[Relayer, "Reading"]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What could be read of an account; None for what could not, and why."""
+    """What was read of an account: None where it could not be read, and the reason."""
 
     nonce: int | None = None
     balance: int | None = None
@@ -66,7 +67,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a reading changes of a relayer's row, and whether it was disabled or enabled by it."""
+    """The columns that a reading changes, and whether it disables or enables the relayer."""
 
     changes: dict[str, Any]
     disabled: bool = False
@@ -74,10 +75,10 @@ class Verdict:
 
 
 def check_due() -> int:
-    """Check the relayers whose turn it is; give how many there were.
+    """Check the relayers that are due; return how many there were.
 
-    One thread of a process does this at a time, as it goes on until nothing is due: nodes that hang must not hold
-    all threads of a worker.
+    One thread of a process does this at a time, until nothing is due: nodes that hang must not hold all threads of a
+    worker.
     """
     if not _checking.acquire(blocking=False):
         return 0
@@ -85,13 +86,13 @@ def check_due() -> int:
     try:
         with Pool("health", settings.NODE_THREADS) as pool:
             while True:
-                # No more than can be asked about now, be it that each has nodes of its own.
+                # No more than there are free threads, as each relayer may have nodes of its own.
                 taken = Relayer.objects.all().claim(settings.NODE_THREADS - len(reading), lease_length())
                 reading |= {pool.submit(read, batch) for batch in batches(taken)}
                 checked += len(taken)
                 if not reading:
                     return checked
-                done, reading = wait(reading, 0 if taken else LOOK_SECONDS, FIRST_COMPLETED)
+                done, reading = wait(reading, 0 if taken else POLL_SECONDS, FIRST_COMPLETED)
                 for future in done:
                     write(future.result())
     finally:
@@ -99,12 +100,12 @@ def check_due() -> int:
 
 
 def lease_length() -> timedelta:
-    """Give the time until rows must be written back: longer than the slowest reading."""
+    """Return the length of a lease: longer than the slowest reading and its writing."""
     return timedelta(seconds=settings.NODE_DEADLINE_SECONDS + WRITING_SECONDS)
 
 
 def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
-    """Put relayers together that can be asked about in one request: those with the same nodes and chain."""
+    """Return the relayers in groups for one request each: those with the same nodes and chain."""
     groups: dict[str, list[Relayer]] = defaultdict(list)
     for relayer in relayers:
         try:
@@ -120,16 +121,16 @@ def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
 
 
 def read(relayers: list[Relayer]) -> list[ReadingOf]:
-    """Ask the chain about relayers that have the same nodes."""
+    """Return what the chain says of relayers that have the same nodes."""
     asked = [relayer for relayer in relayers if relayer.address]
     try:
         found = _ask(asked) if asked else []
-    except nodes.NodesUnreachable as error:
-        found = [Reading(reason=str(error)) for _ in asked]
+    except NodesUnreachable as error:
+        found = [Reading(reason=error.reasons) for _ in asked]
     except DecryptionError:
         found = [Reading(reason="its RPC URLs cannot be opened") for _ in asked]
     except Exception:
-        # A fault of ours with these must not keep others from being checked; they are due again when the lease ends.
+        # A bug of ours must not keep others from being checked; these are due again when the lease ends.
         logger.exception("Relayers could not be checked")
         return []
     unknown = [(relayer, Reading()) for relayer in relayers if not relayer.address]
@@ -149,18 +150,18 @@ def _ask(relayers: list[Relayer]) -> list[Reading]:
     for answers in nodes.answers(relayers[0].node_urls(), calls, relayers[0].expected_chain_id):
         for number, reading in enumerate(readings):
             nonce, balance = (quantity(answer) for answer in answers[2 * number : 2 * number + 2])
-            if nonce is not None and nonce <= LARGEST_NONCE and not reading.is_complete:
+            if nonce is not None and nonce <= MAX_NONCE and not reading.is_complete:
                 readings[number] = Reading(nonce, reading.balance if balance is None else balance)
         if all(reading.is_complete for reading in readings):
             break
-        # A node that answers, but not with what was asked for, is not the last word: the next one is asked too.
+        # A node that answers, but not with what was asked for: the next one is asked too.
     return readings
 
 
 def write(readings: list[ReadingOf]) -> None:
-    """Write readings onto their relayers, and send what others are to know, in one transaction.
+    """Write readings to their relayers, and emit the events, in one transaction.
 
-    What cannot be written is due again when its lease ends, and holds nothing else up.
+    What cannot be written is due again when its lease ends, and holds up nothing else.
     """
     try:
         with transaction.atomic():
@@ -170,19 +171,19 @@ def write(readings: list[ReadingOf]) -> None:
 
 
 def _write(readings: list[ReadingOf]) -> None:
-    # Locked at once and in one order, as others do it: two who lock the same rows in two orders stop each other.
+    # Locked at once and in the order that all use: two orders would deadlock.
     rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer, _ in readings]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
     now = timezone.now()
-    due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - SPREAD, 1 + SPREAD))  # noqa: S311
+    due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
     unchanged = []
     for relayer, reading in readings:
         verdict = judge(relayer, reading)
         if all(getattr(relayer, name) == value for name, value in verdict.changes.items()):
             unchanged.append(relayer)
         elif relayer.release(due_at, checked_at=now, **verdict.changes):
-            tell(relayer, verdict)
-    # Most checks find what the one before has found: one statement for all of them.
+            announce(relayer, verdict)
+    # Most checks find what the last one found: one statement for all of them.
     if unchanged:
         rows = Relayer.objects.filter(
             pk__in=[relayer.pk for relayer in unchanged], lease__in={relayer.lease for relayer in unchanged}
@@ -191,13 +192,13 @@ def _write(readings: list[ReadingOf]) -> None:
 
 
 def judge(relayer: Relayer, reading: Reading) -> Verdict:
-    """Decide what a reading means, with the patience that the settings ask for."""
+    """Return what a reading changes; the settings say how many checks in a row disable or enable a relayer."""
     changes: dict[str, Any] = {}
     if not relayer.address:
         return Verdict(changes)
     changes["balance_text"] = "" if reading.balance is None else str(reading.balance)
-    least = relayer.policies.get("min_balance")
-    changes["balance_is_low"] = reading.balance is not None and least is not None and reading.balance < least
+    minimum = relayer.policies.get("min_balance")
+    changes["balance_is_low"] = reading.balance is not None and minimum is not None and reading.balance < minimum
     if reading.nonce is None:
         return _failed(relayer, reading, changes)
     good = min(relayer.good_checks + 1, settings.HEALTH_SUCCESSES_TO_ENABLE)
@@ -221,7 +222,7 @@ def _failed(relayer: Relayer, reading: Reading, changes: dict[str, Any]) -> Verd
     return Verdict(changes, disabled=disabled)
 
 
-def tell(relayer: Relayer, verdict: Verdict) -> None:
+def announce(relayer: Relayer, verdict: Verdict) -> None:
     """Log and emit what has changed."""
     fields = {"relayer": relayer.identifier, "network": relayer.network}
     if verdict.changes["balance_is_low"] and not relayer.balance_is_low:
@@ -233,7 +234,7 @@ def tell(relayer: Relayer, verdict: Verdict) -> None:
         logger.info("The relayer %s is enabled again", relayer, extra={"fields": fields})
     if not (verdict.disabled or verdict.enabled):
         return
-    # Read now: staff may have chosen another meanwhile.
+    # Read now, as staff may have chosen another meanwhile.
     notification = Notification.objects.filter(relayers=relayer).first()
     if notification and verdict.disabled:
         reason = DisabledReason(type=verdict.changes["disabled_reason_type"], details=details)

@@ -1,35 +1,24 @@
 """What Prometheus reads of relayers."""
 
-import logging
 from collections.abc import Iterable
+from typing import Any
 
-from django.db import DatabaseError
-from django.db.models import Count
+from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from relayer_service.ops.metrics import shared
+from relayer_service.ops.metrics import StateCollector, shared
 from relayers.filters import STATES, with_state
 from relayers.models import Relayer
 
-logger = logging.getLogger(__name__)
 
+class RelayerCollector(StateCollector):
+    name, text, states = "relayers", "Relayers, by state.", STATES
 
-class RelayerCollector(Collector):
-    """Count relayers when it is asked for, as every process sees the same ones."""
+    def rows(self) -> QuerySet[Any]:
+        return with_state(Relayer.objects.order_by())
 
-    def collect(self) -> Iterable[Metric]:
-        try:
-            groups = with_state(Relayer.objects.order_by()).values_list("state").annotate(Count("pk"))
-            counts = dict.fromkeys(STATES, 0) | dict(groups)
-            low = Relayer.objects.filter(balance_is_low=True).count()
-        except DatabaseError:
-            logger.exception("Relayers cannot be counted")
-            return
-        states = GaugeMetricFamily("relayers", "Relayers, by state.", labels=["state"])
-        for state, count in counts.items():
-            states.add_metric([state.replace(" ", "_")], count)
-        yield states
+    def more(self) -> Iterable[Metric]:
+        low = Relayer.objects.filter(balance_is_low=True).count()
         yield GaugeMetricFamily("relayers_low_balance", "Relayers below their least balance.", low)
 
 

@@ -15,7 +15,7 @@ from relayers.chain.networks import networks
 from relayers.rpc_urls import masked
 from signers.models import Signer
 
-# Where these change it is another account, of which nothing is known yet.
+# A change of one of these makes it another account, of which nothing is known yet.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
 
 
@@ -55,9 +55,9 @@ class Relayer(Resource, Leased):
     )
     policies = models.JSONField(default=dict, editable=False)
 
-    # One that nobody has set a time for is checked at once, and not never.
+    # By default it is checked at once.
     due_at = models.DateTimeField(null=True, db_index=True, default=timezone.now, editable=False)
-    # What the health check has seen. Amounts are text, as no database keeps such integers exact and alike.
+    # What the health check has read. Amounts are text: not every database stores integers of 256 bits exactly.
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
     balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
@@ -80,7 +80,7 @@ class Relayer(Resource, Leased):
 
     @property
     def balance(self) -> int | None:
-        """The balance in wei at the last check, or None when it is not known."""
+        """The balance in wei at the last check, or None if unknown."""
         return int(self.balance_text) if self.balance_text else None
 
     @property
@@ -89,7 +89,7 @@ class Relayer(Resource, Leased):
         return known.chain_id if known else self.chain_id
 
     def forget_account(self) -> set[str]:
-        """Drop what was seen of another account; give the columns of it."""
+        """Clear what was read of another account; return the changed columns."""
         self.nonce, self.balance_text, self.balance_is_low = None, "", False
         return {"nonce", "balance_text", "balance_is_low"}
 
@@ -98,7 +98,7 @@ class Relayer(Resource, Leased):
         self.masked_rpc_urls = masked(rpc_urls)
 
     def node_urls(self) -> list[tuple[str, int]]:
-        """Give the nodes to ask, each with its weight: the relayer's own, else those of its network."""
+        """Return the nodes to ask, each with its weight: the relayer's own, else those of its network."""
         own = self.custom_rpc_urls or []
         if own:
             return [(entry["url"], entry["weight"]) for entry in own]

@@ -1,4 +1,4 @@
-"""What staff do to a relayer's state, and what webhooks are told of it."""
+"""Pausing a relayer, and the events of its state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def event_data(relayer: Relayer) -> RelayerData:
 
 
 def set_paused(relayer: Relayer, paused: bool) -> bool:
-    """Pause or resume a relayer, and tell its webhook; give False when it was so already."""
+    """Pause or resume a relayer and emit the event; return False if it was so already."""
     with transaction.atomic():
         if not Relayer.objects.filter(pk=relayer.pk, paused=not paused).update(paused=paused):
             return False

@@ -10,18 +10,18 @@ from relayers.models import Relayer
 
 @periodic(seconds=2)
 def check_relayers() -> None:
-    """Check the relayers whose turn it is."""
+    """Check the relayers that are due."""
     health.check_due()
 
 
 @task()
 def check_relayers_now() -> None:
-    """Check relayers that staff have asked for, without the wait for the next round."""
+    """Check relayers at the request of staff, without waiting for the next round."""
     health.check_due()
 
 
 def check_soon(relayers: Iterable[Relayer]) -> int:
-    """Have relayers checked at once, but for those that are being checked; give how many."""
+    """Have relayers checked at once, except those that are being checked; return how many."""
     now = timezone.now()
     rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer in relayers])
     with transaction.atomic():

@@ -1,8 +1,7 @@
 """Calls of JSON-RPC methods, counted by relayer, minute, method and outcome.
 
-A call only adds to what its process has gathered, in memory. A thread of the process writes that every few seconds,
-and the process itself writes the rest when it ends. So counting costs a request no query; a process that is killed
-loses the last seconds of these statistics.
+A call adds to the counts of its process, in memory. A thread writes them every few seconds, and the process writes the
+rest when it ends. So counting costs a request no query; a process that is killed loses the last seconds of counts.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 2
 ROWS_AT_ONCE = 500
-# Rows that wait for a database that is away.
+# Rows that wait for a database that is down.
 ROWS_KEPT = 20_000
 
 METHOD_LENGTH = CallCount._meta.get_field("method").max_length
 OUTCOME_LENGTH = CallCount._meta.get_field("outcome").max_length
 
-# Processes add to the same rows: in one order, so that none waits for another that waits for it. A relayer that was
-# deleted meanwhile leaves its rows out and not those of the others.
+# Processes add to the same rows: in one order, against deadlocks. Rows of a relayer that was deleted meanwhile are
+# left out.
 WRITE = """
 WITH gathered (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds) AS (VALUES {rows})
 INSERT INTO rpc_callcount AS kept (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
@@ -64,17 +63,17 @@ class Tally:
 
 
 class CallCounter:
-    """What this process has counted and not yet written; a process that was forked begins anew."""
+    """The counts of this process that are not yet written; a forked process begins with none."""
 
     def __init__(self) -> None:
-        # Tests turn it off, and write when they mean to.
+        # Tests turn it off and flush themselves.
         self.writes_by_itself = True
         self.forget()
         os.register_at_fork(after_in_child=self.forget)
         atexit.register(self.flush_and_close)
 
     def forget(self) -> None:
-        # The locks and the thread too: a forked process has the locks as they were, and not the thread.
+        # The locks and the thread too: a forked process inherits the state of the locks, but not the thread.
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -88,7 +87,7 @@ class CallCounter:
                 self._thread.start()
 
     def flush(self) -> None:
-        """Write what was gathered; what cannot be written is kept for the next time."""
+        """Write the counts; those that cannot be written are kept for the next time."""
         with self._writing:
             with self._lock:
                 taken, self._tallies = self._tallies, {}
@@ -102,7 +101,7 @@ class CallCounter:
                 self._keep(rows)
 
     def flush_and_close(self) -> None:
-        """Write what was gathered, and let the pool have the connection back."""
+        """Write the counts, and give the connection back to the pool."""
         self.flush()
         close_old_connections()
 
@@ -124,7 +123,7 @@ class CallCounter:
 
 
 def write(rows: Sequence[tuple[Key, Tally]]) -> None:
-    """Add rows to those of the database, in one statement."""
+    """Add counts to the rows of the database, in one statement."""
     values: list[int | str | datetime | None] = []
     for (relayer_pk, minute, method, outcome), tally in rows:
         values += [relayer_pk, connection.ops.adapt_datetimefield_value(minute), method, outcome]
@@ -138,7 +137,7 @@ counter = CallCounter()
 
 
 def count(relayer_pk: int, method: str, outcome: str, seconds: float) -> None:
-    """Count a call through a relayer: a method that exists or `unknown`, and `ok` or the code of its error."""
+    """Count a call through a relayer: a registered method or `unknown`, and `ok` or the code of its error."""
     metrics.observe_call(method, outcome, seconds)
     minute = timezone.now().replace(second=0, microsecond=0)
     key = (relayer_pk, minute, method[:METHOD_LENGTH], outcome[:OUTCOME_LENGTH])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar
+
+from relayers.chain import errors as chain
 
 
 class RpcError(Exception):
@@ -65,3 +69,19 @@ class PolicyRefused(RpcError):
 class InsufficientData(RpcError):
     code = -32005
     message = "Insufficient data"
+
+
+CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {
+    chain.NodesUnreachable: NodesUnreachable,
+    chain.ExecutionReverted: ExecutionReverted,
+    chain.InsufficientData: InsufficientData,
+}
+
+
+@contextmanager
+def chain_faults() -> Iterator[None]:
+    """Raise the faults of the chain as the errors that callers get."""
+    try:
+        yield
+    except chain.ChainFault as fault:
+        raise CHAIN_FAULTS[type(fault)](str(fault)) from None

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from relayer_service.admin.dashboard import ago
 from relayer_service.amounts import decimal_text, rate_text, with_bps
-from relayers.chain.gas import FeeRules
+from relayers.chain.gas_price import FeeRules
 from relayers.chain.networks import L1Fee
 from rpc.dashboard import moment
 from rpc.fees.estimate import Estimate
@@ -46,11 +46,11 @@ def _gas(found: Estimate) -> list[Item]:
 def _price(found: Estimate) -> list[Item]:
     price, lines = found.gas_price, []
     note = "as the node gives it"
-    if price.base_fee is not None and price.tip is not None:
+    if price.base_fee is not None and price.priority_fee is not None:
         margin = percent(FeeRules.of(found.network).base_fee_margin_bps)
         lines = [
             Item("Base fee", gwei(price.base_fee), "of the next block"),
-            Item("Tip", gwei(price.tip), "from the last blocks, or the least that is set"),
+            Item("Tip", gwei(price.priority_fee), "from the last blocks, or the least that is set"),
         ]
         note = f"base fee + {margin}, and the tip"
     if price.is_capped:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
@@ -15,7 +14,7 @@ from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import LARGEST_AMOUNT, validate_evm_address
 
-# What a column takes on every engine.
+# What an integer column holds on every engine.
 MOST_SECONDS = 2**31 - 1
 SECONDS = [MinValueValidator(1), MaxValueValidator(MOST_SECONDS)]
 
@@ -31,7 +30,7 @@ def validate_amount(value: str) -> None:
 
 
 class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot subscript it
-    """An EVM address, kept with the case of its checksum."""
+    """An EVM address, stored in its checksum form."""
 
     default_validators = [validate_evm_address]
 
@@ -44,7 +43,7 @@ class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot
 
 
 class FeeToken(models.Model):
-    """A token that fees can be told in, on one network."""
+    """A token that fees can be quoted in, on one network."""
 
     network = models.CharField(max_length=64, validators=[validate_network])
     symbol = models.CharField(
@@ -70,13 +69,13 @@ class FeeToken(models.Model):
 
     # Read from the chain.
     decimals = models.PositiveSmallIntegerField(null=True, editable=False)
-    # The last price that the worker has read, for the admin and the metrics; no fee is computed from it.
+    # The last price that the worker read, for the admin and the metrics; no fee is computed from it.
     rate_text = models.TextField("last rate", blank=True, editable=False)
     rated_at = models.DateTimeField("last price read", null=True, editable=False)
     rate_error = models.TextField("last error", blank=True, editable=False)
     rate_details = models.JSONField(default=list, editable=False)
 
-    # What the columns of the last price are where there is none.
+    # The columns of the last price where there is none.
     NO_PRICE: ClassVar[dict[str, Any]] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}
 
     class Meta:
@@ -150,7 +149,7 @@ class PriceSource(models.Model):
         help_text="In the native coin's smallest unit (wei): a pair that holds less gives no price.",
     )
 
-    # What each kind needs, and what it may have besides; nothing else is kept.
+    # What each kind needs, and what it may have besides; nothing else is stored.
     REQUIRED = {
         Kind.FIXED: ["rate_text", "max_age_seconds"],
         Kind.CHAINLINK_USD: ["feed", "heartbeat_seconds", "native_feed", "native_heartbeat_seconds"],
@@ -168,13 +167,9 @@ class PriceSource(models.Model):
     def __str__(self) -> str:
         return self.get_kind_display()
 
-    @property
-    def rate(self) -> Decimal:
-        return parse_rate(self.rate_text)
-
     @classmethod
     def fields_of(cls, kind: str) -> list[str]:
-        """Give the names of the fields that a source of this kind has."""
+        """Return the names of the fields that a source of this kind has."""
         return [*cls.REQUIRED[cls.Kind(kind)], *cls.OPTIONAL.get(cls.Kind(kind), [])]
 
     def clean(self) -> None:

@@ -1,4 +1,4 @@
-"""The prices of fee tokens as the admin and the metrics tell them; no fee is computed from these."""
+"""The prices of fee tokens that the admin and the metrics show; no fee is computed from these."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from relayers.chain.nodes import Node
 from relayers.chain.readings import Reading, gather
 from relayers.models import Relayer
 from rpc import errors
-from rpc.fees.prices import TOKEN_COLUMNS, Quote, price_reading
+from rpc.fees.prices import Quote, price_reading
+from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
 
 logger = logging.getLogger(__name__)
@@ -28,15 +29,17 @@ logger = logging.getLogger(__name__)
 TOKENS_IN_BATCH = 10
 
 UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
+# What a price depends on.
+TOKEN_COLUMNS = ("network", "address", "max_spread_bps")
 SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
 
-# What is found of a token: its price, or why there is none.
+# The price of a token, or why there is none.
 Outcome = Quote | str
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A token with the sources that it has when its price is asked for."""
+    """A token with its sources as they are when its price is asked for."""
 
     token: FeeToken
     sources: tuple[PriceSource, ...]
@@ -44,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Part:
-    """Tokens of one network and the nodes to ask for their prices, or why there are none to ask."""
+    """Tokens of one network and the nodes to ask for their prices, or why there are none."""
 
     asked: Sequence[Asked]
     nodes: Sequence[Node] = ()
@@ -53,9 +56,9 @@ class Part:
 
 
 def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
-    """Read the prices of tokens and note them; give, by the token's key, why there is none, or nothing."""
+    """Read the prices of tokens and store them; return by primary key why there is none, or nothing."""
     parts = list(_parts(tokens))
-    # The database is used before and after, so that no transaction is open while nodes are waited for.
+    # The database is used before and after, so that no transaction is open while nodes are in flight.
     found = at_once(_read, parts)
     return {
         asked.token.pk: _note(asked, outcome)
@@ -70,7 +73,7 @@ def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
         by_network[token.network].append(Asked(token, tuple(token.sources.all())))
     for name, group in by_network.items():
         network = networks().get(name)
-        # One that is disabled may have nodes that answer again: callers ask them too.
+        # A disabled one counts too, as callers can use it, but comes last.
         relayer = Relayer.objects.filter(network=name).order_by("system_disabled", "pk").first()
         if network is None:
             yield Part(group, fault=f"The network {name} is not known: NETWORKS_FILE can add it.")
@@ -92,21 +95,22 @@ def _parts_of(relayer: Relayer, network: Network, group: Sequence[Asked]) -> Ite
 
 
 def _read(part: Part) -> list[Outcome]:
-    """Ask for the prices of a part, in one batch; the failure of one token leaves the others alone."""
+    """Return the prices of a part, read in one batch; the failure of one token leaves the others alone."""
     if part.network is None:
         return [part.fault for _ in part.asked]
     readings = {str(asked.token.pk): _reading(asked, part.network) for asked in part.asked}
     try:
-        found = gather(part.nodes, part.network.chain_id, readings)
+        with errors.chain_faults():
+            found = gather(part.nodes, part.network.chain_id, readings)
     except errors.RpcError as error:
         return [error.description for _ in part.asked]
     return [found[name] for name in readings]
 
 
 def _reading(asked: Asked, network: Network) -> Reading:
-    """Give the reading of a token's price, with its errors as words; without a key, as nothing kept is wanted here."""
+    """Return the reading of a token's price, with errors as words; without a key, as a cached price is no check."""
     try:
-        reading = price_reading(asked.token, asked.sources, network)
+        reading = price_reading(Token.of(asked.token, asked.sources, network), network)
     except Exception:
         logger.exception("The price of %s cannot be asked for", asked.token)
         return Reading([], lambda _: UNEXPECTED)
@@ -125,7 +129,7 @@ def _reading(asked: Asked, network: Network) -> Reading:
 
 
 def _note(asked: Asked, outcome: Outcome) -> str:
-    """Write what was found, unless the token or a source of it is another by now; give why there is no price."""
+    """Store the outcome unless the token or a source has changed meanwhile; return why there is no price."""
     changes: dict[str, Any] = {"rate_error": outcome}
     if isinstance(outcome, Quote):
         changes = {
@@ -139,7 +143,7 @@ def _note(asked: Asked, outcome: Outcome) -> str:
             ],
         }
     with transaction.atomic():
-        # Whoever changes a token or its sources in the admin locks the token first.
+        # The admin locks the token too before it changes the token or its sources.
         row = FeeToken.objects.select_for_update().filter(pk=asked.token.pk).first()
         if row is not None and _same(asked, row):
             FeeToken.objects.filter(pk=row.pk).update(**changes)
@@ -148,8 +152,7 @@ def _note(asked: Asked, outcome: Outcome) -> str:
 
 
 def _same(asked: Asked, row: FeeToken) -> bool:
-    columns = ("network", *TOKEN_COLUMNS)
-    if any(getattr(asked.token, name) != getattr(row, name) for name in columns):
+    if any(getattr(asked.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
         return False
     sources = PriceSource.objects.filter(token=row).order_by("pk").values_list(*SOURCE_COLUMNS)
     return list(sources) == [tuple(getattr(source, name) for name in SOURCE_COLUMNS) for source in asked.sources]

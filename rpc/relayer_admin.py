@@ -18,6 +18,7 @@ from rpc import calls, errors, itemised
 from rpc.fees.estimate import estimate
 from rpc.forms import EstimateForm
 from rpc.models import CallCount
+from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
     """Estimate what the form asks for; give its items, or the error that a caller would get."""
     asked = {name: form.cleaned_data[name] for name in ("fee_token", "transaction")}
     try:
-        found = estimate(relayer, network=relayer.network, **asked)
+        found = estimate(RpcRelayer.of(relayer), network=relayer.network, **asked)
         return {"items": itemised.items(found)}
     except errors.RpcError as error:
         return {"error": error.body()}

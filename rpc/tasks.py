@@ -4,13 +4,13 @@ from relayer_service.ops.tasks import periodic, task
 from rpc import price_checks
 from rpc.models import CallCount, FeeToken
 
-# In one statement, so that none of them holds up those who count.
+# In one statement, so that none holds up the counting.
 PRUNED_AT_ONCE = 5_000
 
 
 @periodic(seconds=60 * 60)
 def prune_call_counts() -> None:
-    """Delete the counts of calls that have been kept for long enough."""
+    """Delete the counts of calls that are past their retention."""
     old = CallCount.objects.filter(minute__lt=timezone.now() - CallCount.KEPT).order_by("minute")
     deleted = PRUNED_AT_ONCE
     while deleted == PRUNED_AT_ONCE:
@@ -25,5 +25,5 @@ def read_prices() -> None:
 
 @task()
 def read_price_now(token_pk: int) -> None:
-    """Read the price of a token that staff have changed, without the wait for the next round."""
+    """Read the price of a token that staff have changed, without waiting for the next round."""
     price_checks.refresh(FeeToken.objects.filter(pk=token_pk))

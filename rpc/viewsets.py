@@ -9,27 +9,16 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from relayer_service.api.exceptions import NotFound
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceView
-from relayer_service.storage.lookups import Lookup, from_columns, in_order
-from relayer_service.storage.resources import LONGEST_IDENTIFIER
-from relayers.models import Relayer
 from rpc.dispatch import answer
-from rpc.kept import Kept
+from rpc.relayer_lookup import NOT_FOUND, find_relayer
 from rpc.schema import CALL
 from rpc.serializers import VERSION, RpcRequestSerializer
 
-NOT_FOUND = "Relayer with ID {} not found"
 # One for all requests: it keeps nothing of them, and to make one costs more than to use it.
 REQUEST = RpcRequestSerializer()
-# What methods need to know of a relayer.
-COLUMNS = in_order(
-    Relayer, "sequence", "identifier", "network", "network_type", "address", "policies", "custom_rpc_urls"
-)
-RELAYER = Lookup(Relayer.objects.order_by(), ["identifier"], COLUMNS)
-kept: Kept[Relayer] = Kept()
 
 
 class RpcView(ResourceView):
@@ -49,20 +38,6 @@ class RpcView(ResourceView):
         relayer = find_relayer(relayer_id)
         outcome = answer(relayer, call["method"], call["params"])
         return Response({"jsonrpc": VERSION, "id": answered_id(call["id"]), **outcome})
-
-
-def find_relayer(identifier: str) -> Relayer:
-    if len(identifier) > LONGEST_IDENTIFIER:
-        raise NotFound(NOT_FOUND.format(identifier))
-    return kept.get(identifier, lambda: _read(identifier), settings.RPC_CACHE_SECONDS)
-
-
-def _read(identifier: str) -> Relayer:
-    # PostgreSQL takes no NUL, so that no id has one.
-    rows = [] if "\0" in identifier else RELAYER.rows(identifier=identifier)
-    if not rows:
-        raise NotFound(NOT_FOUND.format(identifier))
-    return from_columns(Relayer, COLUMNS, rows[0])
 
 
 def answered_id(sent: str | int | None) -> Any:

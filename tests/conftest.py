@@ -18,15 +18,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from relayer_service.ops.logs import JsonFormatter, SecretFilter
 from relayer_service.ops.tasks import queue
+from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
-from relayers.chain import readings
-from rpc import counters, viewsets
-from rpc.fees import tokens
+from rpc import counters
 from tests import processes
 from tests.api import Api, WireApi
-from tokens import last_use
 from tokens.models import AccessToken
-from tokens.verified import verified_tokens
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
@@ -76,7 +73,7 @@ def touches_database(item: pytest.Item) -> bool:
 
 @pytest.fixture(autouse=True)
 def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Give each test an empty task queue of its own, and leave nothing of it in the process for the next."""
+    """An empty task queue and empty caches for each test."""
     monkeypatch.setattr(queue, "storage", MemoryStorage("tests"))
     # Tests write what was counted when they mean to.
     monkeypatch.setattr(counters.counter, "writes_by_itself", False)
@@ -86,11 +83,7 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def forget_everything() -> None:
-    verified_tokens.clear()
-    last_use._noted.clear()
-    readings.kept.clear()
-    tokens.kept.clear()
-    viewsets.kept.clear()
+    ttl_cache.clear_all()
     counters.forget()
     FailOpenRedisCache.down_until = 0.0
     cache.clear()

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from tokens import credentials, last_use
-from tokens.models import AccessToken
-from tokens.verified import verified_tokens
+from tokens.models import AccessToken, verified_tokens
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Every reason for a refusal gives the same answer; the log tells which it was."""
+    """Every refusal gets the same answer; the log has the reason."""
 
     def authenticate(self, request: Request) -> tuple[User, AccessToken] | None:
         header = request.META.get("HTTP_AUTHORIZATION")
@@ -39,7 +40,8 @@ class BearerAuthentication(BaseAuthentication):
         return "Bearer"
 
     def _token(self, text: str, address: str) -> AccessToken:
-        token = verified_tokens.get(text) or self._verify(text)
+        digest = hashlib.sha256(text.encode()).digest()
+        token = verified_tokens.get_or_read(digest, lambda: self._verify(text), settings.TOKEN_CACHE_SECONDS)
         if not token.is_usable(address):
             raise self._refusal("expired, disabled or from another network", token.key)
         return token
@@ -48,11 +50,9 @@ class BearerAuthentication(BaseAuthentication):
         credential = credentials.parse(text)
         if credential is None:
             raise self._refusal("not a token of this service", "unreadable")
-        generation = verified_tokens.generation
         token = AccessToken.objects.verify(credential)
         if token is None:
             raise self._refusal("unknown key, wrong secret or inactive user", credential.key)
-        verified_tokens.add(text, token, generation)
         return token
 
     @staticmethod

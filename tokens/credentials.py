@@ -1,7 +1,7 @@
 """The form of a token: `rms_<key>_<secret><checksum>`.
 
-The key is public and looked up by an index; the secret is stored only as a hash. The checksum lets a mistyped or
-made-up token be refused without a query, and secret scanners tell a token from noise.
+The key is public and has an index; the secret is stored only as a hash. By the checksum a mistyped or made-up token
+is refused without a query, and secret scanners recognise a real one.
 """
 
 import re

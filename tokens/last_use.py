@@ -1,11 +1,12 @@
-"""When a token was used last: noted by the process that saw it, written by a worker.
+"""The last use of a token: noted by the process that saw it, written by a worker.
 
-A request thus pays for no write, and a token costs one task a minute at the most for each process.
+So a request makes no write, and a token costs at most one task a minute in each process.
 """
 
 import logging
 import time
 
+from relayer_service.storage.ttl_cache import TTLCache
 from tokens.models import AccessToken
 from tokens.tasks import record_use
 
@@ -13,16 +14,15 @@ logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 60
 
-_noted: dict[int, float] = {}
+_noted: TTLCache[int, bool] = TTLCache()
 
 
 def note(token: AccessToken) -> None:
-    now = time.monotonic()
-    if now - _noted.get(token.pk, -INTERVAL_SECONDS) < INTERVAL_SECONDS:
+    if _noted.get(token.pk):
         return
-    _noted[token.pk] = now
+    _noted.set(token.pk, True, INTERVAL_SECONDS)
     try:
         record_use(token.pk, time.time())
     except Exception:
-        # The queue being away must not refuse a good token.
+        # A queue that is down must not refuse a good token.
         logger.exception("The use of a token could not be queued")

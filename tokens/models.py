@@ -11,8 +11,8 @@ from django.db import models, transaction
 from django.utils import timezone
 
 from relayer_service.net import client_address
+from relayer_service.storage.ttl_cache import TTLCache
 from tokens import credentials
-from tokens.verified import verified_tokens
 
 
 def digest(secret: str, pepper: bytes) -> str:
@@ -30,9 +30,13 @@ def validate_networks(networks: Any) -> None:
 
 
 def forget(keys: set[str]) -> None:
-    """Have this process verify tokens anew: now, and once more when others can see what was changed."""
-    verified_tokens.forget(keys)
-    transaction.on_commit(lambda: verified_tokens.forget(keys))
+    """Have this process verify tokens anew: now, and again once the change is committed."""
+
+    def remove() -> None:
+        verified_tokens.remove_where(lambda token: token.key in keys)
+
+    remove()
+    transaction.on_commit(remove)
 
 
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
@@ -56,7 +60,7 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
 
 class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
     def issue(self, **fields: Any) -> tuple[AccessToken, str]:
-        """Create a token and give it with its text, which is not kept and cannot be had again."""
+        """Return a new token and its text, which is stored nowhere and cannot be recovered."""
         credential = credentials.generate()
         token = AccessToken(**fields)
         token.set_credential(credential)
@@ -65,7 +69,7 @@ class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # 
         return token, credential.reveal()
 
     def verify(self, credential: credentials.Credential) -> AccessToken | None:
-        """Give the token of a credential if it is genuine and its owner active, with one query.
+        """Return the token of a credential if it is genuine and its owner active, with one query.
 
         An unknown key and a wrong secret take the same time: both compute and compare one digest.
         """
@@ -127,8 +131,13 @@ class AccessToken(models.Model):
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
     def is_usable(self, address: str) -> bool:
-        """Tell whether it is accepted now from this address; its genuineness was seen to before."""
+        """Return whether a verified token is accepted now from this address."""
         if not self.enabled or self.has_expired:
             return False
         networks = [ipaddress.ip_network(item) for item in self.allowed_networks]
         return not networks or client_address.within(address, networks)
+
+
+# Tokens that this process verified less than TOKEN_CACHE_SECONDS ago, by a hash of their text. Threads share the rows
+# and only read them.
+verified_tokens: TTLCache[bytes, AccessToken] = TTLCache()

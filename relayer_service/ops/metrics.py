@@ -1,17 +1,21 @@
 """Metrics for Prometheus: requests, the database pool, thread pools, the task queue, and what the apps add."""
 
+import logging
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from django.db import connection
+from django.db import DatabaseError, connection
+from django.db.models import Count, QuerySet
 from django.utils.module_loading import autodiscover_modules
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import REGISTRY, Collector
+
+logger = logging.getLogger(__name__)
 
 # Where several processes share their metrics; the client fails if the folder is missing.
 SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
@@ -74,6 +78,35 @@ class QueueCollector(Collector):
         for kind, count in depth.items():
             family.add_metric([kind], count)
         yield family
+
+
+class StateCollector(Collector):
+    """Count the rows of a table by their `state` when it is asked for, as every process sees the same ones."""
+
+    name: str
+    text: str
+    states: Sequence[str]
+
+    def rows(self) -> QuerySet[Any]:
+        """Return the rows, each annotated with its `state`."""
+        raise NotImplementedError
+
+    def more(self) -> Iterable[Metric]:
+        """Return the other metrics of the same rows."""
+        return []
+
+    def collect(self) -> Iterable[Metric]:
+        try:
+            counts = dict.fromkeys(self.states, 0) | dict(self.rows().values_list("state").annotate(Count("pk")))
+            more = list(self.more())
+        except DatabaseError:
+            logger.exception("%s cannot be counted", self.name.replace("_", " ").capitalize())
+            return
+        family = GaugeMetricFamily(self.name, self.text, labels=["state"])
+        for state, count in counts.items():
+            family.add_metric([state.replace(" ", "_")], count)
+        yield family
+        yield from more
 
 
 # Read from what all processes share, so that any of them can be scraped. The `metrics` module of an app adds its own.

@@ -1,4 +1,4 @@
-"""The shared cache, for counters and short-lived copies: losing it must never stop an answer."""
+"""The cache that processes share, for rate limits and circuit breakers: its loss must never stop an answer."""
 
 import logging
 import threading
@@ -14,7 +14,7 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
-# A connection that Redis closed is tried once more; a Redis that hangs is not asked again and again.
+# A connection that Redis closed is tried once more; a Redis that hangs is not.
 ONCE_MORE = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
 
 

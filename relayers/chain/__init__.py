@@ -1,1 +1,13 @@
-"""The chain as nodes tell it. Knows nothing of JSON-RPC calls from outside: it raises errors of its own."""
+"""The chain as its nodes tell it. Imports nothing else of `relayers`, and raises errors of its own (`errors.py`).
+
+Other packages may use:
+
+- `networks`: the networks that are known, by name.
+- `nodes`: make calls at the nodes of a relayer, with failover. `attempts.Call` is a call, `answers` reads the answers.
+- `chain_ids`: which chain each of some URLs is on.
+- `readings`: read several things in one batch, from the cache where they are fresh.
+- `gas_estimate`, `gas_price` (base fee, priority fee), `l1` (fees of rollups), `contracts`: what there is to read.
+- `transactions`: decode an encoded transaction.
+
+`attempts` (one HTTP request to one node) and `breakers` (when a node is paused) serve `nodes`.
+"""

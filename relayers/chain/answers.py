@@ -1,4 +1,4 @@
-"""What a node's answer means: values, errors of the chain, or a fault of the node."""
+"""What the answer of a node means: values, errors of the chain, or a fault of the node."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from django.utils import timezone
 
 from relayer_service.net import outgoing
 
-# Codes and words with which nodes say that they were asked too often, also in an answer whose status is 200.
+# How nodes report a rate limit, even with status 200.
 RATE_LIMIT_CODES = {429, -32005, -32029, -32097}
 RATE_LIMIT_WORDS = ("rate limit", "too many requests", "request limit")
-# The node's own failure, unless it comes with the chain's answer.
+# The node's own failure, unless data of the chain comes with it.
 INTERNAL_ERROR = -32603
 REVERTED = 3
-# What a node says that does not have what it should.
+# What a node says that lags behind or has pruned the state.
 BEHIND_WORDS = ("header not found", "missing trie node", "block not found", "state not available")
-# Statuses that are about the caller or the path, and so not about a batch.
-NOT_LET_IN = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
+# Statuses about the caller or the path, and so not about a batch.
+ACCESS_DENIED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 RATE_LIMIT_PAUSE_SECONDS = 5
-LONGEST_PAUSE_SECONDS = 300
-# A node of another chain does not become one of ours by itself.
+MAX_PAUSE_SECONDS = 300
+# A node of another chain does not change its chain by itself.
 WRONG_CHAIN_PAUSE_SECONDS = 600
-# At most 256 bits, as in the chain itself.
+# At most 256 bits, like every number of the chain.
 QUANTITY = re.compile(r"0x[0-9a-fA-F]{1,64}")
 
 
 @dataclass(frozen=True)
 class ChainError:
-    """What the chain itself answers to a call that it refuses, a revert for instance."""
+    """The answer of the chain itself to a call that it refuses, a revert for instance: an answer, not a fault."""
 
     code: int
     message: str
@@ -45,7 +45,7 @@ class ChainError:
 
 
 class Fault(Exception):
-    """Why a node gave no answer that counts, in words that name no URL; another node may do better."""
+    """Why a node gave no usable answer, in words that name no URL; another node may do better."""
 
     def __init__(
         self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False, is_ours: bool = False
@@ -53,7 +53,7 @@ class Fault(Exception):
         super().__init__(message)
         self.pause_seconds = pause_seconds
         self.wrong_chain = wrong_chain
-        # What was asked is to blame, and not the node.
+        # The request is to blame, not the node: it does not count against the node.
         self.is_ours = is_ours
 
 
@@ -62,7 +62,7 @@ class BatchRefused(Exception):
 
 
 def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int]) -> list[Any]:
-    """Read the answer to the calls with these ids; raise a fault for what is not the answer to them."""
+    """Return the answers to the calls with these ids, in their order; raise `Fault` if the body is not that."""
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         raise rate_limited(retry_after)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(ids) == 1:
@@ -81,8 +81,8 @@ def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int])
 
 
 def _refuses_batches(status: int, retry_after: str, body: Any) -> bool:
-    """Tell whether an answer to several calls says that they are to come one by one."""
-    if status in NOT_LET_IN or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    """Return whether the answer to a batch says that calls have to come one by one."""
+    if status in ACCESS_DENIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return False
     if isinstance(body, list):
         return _is_too_large(body)
@@ -93,14 +93,14 @@ def _refuses_batches(status: int, retry_after: str, body: Any) -> bool:
 
 
 def _is_too_large(entries: list[Any]) -> bool:
-    """Tell whether a list says nothing but that there were too many calls: once, as Geth does, or for each call."""
+    """Return whether a list only says that there were too many calls: once, as Geth does, or for each call."""
     errors = [entry.get("error") if isinstance(entry, dict) else None for entry in entries]
     words = [str(error.get("message", "")).lower() if isinstance(error, dict) else "" for error in errors]
     return bool(words) and all("batch" in text for text in words)
 
 
 def _is_answer(entry: Any) -> bool:
-    # Not isinstance: in Python, true is an integer.
+    # `type`, not `isinstance`: a bool is an int.
     if not isinstance(entry, dict) or type(entry.get("id")) is not int:
         return False
     error = entry.get("error")
@@ -116,12 +116,12 @@ def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
             raise Fault(f"it answered {status}")
         return entry["result"]
     answer, words = ChainError(error["code"], error["message"], error.get("data")), error["message"].lower()
-    # First, as a contract chooses the words of its reverts.
+    # First: a contract chooses the words of its reverts, and could choose those below.
     if answer.is_revert:
         return answer
     if _is_rate_limit(error):
         raise rate_limited(retry_after)
-    if status in NOT_LET_IN or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    if status in ACCESS_DENIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Fault(f"it answered {status}")
     if answer.code == INTERNAL_ERROR and answer.data is None:
         raise Fault("it has failed by its own account")
@@ -132,17 +132,18 @@ def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
 
 def _is_rate_limit(error: dict[str, Any]) -> bool:
     code, words = error.get("code"), str(error.get("message", "")).lower()
-    # A code may be anything, also what cannot be looked for in a set.
+    # A code may be of any type, even an unhashable one.
     return (isinstance(code, int) and code in RATE_LIMIT_CODES) or any(limit in words for limit in RATE_LIMIT_WORDS)
 
 
 def rate_limited(retry_after: str) -> Fault:
     wait = outgoing.parse_retry_after(retry_after, timezone.now())
     seconds = RATE_LIMIT_PAUSE_SECONDS if wait is None else wait.total_seconds()
-    return Fault("it was asked too often", pause_seconds=min(max(1, seconds), LONGEST_PAUSE_SECONDS))
+    return Fault("it was asked too often", pause_seconds=min(max(1, seconds), MAX_PAUSE_SECONDS))
 
 
 def check_chain_id(answer: Any, expected: int) -> None:
+    """Raise a fault if a node is not on the expected chain."""
     found = quantity(answer)
     if found is None:
         raise Fault("it does not tell its chain id")
@@ -155,5 +156,5 @@ def check_chain_id(answer: Any, expected: int) -> None:
 
 
 def quantity(answer: Any) -> int | None:
-    """Read a number of JSON-RPC, which is hexadecimal text; None for what is none."""
+    """Return a number from the hexadecimal text of JSON-RPC, or None if it is not one."""
     return int(answer, 16) if isinstance(answer, str) and QUANTITY.fullmatch(answer) else None

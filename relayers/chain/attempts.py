@@ -1,37 +1,34 @@
-"""One attempt at one node: a JSON-RPC batch in one HTTP request, and an answer that is checked before it counts."""
+"""One attempt at one node: a JSON-RPC batch in one HTTP request, and the check of its answer."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import aiohttp
 import orjson
 from django.conf import settings
 
 from relayer_service.net import outgoing
+from relayer_service.storage.ttl_cache import TTLCache
 from relayers.chain.answers import BatchRefused, Fault, check_chain_id, read_answers
 
 logger = logging.getLogger(__name__)
 
-Key = TypeVar("Key")
-
-MOST_REMEMBERED = 10_000
-# A URL may be given another node behind it: for so long its chain id holds, and no longer than until it fails.
+# Another node may stand behind a URL: its chain id is trusted for so long, and only until it fails.
 TRUST_SECONDS = 60
-# Nodes change what they take: after so long a batch is tried again.
+# A node that refused a batch is offered one again after this time.
 SINGLE_CALLS_SECONDS = 600
-SINGLE_CALLS_AT_ONCE = 8
+MAX_SINGLE_CALLS_IN_FLIGHT = 8
 
 _ids = itertools.count(1)
-# Until when the chain id of a node is trusted, and a node that refuses batches gets single calls.
-_trusted: dict[tuple[str, int | None], float] = {}
-_single_calls: dict[str, float] = {}
+# Nodes whose chain id was checked, and nodes that refuse batches.
+_trusted: TTLCache[tuple[str, int | None], bool] = TTLCache()
+_single_calls: TTLCache[str, bool] = TTLCache()
 
 
 @dataclass(frozen=True)
@@ -41,22 +38,16 @@ class Call:
 
 
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
-    """Ask one node, and give its answers in the order of the calls: values, or errors of the chain."""
+    """Return the answers of one node in the order of the calls: values, or errors of the chain."""
     try:
         return outgoing.loop.run(_attempt(url, calls, chain_id, seconds))
     except Fault:
-        _trusted.pop((url, chain_id), None)
+        _trusted.remove((url, chain_id))
         raise
 
 
-def forget() -> None:
-    """Begin anew, as if no node had been asked yet."""
-    _trusted.clear()
-    _single_calls.clear()
-
-
 async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
-    ask_chain = chain_id is not None and _trusted.get((url, chain_id), 0) < time.monotonic()
+    ask_chain = chain_id is not None and not _trusted.get((url, chain_id))
     asked = [Call("eth_chainId"), *calls] if ask_chain else list(calls)
     try:
         async with asyncio.timeout(seconds):
@@ -68,26 +59,26 @@ async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, second
     except Fault:
         raise
     except Exception:
-        # A fault of ours in reading it, which must not keep the next node from being asked.
+        # A bug of ours must not keep the next node from being asked.
         logger.exception("The answer of a node could not be read")
         raise Fault("its answer cannot be read") from None
     if ask_chain:
         assert chain_id is not None
         check_chain_id(answers.pop(0), chain_id)
-        _remember(_trusted, (url, chain_id), TRUST_SECONDS)
+        _trusted.set((url, chain_id), True, TRUST_SECONDS)
     return answers
 
 
 async def _ask(url: str, calls: list[Call]) -> list[Any]:
-    if len(calls) == 1 or _single_calls.get(url, 0) < time.monotonic():
+    if len(calls) == 1 or not _single_calls.get(url):
         try:
             return await _post(url, calls)
         except BatchRefused:
             pass
-    places = asyncio.Semaphore(SINGLE_CALLS_AT_ONCE)
+    slots = asyncio.Semaphore(MAX_SINGLE_CALLS_IN_FLIGHT)
 
     async def ask_one(call: Call) -> Any:
-        async with places:
+        async with slots:
             (answer,) = await _post(url, [call])
             return answer
 
@@ -96,17 +87,8 @@ async def _ask(url: str, calls: list[Call]) -> list[Any]:
             tasks = [group.create_task(ask_one(call)) for call in calls]
     except ExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    _remember(_single_calls, url, SINGLE_CALLS_SECONDS)
+    _single_calls.set(url, True, SINGLE_CALLS_SECONDS)
     return [task.result() for task in tasks]
-
-
-def _remember(known: dict[Key, float], key: Key, seconds: float) -> None:
-    """Keep something for a time; what was kept of nodes that are no longer asked goes."""
-    now = time.monotonic()
-    if len(known) >= MOST_REMEMBERED:
-        for old in [each for each, until in known.items() if until < now]:
-            known.pop(old, None)
-    known[key] = now + seconds
 
 
 async def _post(url: str, calls: list[Call]) -> list[Any]:
@@ -115,7 +97,7 @@ async def _post(url: str, calls: list[Call]) -> list[Any]:
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-        # A server may hang up on a connection that was idle in the very moment in which it is used again.
+        # A server may close an idle connection in the very moment in which it is used again.
         return await _exchange(url, calls)
 
 

@@ -1,7 +1,6 @@
-"""Which nodes are paused, shared by all processes through the cache.
+"""The circuit breaker of each node: after failures it is paused, for all processes, through the shared cache.
 
-Whether to ask a node is never a question of life and death: a cache that is down, or that forgets, lets all nodes be
-asked.
+A paused node is asked last, not never. With a cache that is down, no node is paused.
 """
 
 from __future__ import annotations
@@ -23,33 +22,33 @@ def _key(kind: str, url: str) -> str:
 
 
 def paused(urls: Iterable[str], chain_id: int | None = None) -> set[str]:
-    """Give those of the nodes that are paused, for all or for those who want this chain."""
+    """Return which of the nodes are paused, for everyone or for callers of this chain."""
     urls = list(urls)
     keys = {_key(kind, url): url for url in urls for kind in ("pause", f"chain-{chain_id}")}
     return {keys[key] for key in cache.get_many(keys)}
 
 
 def note_failure(url: str) -> None:
-    """Count a failure, and pause the node after some within a minute."""
+    """Count a failure, and pause the node after NODE_FAILURES_TO_PAUSE of them within a minute."""
     key = _key("failures", url)
     cache.add(key, 0, WINDOW_SECONDS)
     try:
         failures = cache.incr(key)
     except ValueError:
-        # It ran out between the two.
+        # It expired in between.
         return
-    # A cache that is down does not count.
+    # None from a cache that is down.
     if failures and failures >= settings.NODE_FAILURES_TO_PAUSE:
         pause(url, PAUSE_SECONDS)
 
 
 def pause(url: str, seconds: float) -> None:
-    """Pause a node, and never for less than it is paused already."""
+    """Pause a node; a shorter pause does not replace a longer one."""
     key, until = _key("pause", url), time.time() + seconds
     if (cache.get(key) or 0) < until:
         cache.set(key, until, seconds)
 
 
 def pause_for_chain(url: str, chain_id: int | None, seconds: float) -> None:
-    """Pause a node for those who want this chain: to others it may be the right one."""
+    """Pause a node for callers of this chain: for others it may be the right one."""
     cache.set(_key(f"chain-{chain_id}", url), True, seconds)

@@ -1,4 +1,4 @@
-"""Which chain nodes are on, by their own account."""
+"""Which chain each node is on, by its own account."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relayers.chain.attempts import Call, attempt
 
 
 def ask(urls: Sequence[str]) -> list[int | str]:
-    """Give the chain id that each node tells, or in words why it tells none; all are asked at once."""
+    """Return the chain id of each node, or in words why there is none; all are asked at once."""
     return at_once(_ask_one, urls)
 
 

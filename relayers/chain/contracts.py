@@ -1,4 +1,4 @@
-"""Calls of contracts, and what they answer."""
+"""Calls of contracts: encoding them, and decoding what they return."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from relayers.chain.attempts import Call
 
 
 class Unreadable(Exception):
-    """A contract did not answer with what was asked for."""
+    """A contract did not return the values that were asked for."""
 
 
 def contract_call(address: str, signature: str, arguments: Sequence[Any] = ()) -> Call:
-    """Make the call of a contract's function, named as in `balanceOf(address)`, on the latest block."""
+    """Return the call of a contract's function, named like `balanceOf(address)`, on the latest block."""
     types = signature[signature.index("(") + 1 : -1]
     data = keccak(text=signature)[:4] + abi_encode(types.split(",") if types else [], arguments)
     return Call("eth_call", [{"to": address, "data": f"0x{data.hex()}"}, "latest"])
 
 
 def read_call(answer: Any, types: Sequence[str]) -> tuple[Any, ...]:
-    """Read the values of these types from an answer."""
+    """Return the values of these types from an answer."""
     if isinstance(answer, ChainError) or not isinstance(answer, str):
         raise Unreadable
     try:

@@ -8,17 +8,16 @@ from typing import Any
 
 from relayers.chain.answers import ChainError
 from relayers.chain.contracts import Unreadable, contract_call, read_call
-from relayers.chain.gas import kept_seconds
+from relayers.chain.errors import InsufficientData
 from relayers.chain.networks import L1Fee, Network
-from relayers.chain.readings import Reading
+from relayers.chain.readings import Reading, block_seconds
 from relayers.chain.transactions import Transaction
-from rpc import errors
 
 OP_STACK_ORACLE = "0x420000000000000000000000000000000000000F"
 ARBITRUM_NODE_INTERFACE = "0x00000000000000000000000000000000000000C8"
 ZERO_ADDRESS = "0x" + "00" * 20
 # Enough gas for the operator fee's share of it to be a whole number of wei.
-MUCH_GAS = 1_000_000
+SAMPLE_GAS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -29,24 +28,24 @@ class OperatorFee:
     for_a_million: int = 0
 
     def of(self, gas: int) -> int:
-        """Give the fee as the chain computes it, which rounds down."""
-        return self.constant + gas * self.for_a_million // MUCH_GAS
+        """Return the fee as the chain computes it, rounded down."""
+        return self.constant + gas * self.for_a_million // SAMPLE_GAS
 
 
 def readings(network: Network, transaction: Transaction) -> dict[str, Reading]:
-    """Give what has to be read for the fees of the chain below."""
+    """Return what has to be read for the fees of the chain below, by name."""
     return READINGS[network.l1_fee](network, transaction)
 
 
 def _op_stack(network: Network, transaction: Transaction) -> dict[str, Reading]:
     return {
         "l1_fee": Reading([contract_call(OP_STACK_ORACLE, "getL1Fee(bytes)", [transaction.unsigned])], _read_l1_fee),
-        # The fee is linear in gas, so two of its points tell it for any gas, and the gas need not be known yet.
+        # The fee is linear in gas, so two points give it for any gas, before the gas is known.
         "operator_fee": Reading(
-            [contract_call(OP_STACK_ORACLE, "getOperatorFee(uint256)", [gas]) for gas in (0, MUCH_GAS)],
+            [contract_call(OP_STACK_ORACLE, "getOperatorFee(uint256)", [gas]) for gas in (0, SAMPLE_GAS)],
             _read_operator_fee,
             key="operator fee",
-            seconds=lambda _: kept_seconds(network),
+            seconds=lambda _: block_seconds(network),
         ),
     }
 
@@ -55,7 +54,7 @@ def _read_l1_fee(answers: list[Any]) -> int:
     try:
         (fee,) = read_call(answers[0], ["uint256"])
     except Unreadable:
-        raise errors.InsufficientData("The network does not tell its L1 data fee.") from None
+        raise InsufficientData("The network does not tell its L1 data fee.") from None
     return int(fee)
 
 
@@ -64,12 +63,12 @@ def _read_operator_fee(answers: list[Any]) -> OperatorFee:
         # Before the Isthmus upgrade the oracle has no such function, and the chain no such fee.
         return OperatorFee()
     try:
-        at_zero, at_much = (int(read_call(answer, ["uint256"])[0]) for answer in answers)
+        at_zero, at_sample = (int(read_call(answer, ["uint256"])[0]) for answer in answers)
     except Unreadable:
-        raise errors.InsufficientData("The network does not tell its operator fee.") from None
-    if at_much < at_zero:
-        raise errors.InsufficientData("The network's operator fee falls with the gas, which it cannot.")
-    return OperatorFee(at_zero, at_much - at_zero)
+        raise InsufficientData("The network does not tell its operator fee.") from None
+    if at_sample < at_zero:
+        raise InsufficientData("The network's operator fee falls with the gas, which it cannot.")
+    return OperatorFee(at_zero, at_sample - at_zero)
 
 
 def _arbitrum(network: Network, transaction: Transaction) -> dict[str, Reading]:
@@ -82,7 +81,7 @@ def _read_l1_gas(answers: list[Any]) -> int:
     try:
         gas, _, _ = read_call(answers[0], ["uint64", "uint256", "uint256"])
     except Unreadable:
-        raise errors.InsufficientData("The network does not tell its L1 gas.") from None
+        raise InsufficientData("The network does not tell its L1 gas.") from None
     return int(gas)
 
 

@@ -37,23 +37,23 @@ class Network:
     l1_fee: L1Fee
     rpc_urls: tuple[str, ...]
     testnet: bool = False
-    # How fees are quoted here, where the settings do not say: the least tip in wei, and basis points.
+    # How fees are quoted here unless a setting says so: the minimum priority fee in wei, and basis points.
     tip_floor: int | None = None
     base_fee_margin_bps: int | None = None
     gas_buffer_bps: int | None = None
-    # Chainlink's feed that tells whether a rollup's sequencer is up.
+    # Chainlink's feed of whether the sequencer of a rollup is up.
     sequencer_feed: str = ""
     network_type: str = "evm"
 
     @property
     def fee_rules(self) -> list[int]:
-        """The rules of fees that are set."""
+        """The fee rules that are set."""
         rules = (self.tip_floor, self.base_fee_margin_bps, self.gas_buffer_bps)
         return [rule for rule in rules if rule is not None]
 
 
 def read(path: Path) -> dict[str, Network]:
-    """Read a file of networks; a mistake in it stops the start and says where it is."""
+    """Return the networks of a file; a mistake in it is a start-up error that says where it is."""
     try:
         entries = json.loads(path.read_text())
     except (OSError, ValueError) as error:
@@ -87,7 +87,7 @@ def _network(path: Path, name: str, entry: Any) -> Network:
 
 
 def _fault(network: Network) -> str:
-    """Say what of a network cannot be; empty where all can."""
+    """Return what is wrong with a network, or nothing."""
     whole_numbers = (network.chain_id, network.decimals, *network.fee_rules)
     typed: list[tuple[Any, Any]] = [
         *((number, int) for number in whole_numbers),
@@ -97,7 +97,7 @@ def _fault(network: Network) -> str:
         (network.sequencer_feed, str),
     ]
     for value, kind in typed:
-        # To Python, true is an integer too.
+        # A bool is an int.
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             return f"{value!r} is of the wrong type"
     if network.chain_id < 1 or network.decimals < 0 or not 0 < network.block_seconds < math.inf:
@@ -111,7 +111,7 @@ def _fault(network: Network) -> str:
 
 @cache
 def networks() -> dict[str, Network]:
-    """Give all networks by name."""
+    """Return all networks by name."""
     found = read(SHIPPED)
     if settings.NETWORKS_FILE:
         found |= read(Path(settings.NETWORKS_FILE))

@@ -1,4 +1,4 @@
-"""Asking a chain: the nodes of a relayer, in an order by weight, until one has answered."""
+"""Calls to a chain: the nodes of a relayer are tried in an order by weight until one answers."""
 
 from __future__ import annotations
 
@@ -16,30 +16,27 @@ from relayer_service.ops.pools import at_once
 from relayers.chain import breakers
 from relayers.chain.answers import Fault, quantity
 from relayers.chain.attempts import Call, attempt
+from relayers.chain.errors import NodesUnreachable
 
 logger = logging.getLogger(__name__)
 
 # A node's URL and its weight.
 Node = tuple[str, int]
 
-# Less than this is no use to any node.
-LEAST_SHARE_SECONDS = 0.05
-
-
-class NodesUnreachable(Exception):
-    """No node has answered; says why of each, and names none of them."""
+# No node can answer in less.
+MIN_SHARE_SECONDS = 0.05
 
 
 def call(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) -> list[Any]:
-    """Make calls at one node, the next where it fails, and give its answers: values, or errors of the chain."""
+    """Return the answers of the first node that answers: values, or errors of the chain."""
     return next(answers(nodes, calls, chain_id))
 
 
 def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) -> Iterator[list[Any]]:
-    """Give the answers of one node after the other, for as long as more are asked for; fail if none has answered.
+    """Yield the answers of one node after the other; raise `NodesUnreachable` if none answers.
 
-    All calls go to the same node, so that they tell of the same chain. Each node that is left gets a fair part of
-    the time that is left, so that some that hang cannot use up the time of one that would answer.
+    All calls go to the same node, so that they describe the same state. Each remaining node gets a fair share of the
+    remaining time, so that nodes that hang cannot use up the time of one that would answer.
     """
     deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
@@ -49,7 +46,7 @@ def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) 
         if left <= 0:
             reasons.add("there was no time left")
             break
-        share = max(LEAST_SHARE_SECONDS, left / (len(urls) - position))
+        share = max(MIN_SHARE_SECONDS, left / (len(urls) - position))
         try:
             found = attempt(url, calls, chain_id, min(settings.NODE_ATTEMPT_SECONDS, share, left))
         except Fault as fault:
@@ -59,15 +56,15 @@ def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) 
             answered = True
             yield found
     if not answered:
-        # In an order of their own, as that of the nodes is by chance.
+        # Sorted, as the order of the nodes is random.
         raise NodesUnreachable("; ".join(sorted(reasons)) or "there is no node to ask")
 
 
 def in_order(
     nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
 ) -> list[str]:
-    """Put nodes into an order by chance and weight. Those that are paused come last: if all are, all are tried."""
-    # A number to the power of one by the weight: the greatest is each node's in proportion to its weight.
+    """Return URLs in a random order by weight. Paused nodes come last: if all are paused, all are tried."""
+    # A random number to the power of 1/weight is the highest with a probability in proportion to the weight.
     drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
     urls = list(dict.fromkeys(url for _, url in drawn))
     paused = breakers.paused(urls, chain_id)
@@ -75,6 +72,7 @@ def in_order(
 
 
 def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
+    """Log a fault of a node, and let its circuit breaker know."""
     logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
     if fault.is_ours:
         return

@@ -1,4 +1,4 @@
-"""Reading encoded transactions: legacy and of types 1 to 4, signed or not."""
+"""Decoding transactions: legacy and types 1 to 4, signed or not."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rlp.codec import consume_length_prefix
 from rlp.exceptions import RLPException
 from rlp.sedes import BigEndianInt, Binary, CountableList, List, big_endian_int, binary
 
-# The types of EIP-2718: what is not wrapped in one, EIP-2930, EIP-1559, EIP-4844 and EIP-7702.
+# Transaction types: legacy (not wrapped by EIP-2718), EIP-2930, EIP-1559, EIP-4844 and EIP-7702.
 LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
 
 ADDRESS = Binary.fixed_length(20)
@@ -35,7 +35,7 @@ AUTHORIZATION: dict[str, Any] = {
     **dict.fromkeys(("nonce", "yParity", "r", "s"), big_endian_int),
 }
 CHAIN_AND_NONCE: dict[str, Any] = {"chainId": big_endian_int, "nonce": big_endian_int}
-# The fields of each type, in their order, with what RLP has to hold for them.
+# The fields of each type, in their order, with their RLP types.
 FIELDS: dict[int, dict[str, Any]] = {
     LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
     ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
@@ -57,38 +57,38 @@ FIELDS: dict[int, dict[str, Any]] = {
     },
 }
 SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
-# The first byte of what is a list in RLP, and so no type of EIP-2718.
-FIRST_OF_A_LIST = 0xC0
-# EIP-155: a signature's v is 27 or 28, or tells the chain too.
+# The first byte of an RLP list, and so no type of EIP-2718.
+RLP_LIST = 0xC0
+# EIP-155: the v of a signature is 27 or 28, or holds the chain id too.
 PLAIN_V = 27
 CHAIN_V = 35
-# The chain itself has no larger ones.
-LARGEST = {"nonce": 2**64 - 1, "gas": 2**64 - 1, "yParity": 2**8 - 1}
-LARGEST_INTEGER = 2**256 - 1
+# The limits of the chain itself.
+MAX_VALUES = {"nonce": 2**64 - 1, "gas": 2**64 - 1, "yParity": 2**8 - 1}
+MAX_INTEGER = 2**256 - 1
 # EIP-4844: the first byte of a blob's hash, and the gas of a blob.
 BLOB_HASH_VERSION = 1
 GAS_OF_A_BLOB = 2**17
 
-# Fields, and what stands in lists of addresses, keys and authorizations: far more than a block has gas for.
-MOST_PARTS = 10_000
+# Fields and the items of lists: far more than a block has gas for.
+MAX_PARTS = 10_000
 NOT_ENCODED = "it is not the encoding of a transaction"
 
 
-# Receivers come again and again, and a checksum is a hash.
+# Receivers repeat, and a checksum costs a hash.
 _checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
 
 
 class NotATransaction(ValueError):
-    """Why a text is no transaction, in words that are fit for whoever sent it."""
+    """Why a text is no transaction, in words for whoever sent it."""
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """What an estimate needs to know of a transaction."""
+    """What an estimate needs of a transaction."""
 
     kind: int
     chain_id: int | None
-    # Who has signed it.
+    # The signer, of a signed one.
     sender: str | None
     to: str | None
     value: int
@@ -97,7 +97,7 @@ class Transaction:
     access_list: tuple[tuple[str, tuple[str, ...]], ...]
     blob_hashes: tuple[str, ...]
     authorizations: tuple[dict[str, str], ...]
-    # Its encoding without a signature, as L1 fees are computed from.
+    # Its encoding without the signature, from which L1 fees are computed.
     unsigned: bytes
 
     @property
@@ -105,7 +105,7 @@ class Transaction:
         return len(self.blob_hashes) * GAS_OF_A_BLOB
 
     def call(self, sender: str) -> dict[str, Any]:
-        """Give the transaction as nodes take it for an estimate. Its prices are left out: they are ours to set."""
+        """Return the params of `eth_estimateGas`. Prices are left out: they are ours to set."""
         call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
         if self.to is not None:
             call["to"] = self.to
@@ -121,11 +121,11 @@ class Transaction:
 
 
 def decode(text: str) -> Transaction:
-    """Read a transaction from 0x and hexadecimal digits."""
+    """Return the transaction that 0x and hexadecimal digits encode."""
     if not text.startswith("0x"):
         raise NotATransaction("it must begin with 0x")
     try:
-        # `fromhex` alone would overlook spaces.
+        # `fromhex` alone would skip spaces.
         encoded = bytes.fromhex(text[2:]) if text[2:].isalnum() else b""
     except ValueError:
         encoded = b""
@@ -138,13 +138,13 @@ def decode(text: str) -> Transaction:
 
 
 def _decode(encoded: bytes) -> Transaction:
-    if encoded[0] >= FIRST_OF_A_LIST:
+    if encoded[0] >= RLP_LIST:
         return _legacy(_items(encoded))
     if encoded[0] not in FIELDS or encoded[0] == LEGACY:
         raise NotATransaction("its type is not one of 0 to 4")
     items = _items(encoded[1:])
     if encoded[0] == BLOB and items and isinstance(items[0], list):
-        # With its blobs beside it, as nodes pass it on; they do not change the fee.
+        # With its blobs, as it is sent between nodes; they do not change the fee.
         items = items[0]
         encoded = encoded[:1] + rlp.encode(items)
     return _typed(encoded[0], items, encoded)
@@ -159,14 +159,14 @@ def _items(payload: bytes) -> list[Any]:
 
 
 def _check_parts(payload: bytes) -> None:
-    """Refuse what is made of very many small parts, which would take long to read, or of lists in lists in lists."""
+    """Refuse very many small parts, which would take long to decode, and deeply nested lists."""
     position = parts = 0
     while position < len(payload):
         _, kind, length, start = consume_length_prefix(payload, position)
         position = start if kind is list else start + length
         parts += 1
-        if parts > MOST_PARTS:
-            raise NotATransaction(f"it has more than {MOST_PARTS} parts")
+        if parts > MAX_PARTS:
+            raise NotATransaction(f"it has more than {MAX_PARTS} parts")
 
 
 def _legacy(items: list[Any]) -> Transaction:
@@ -201,18 +201,18 @@ def _typed(kind: int, items: list[Any], encoded: bytes) -> Transaction:
 
 def _values(fields: dict[str, Any], items: list[Any]) -> dict[str, Any]:
     sedes = List(fields.values())
-    # The library takes an empty list for zero.
+    # The library reads an empty list as zero.
     if not _has_form_of(sedes, items):
         raise NotATransaction(NOT_ENCODED)
     values = dict(zip(fields, sedes.deserialize(items), strict=True))
     for name, value in values.items():
-        if isinstance(value, int) and value > LARGEST.get(name, LARGEST_INTEGER):
+        if isinstance(value, int) and value > MAX_VALUES.get(name, MAX_INTEGER):
             raise NotATransaction(f"its {name} is too large")
     return values
 
 
 def _has_form_of(sedes: Any, item: Any) -> bool:
-    """Tell whether there is a list where the library expects one, of so many parts, and bytes everywhere else."""
+    """Return whether there is a list of the right length where the library expects one, and bytes elsewhere."""
     if isinstance(sedes, CountableList):
         return isinstance(item, list) and all(_has_form_of(sedes.element_sedes, part) for part in item)
     if isinstance(sedes, list):
@@ -221,7 +221,7 @@ def _has_form_of(sedes: Any, item: Any) -> bool:
 
 
 def _sender(unsigned: bytes, parity: int, r: int, s: int) -> str:
-    # EIP-2: of the two signatures that fit, chains take the one with the lower s.
+    # EIP-2: of the two valid signatures, chains accept the one with the lower s.
     if s > SECPK1_N // 2:
         raise NotATransaction("its signature is not valid")
     try:
@@ -264,6 +264,6 @@ def _transaction(
 
 def _authorization(authorization: Any) -> dict[str, str]:
     values = dict(zip(AUTHORIZATION, authorization, strict=True))
-    if any(value > LARGEST.get(name, LARGEST_INTEGER) for name, value in values.items() if name != "address"):
+    if any(value > MAX_VALUES.get(name, MAX_INTEGER) for name, value in values.items() if name != "address"):
         raise NotATransaction("a number of an authorization is too large")
     return {name: _checksummed(value) if name == "address" else hex(value) for name, value in values.items()}

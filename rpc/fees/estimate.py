@@ -1,31 +1,31 @@
-"""The fee of a transaction, in a token: what has to be read, and how it comes to one number."""
+"""The fee of a transaction, in a token: what has to be read, and what it adds up to."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from relayer_service.amounts import decimal_text, rate_text, token_units, with_bps
 from relayer_service.storage.databases import release_connection
-from relayers.chain import gas, l1
-from relayers.chain.gas import FeeRules, GasPrice
+from relayers.chain import gas_estimate, gas_price, l1
+from relayers.chain.gas_price import FeeRules, GasPrice
 from relayers.chain.l1 import OperatorFee
 from relayers.chain.networks import Network, networks
 from relayers.chain.readings import Reading, gather
 from relayers.chain.transactions import NotATransaction, Transaction, decode
-from relayers.models import Relayer
 from rpc import errors
 from rpc.fees import tokens
 from rpc.fees.prices import Quote, price_reading
-from rpc.fees.tokens import PaidIn
-from rpc.models import FeeToken
+from rpc.fees.tokens import Token
+from rpc.relayer_lookup import RpcRelayer
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A fee, with all that it is made of. Amounts are in the native coin's smallest unit unless they say otherwise."""
+    """A fee and its parts. Amounts are in the native coin's smallest unit unless they say otherwise."""
 
     network: Network
     sender: str
@@ -55,7 +55,7 @@ class Estimate:
         return rate_text(self.quote.rate)
 
 
-def estimate(relayer: Relayer, fee_token: str, network: str, transaction: str) -> Estimate:
+def estimate(relayer: RpcRelayer, fee_token: str, network: str, transaction: str) -> Estimate:
     """Estimate the fee of an encoded transaction through a relayer."""
     if network not in {relayer.network, relayer.network_type}:
         raise errors.InvalidParams(f"network: the relayer is on {relayer.network} ({relayer.network_type})")
@@ -70,12 +70,14 @@ def estimate(relayer: Relayer, fee_token: str, network: str, transaction: str) -
     sender = decoded.sender or relayer.address
     if not sender:
         raise errors.InsufficientData("The relayer's address is not known yet, and the transaction is not signed.")
-    paid_in = tokens.find(known, fee_token)
-    readings = _readings(relayer, known, decoded, sender, paid_in)
+    token = tokens.find(known, fee_token)
+    readings = _readings(relayer, known, decoded, sender, token)
     release_connection()
-    found = gather(relayer.node_urls(), known.chain_id, readings)
-    _keep_decimals(paid_in.token, found.get("price"))
-    return compute(relayer.policies, known, decoded, sender, paid_in.token, found)
+    with errors.chain_faults():
+        found = gather(relayer.node_urls(), known.chain_id, readings)
+    if token is not None and token.decimals is None:
+        tokens.keep_decimals(fee_token, token, found["price"].decimals)
+    return compute(relayer.policies, known, decoded, sender, token, found)
 
 
 def _decode(text: str, network: Network) -> Transaction:
@@ -90,7 +92,7 @@ def _decode(text: str, network: Network) -> Transaction:
     return transaction
 
 
-def _check_receiver(relayer: Relayer, transaction: Transaction) -> None:
+def _check_receiver(relayer: RpcRelayer, transaction: Transaction) -> None:
     allowed = relayer.policies.get("whitelist_receivers")
     if allowed is None:
         return
@@ -101,40 +103,40 @@ def _check_receiver(relayer: Relayer, transaction: Transaction) -> None:
 
 
 def _readings(
-    relayer: Relayer, network: Network, transaction: Transaction, sender: str, paid_in: PaidIn
+    relayer: RpcRelayer, network: Network, transaction: Transaction, sender: str, token: Token | None
 ) -> dict[str, Reading]:
-    """Give what has to be read, the transaction's own first: its errors are the ones to tell."""
+    """Return what has to be read, the transaction's own first: its errors come before all others."""
     readings = {}
     if relayer.policies.get("gas_limit_estimation", True):
-        readings["gas"] = gas.estimate_reading(transaction, sender)
+        readings["gas"] = gas_estimate.reading(transaction, sender)
     elif not transaction.gas:
         raise errors.InvalidParams("transaction: it has no gas limit, and the relayer's policy is not to estimate it")
     if relayer.policies.get("eip1559_pricing", True):
-        readings["history"] = gas.history_reading(network)
+        readings["history"] = gas_price.history_reading(network)
     else:
-        readings["gas_price"] = gas.gas_price_reading(network)
+        readings["gas_price"] = gas_price.gas_price_reading(network)
     if transaction.blob_hashes:
-        readings["blob_price"] = gas.blob_price_reading(network)
+        readings["blob_price"] = gas_price.blob_price_reading(network)
     readings |= l1.readings(network, transaction)
-    if paid_in.token is not None:
-        readings["price"] = price_reading(paid_in.token, paid_in.sources, network)
+    if token is not None:
+        readings["price"] = price_reading(token, network)
     return readings
 
 
 def compute(
-    policies: dict[str, Any],
+    policies: Mapping[str, Any],
     network: Network,
     transaction: Transaction,
     sender: str,
-    token: FeeToken | None,
+    token: Token | None,
     found: dict[str, Any],
 ) -> Estimate:
-    """Put together what was read: exactly, and rounded up once, to the token's smallest unit."""
+    """Return the estimate from what was read: exact, and rounded up once, to the token's smallest unit."""
     rules, cap = FeeRules.of(network), policies.get("gas_price_cap")
     if "history" in found:
-        price = gas.dynamic_price(found["history"], rules, cap)
+        price = gas_price.dynamic_price(found["history"], rules, cap)
     else:
-        price = gas.single_price(found["gas_price"], cap)
+        price = gas_price.single_price(found["gas_price"], cap)
     is_estimated = "gas" in found
     used, buffer_bps = (found["gas"], rules.gas_buffer_bps) if is_estimated else (transaction.gas, 0)
     buffered = with_bps(used, buffer_bps)
@@ -162,11 +164,3 @@ def compute(
         quote=quote,
         units=token_units(native, quote.rate, quote.decimals, network.decimals, margin_bps),
     )
-
-
-def _keep_decimals(token: FeeToken | None, quote: Quote | None) -> None:
-    if token is not None and token.decimals is None and quote is not None:
-        # Unless it is another token by now.
-        same = FeeToken.objects.filter(pk=token.pk, network=token.network, address=token.address, decimals=None)
-        same.update(decimals=quote.decimals)
-        token.decimals = quote.decimals

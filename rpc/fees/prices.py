@@ -10,16 +10,11 @@ from typing import Any
 
 from relayer_service.amounts import BASIS_POINTS
 from relayers.chain.contracts import Unreadable, contract_call, read_call
-from relayers.chain.gas import kept_seconds
 from relayers.chain.networks import Network
-from relayers.chain.readings import Reading
+from relayers.chain.readings import Reading, block_seconds
 from rpc import errors
-from rpc.fees.sources import SOURCES
 from rpc.fees.sources.base import NoPrice, SourcePrice
-from rpc.models import FeeToken, PriceSource
-
-# What the price depends on: where one of these changes, what was kept no longer counts.
-TOKEN_COLUMNS = ("address", "max_spread_bps")
+from rpc.fees.tokens import Token
 
 
 @dataclass(frozen=True)
@@ -31,14 +26,13 @@ class Quote:
     decimals: int
 
 
-def price_reading(token: FeeToken, sources: Sequence[PriceSource], network: Network) -> Reading:
-    """Give what has to be read for a token's price, and for its decimals where they are not known yet."""
-    kinds = [SOURCES[source.kind](source, token, network) for source in sources]
+def price_reading(token: Token, network: Network) -> Reading:
+    """Return what has to be read for a token's price, and for its decimals while they are unknown."""
     asks_decimals = token.decimals is None
     calls = [contract_call(token.address, "decimals()")] if asks_decimals else []
     counts = []
-    for kind in kinds:
-        own = kind.calls()
+    for source in token.sources:
+        own = source.calls()
         counts.append(len(own))
         calls += own
 
@@ -47,24 +41,25 @@ def price_reading(token: FeeToken, sources: Sequence[PriceSource], network: Netw
         decimals = _read_decimals(next(rest)) if asks_decimals else token.decimals
         assert decimals is not None
         prices = []
-        for kind, count in zip(kinds, counts, strict=True):
+        for source, count in zip(token.sources, counts, strict=True):
             try:
-                prices.append(kind.price([next(rest) for _ in range(count)], decimals, now))
+                prices.append(source.price([next(rest) for _ in range(count)], decimals, now))
             except NoPrice as reason:
-                raise errors.PriceUnavailable(f"{token}: the source “{kind.name}” {reason}.") from None
+                raise errors.PriceUnavailable(f"{token}: the source “{source.name}” {reason}.") from None
         return Quote(agreed_rate(token, [price.rate for price in prices]), tuple(prices), decimals)
 
     def seconds(quote: Quote) -> float:
         fresh_until = min(price.fresh_until for price in quote.sources)
-        return min(kept_seconds(network), max(0, fresh_until - time.time()))
+        return min(block_seconds(network), max(0, fresh_until - time.time()))
 
-    # A rate that is only looked up need not be kept.
-    key = _key(token, sources) if calls else None
+    # What the price depends on: where staff change one of these, the cached price no longer counts. A price that
+    # costs no call is not cached.
+    key = (token.pk, token.address, token.max_spread_bps, token.sources) if calls else None
     return Reading(calls, read, key, seconds)
 
 
-def agreed_rate(token: FeeToken, rates: Sequence[Fraction]) -> Fraction:
-    """Give the median of what sources say, unless they differ by more than they may."""
+def agreed_rate(token: Token, rates: Sequence[Fraction]) -> Fraction:
+    """Return the median of the rates; raise `PriceUnavailable` if they differ by more than they may."""
     if not rates:
         raise errors.PriceUnavailable(f"{token}: no source of its price is set.")
     lowest, highest = min(rates), max(rates)
@@ -80,12 +75,3 @@ def _read_decimals(answer: Any) -> int:
     except Unreadable:
         raise errors.InsufficientData("The token's contract does not tell its decimals.") from None
     return int(decimals)
-
-
-def _key(token: FeeToken, sources: Sequence[PriceSource]) -> tuple[Any, ...]:
-    columns = [field.attname for field in PriceSource._meta.concrete_fields]
-    return (
-        token.pk,
-        *(getattr(token, name) for name in TOKEN_COLUMNS),
-        *(tuple(getattr(source, name) for name in columns) for source in sources),
-    )

@@ -43,11 +43,3 @@ def quick_nodes(settings: Any) -> None:
     settings.NODE_ATTEMPT_SECONDS = 1
     settings.NODE_DEADLINE_SECONDS = 10
     settings.NODE_MAX_ANSWER_BYTES = 1_000_000
-
-
-@pytest.fixture(autouse=True)
-def unknown_nodes() -> Iterator[None]:
-    """Leave nothing of what one test has learnt of nodes to the next."""
-    attempts.forget()
-    yield
-    attempts.forget()

@@ -1,4 +1,4 @@
-"""Nodes that fail in every way: real sockets in front of a real node."""
+"""The fake node of all tests: a real socket with any behaviour, and all ways in which a node can fail."""
 
 from __future__ import annotations
 
@@ -108,6 +108,16 @@ def good(handler: Handler, asked: Any) -> None:
     send(handler, json.dumps(ask_upstream(handler, asked)).encode())
 
 
+def each(answer: Callable[[dict[str, Any]], dict[str, Any]], status: int = 200) -> Behaviour:
+    """Answer each call on its own, single or in a batch; the id is added."""
+
+    def behave(handler: Handler, asked: Any) -> None:
+        found = [{"jsonrpc": "2.0", "id": call["id"], **answer(call)} for call in _calls(asked)]
+        send(handler, json.dumps(found if isinstance(asked, list) else found[0]).encode(), status)
+
+    return behave
+
+
 def changed(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour:
     """Answer as the node does, but for a change of each answer."""
 
@@ -121,22 +131,12 @@ def changed(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour:
 
 def answering(answer: dict[str, Any], status: int = 200) -> Behaviour:
     """Give the same answer to every call."""
-
-    def behave(handler: Handler, asked: Any) -> None:
-        found = [{"jsonrpc": "2.0", "id": call["id"], **answer} for call in _calls(asked)]
-        send(handler, json.dumps(found if isinstance(asked, list) else found[0]).encode(), status)
-
-    return behave
+    return each(lambda call: answer, status)
 
 
 def by_method(**answers: dict[str, Any]) -> Behaviour:
     """Give the same answer to every call of a method."""
-
-    def behave(handler: Handler, asked: Any) -> None:
-        found = [{"jsonrpc": "2.0", "id": call["id"], **answers[call["method"]]} for call in _calls(asked)]
-        send(handler, json.dumps(found if isinstance(asked, list) else found[0]).encode())
-
-    return behave
+    return each(lambda call: answers[call["method"]])
 
 
 def error(code: int, message: str, **more: Any) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.relayers import faults
 
 HARDHAT_CHAIN = 31337
 
@@ -32,33 +31,11 @@ class StandInNode:
             "eth_getTransactionCount": self.nonce,
             "eth_getBalance": self.balance,
         }
-        return {"jsonrpc": "2.0", "id": call["id"], "result": hex(results[call["method"]])}
+        return {"result": hex(results[call["method"]])}
 
 
 @contextmanager
 def serve(node: StandInNode) -> Iterator[StandInNode]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            answers = [node.answer(call) for call in body] if isinstance(body, list) else node.answer(body)
-            text = json.dumps(answers).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.block_on_close = False
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    node.url = f"http://127.0.0.1:{server.server_port}/v1/s3cret"
-    yield node
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with faults.node(faults.each(node.answer)) as server:
+        node.url = f"http://127.0.0.1:{server.server_port}/v1/s3cret"
+        yield node

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.relayers import faults
 
 
 class StubNodes:
@@ -20,27 +20,10 @@ class StubNodes:
 
 @contextmanager
 def stub_nodes() -> Iterator[StubNodes]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            call = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            nodes.asked.append(self.path)
-            result = hex(int(self.path.split("/")[1]))
-            body = json.dumps({"jsonrpc": "2.0", "id": call["id"], "result": result}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def behave(handler: faults.Handler, asked: Any) -> None:
+        nodes.asked.append(handler.path)
+        faults.answering({"result": hex(int(handler.path.split("/")[1]))})(handler, asked)
 
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    nodes = StubNodes(server.server_port)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with faults.node(behave) as server:
+        nodes = StubNodes(server.server_port)
         yield nodes
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

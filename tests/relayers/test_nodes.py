@@ -15,7 +15,8 @@ import pytest
 from relayers.chain import breakers, nodes
 from relayers.chain.answers import ChainError, Fault
 from relayers.chain.attempts import Call
-from relayers.chain.nodes import NodeStatus, NodesUnreachable, in_order
+from relayers.chain.errors import NodesUnreachable
+from relayers.chain.nodes import NodeStatus, in_order
 from tests.relayers import faults
 from tests.relayers.factories import ADDRESS
 from tests.relayers.faults import SECRET, answering, by_method, error, good, node, status
@@ -70,7 +71,7 @@ def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, s
     given = [(faulty[name], 50) for name in ("500", "refuse", "garbage", "hang up")]
     with pytest.raises(NodesUnreachable) as caught:
         nodes.call(given, [BALANCE], CHAIN)
-    assert str(caught.value) == (
+    assert caught.value.reasons == (
         "it answered 500; it cannot be connected to; its answer is not one to these calls; the connection broke"
     )
 

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests import servers
-from tests.relayers.conftest import unknown_nodes
 from tests.rpc.chain import Chain, contracts
-
-__all__ = ["unknown_nodes"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from tests.relayers import faults
 from tests.rpc.encoded import HARDHAT_CHAIN
-from tests.servers import serving
 
 BLOCKS = 10
 DECIMALS = f"0x{keccak(text='decimals()')[:4].hex()}"
@@ -47,10 +45,9 @@ class FeeNode:
     url: str = ""
 
     def answer(self, call: dict[str, Any]) -> dict[str, Any]:
-        answer = {"jsonrpc": "2.0", "id": call["id"]}
         if call["method"] in self.errors:
-            return answer | {"error": self.errors[call["method"]]}
-        return answer | {"result": self.result(call["method"], call["params"])}
+            return {"error": self.errors[call["method"]]}
+        return {"result": self.result(call["method"], call["params"])}
 
     def result(self, method: str, params: list[Any]) -> Any:
         if method == "eth_call":
@@ -79,32 +76,17 @@ class FeeNode:
 
 @contextmanager
 def serve(node: FeeNode) -> Iterator[FeeNode]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            calls = body if isinstance(body, list) else [body]
-            node.asked.append([call["method"] for call in calls])
-            node.params += [(call["method"], call["params"]) for call in calls]
-            node.may_answer.wait(20)
-            answers = [node.answer(call) for call in calls]
-            text = json.dumps(answers if isinstance(body, list) else answers[0]).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        block_on_close = False
-        request_queue_size = 128
+    def behave(handler: faults.Handler, asked: Any) -> None:
+        calls = asked if isinstance(asked, list) else [asked]
+        node.asked.append([call["method"] for call in calls])
+        node.params += [(call["method"], call["params"]) for call in calls]
+        node.may_answer.wait(20)
+        faults.each(node.answer)(handler, asked)
 
     node.may_answer.set()
-    server = Server(("127.0.0.1", 0), Handler)
-    node.url = f"http://127.0.0.1:{server.server_port}/v1/s3cret-{next(_numbers)}"
-    with serving(server, node.may_answer):
-        yield node
+    with faults.node(behave) as server:
+        node.url = f"http://127.0.0.1:{server.server_port}/v1/s3cret-{next(_numbers)}"
+        try:
+            yield node
+        finally:
+            node.may_answer.set()

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from relayers.chain.gas import GasPrice
+from relayers.chain.gas_price import GasPrice
 from relayers.chain.networks import L1Fee
 from relayers.models import Relayer
 from rpc import itemised, relayer_admin

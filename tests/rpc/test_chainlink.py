@@ -72,14 +72,14 @@ def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600) -> C
         sequencer_feed=sequencer_feed,
         sequencer_grace_seconds=grace,
     )
-    return ChainlinkUsd(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
+    return ChainlinkUsd.of(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
 
 
 def native(sequencer_feed: str = "") -> Chainlink:
     row = PriceSource(
         kind=PriceSource.Kind.CHAINLINK_NATIVE, feed=FEED, heartbeat_seconds=600, sequencer_feed=sequencer_feed
     )
-    return ChainlinkNative(row, FeeToken(address=TOKEN), local_network())
+    return ChainlinkNative.of(row, FeeToken(address=TOKEN), local_network())
 
 
 def reason(source: Chainlink, answers: list[Any]) -> str:

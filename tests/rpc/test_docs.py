@@ -12,7 +12,7 @@ import pytest
 from eth_abi.abi import encode
 
 from relayer_service.amounts import with_bps
-from relayers.chain import gas, l1
+from relayers.chain import gas_price, l1
 from relayers.chain.networks import networks
 from relayers.chain.transactions import Transaction
 from rpc import errors
@@ -20,7 +20,7 @@ from rpc.fees.estimate import Estimate, compute
 from rpc.fees.prices import Quote
 from rpc.fees.sources.base import SourcePrice
 from rpc.fees.sources.chainlink import ROUND, read_round
-from rpc.models import FeeToken
+from rpc.fees.tokens import Token
 from tests.servers import PROJECT
 
 TEXT = (PROJECT / "docs/fee-estimation.md").read_text()
@@ -57,12 +57,12 @@ def by_the_service(answers: dict[str, Any]) -> Estimate:
     readings = l1.readings(network, transaction)
     found = {
         "gas": int(answers["eth_estimateGas"], 16),
-        "history": gas.read_history(answers["eth_feeHistory"]),
+        "history": gas_price.read_history(answers["eth_feeHistory"]),
         "l1_fee": readings["l1_fee"].read(words[:1]),
         "operator_fee": readings["operator_fee"].read(words[1:]),
         "price": Quote(rate, (SourcePrice("Chainlink", rate, NOW, NOW),), answers["token decimals"]),
     }
-    token = FeeToken(symbol="USDC", margin_bps=MARGIN_BPS)
+    token = Token(pk=1, network="base", symbol="USDC", address="", margin_bps=MARGIN_BPS)
     return compute({}, network, transaction, "0x", token, found)
 
 
@@ -71,12 +71,12 @@ def test_the_service_computes_the_example_as_it_is_written(answers: dict[str, An
     ratios = [Fraction(str(ratio)) for ratio in answers["eth_feeHistory"]["gasUsedRatio"]]
     assert Fraction(steps.pop("gas with buffer")) == with_bps(found.gas, found.gas_buffer_bps)
     assert Fraction(steps.pop("fullness of the blocks")) == sum(ratios) / len(ratios)
-    column = gas.ASKED_PERCENTILES.index(int(steps.pop("percentile")))
+    column = gas_price.ASKED_PERCENTILES.index(int(steps.pop("percentile")))
     tips = [int(rewards[column], 16) for rewards in answers["eth_feeHistory"]["reward"]]
-    assert statistics.median_high(tips) == found.gas_price.tip
+    assert statistics.median_high(tips) == found.gas_price.priority_fee
     assert steps == {
         "gas": str(found.gas),
-        "tip": str(found.gas_price.tip),
+        "tip": str(found.gas_price.priority_fee),
         "next base fee": str(found.gas_price.base_fee),
         "price": str(found.gas_price.price),
         "operator fee": str(found.operator_fee),

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from relayers.chain import gas, readings
-from relayers.chain.gas import FeeHistory
-from rpc.errors import InsufficientData
+from relayer_service.storage import ttl_cache
+from relayers.chain import gas_price
+from relayers.chain.errors import InsufficientData
+from relayers.chain.gas_price import FeeHistory
 from tests.relayers import faults
 from tests.rpc.estimates import (
     ANSWERS,
@@ -105,22 +106,17 @@ def test_a_strange_answer_gives_a_documented_code(
     chainlink_native_source(fee_token(symbol="NATIVE", address=NATIVE_FEED))
     strange: dict[str, Any] = {}
 
-    def behave(handler: faults.Handler, asked: Any) -> None:
-        calls = asked if isinstance(asked, list) else [asked]
-        found = [
-            {"jsonrpc": "2.0", "id": call["id"], **(strange if call["method"] == method else ANSWERS[call["method"]])}
-            for call in calls
-        ]
-        faults.send(handler, json.dumps(found if isinstance(asked, list) else found[0]).encode())
+    def answer_to(call: dict[str, Any]) -> dict[str, Any]:
+        return strange if call["method"] == method else ANSWERS[call["method"]]
 
     seen = {}
-    with faults.node(behave) as node:
+    with faults.node(faults.each(answer_to)) as node:
         relayer = relayer_at(node.url, policies=policies)
         for answer in RESULTS + ERRORS:
             strange.clear()
             strange.update(answer)
             # Nothing that an answer before has left: neither a price nor a node that is paused.
-            readings.kept.clear()
+            ttl_cache.clear_all()
             cache.clear()
             told = ask(relayer, token, unsigned_with_blobs(1))
             seen[json.dumps(answer)[:100]] = told["error"]["code"] if "error" in told else "result"
@@ -133,8 +129,8 @@ def test_a_strange_answer_gives_a_documented_code(
 def test_a_strange_part_of_a_fee_history_is_refused_or_read(name: str, value: Any) -> None:
     for strange in (value, [value], [value, value], [[value]], [[value] * 4]):
         try:
-            found = gas.history_reading(local_network()).read([HISTORY | {name: strange}])
+            found = gas_price.history_reading(local_network()).read([HISTORY | {name: strange}])
         except InsufficientData:
             continue
         assert isinstance(found, FeeHistory)
-        assert min(found.base_fee, found.tip) >= 0
+        assert min(found.base_fee, found.priority_fee) >= 0

@@ -1,26 +1,24 @@
-"""How often a node is asked: one batch for an estimate, and one reading for all who want the same at once."""
+"""How often a node is asked: one batch for an estimate, without what is cached from another."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from fractions import Fraction
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test import Client
 
-from relayers.chain import nodes, readings
-from relayers.chain.attempts import Call
-from relayers.chain.readings import Reading
+from relayers.chain.networks import networks
 from relayers.models import Relayer
-from rpc import dispatch, errors
-from rpc.fees.estimate import _keep_decimals
-from rpc.fees.prices import Quote
+from rpc import dispatch
+from rpc.fees import tokens
+from rpc.fees.tokens import Token
 from rpc.models import FeeToken
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
 from tests.rpc.factories import chainlink_native_source, fee_token
@@ -62,30 +60,10 @@ def relayer(node: FeeNode, **changes: Any) -> Relayer:
 def estimate(relayer: Relayer, token: str = "USDC") -> dict[str, Any]:
     try:
         params = {"fee_token": token, "network": "hardhat", "transaction": TRANSFER}
-        return dispatch.answer(relayer, "feeEstimate", params)
+        return dispatch.answer(RpcRelayer.of(relayer), "feeEstimate", params)
     finally:
         if threading.current_thread() is not threading.main_thread():
             connection.close()
-
-
-def all_at_once(node: FeeNode, call: Callable[[], dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make calls that all have begun before the node answers any of them.
-
-    PostgreSQL's pool has fewer connections than that: whoever waits for a node must not hold one.
-    """
-    node.may_answer.clear()
-    with ThreadPoolExecutor(CALLERS) as pool:
-        calls: list[Future[dict[str, Any]]] = [pool.submit(call) for _ in range(CALLERS)]
-        wait_for(lambda: len(node.asked) == CALLERS)
-        node.may_answer.set()
-        return [each.result(60) for each in calls]
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(0.01)
 
 
 def test_an_estimate_asks_one_node_once_and_then_only_for_what_is_its_own(
@@ -156,32 +134,31 @@ def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[f
     assert node.asked[-1].count("eth_call") == 2
 
 
-def test_many_at_once_make_one_reading_of_fees_and_of_the_price(transactional_db: None, node: FeeNode) -> None:
+def test_whoever_waits_for_a_node_holds_no_database_connection(transactional_db: None, node: FeeNode) -> None:
     made = relayer(node)
     chainlink_native_source(fee_token(decimals=18))
-    assert all_at_once(node, lambda: estimate(made)) == [{"result": FEE}] * CALLERS
-    assert len(node.asked) == CALLERS
-    # The round and the decimals of the token's feed.
-    counts = {method: node.count(method) for method in ("eth_estimateGas", "eth_feeHistory", "eth_call")}
-    assert counts == {"eth_estimateGas": CALLERS, "eth_feeHistory": 1, "eth_call": 2}
+    node.may_answer.clear()
+    # PostgreSQL's pool has fewer connections than there are callers, and all of them wait at once.
+    with ThreadPoolExecutor(CALLERS) as pool:
+        calls = [pool.submit(estimate, made) for _ in range(CALLERS)]
+        deadline = time.monotonic() + 20
+        while len(node.asked) < CALLERS:
+            assert time.monotonic() < deadline, "not all of them came to wait for the node"
+            time.sleep(0.01)
+        node.may_answer.set()
+        assert [call.result(60) for call in calls] == [{"result": FEE}] * CALLERS
 
 
-def test_those_who_wait_for_one_that_fails_fail_alike_and_the_next_reads_anew(
-    transactional_db: None, node: FeeNode
-) -> None:
+@pytest.mark.django_db
+def test_a_failure_is_not_cached_and_what_was_read_beside_it_is(node: FeeNode) -> None:
     made = relayer(node)
     chainlink_native_source(fee_token(decimals=18))
-    history = {"code": -32601, "message": "the method eth_feeHistory does not exist"}
-    node.errors["eth_feeHistory"] = history
-    answers = all_at_once(node, lambda: estimate(made))
-    assert answers == [answers[0]] * CALLERS
-    assert answers[0]["error"]["code"] == -32005
-    assert node.count("eth_feeHistory") == 1
+    node.errors["eth_feeHistory"] = {"code": -32601, "message": "the method eth_feeHistory does not exist"}
+    assert estimate(made)["error"]["code"] == -32005
     node.errors.clear()
     assert estimate(made) == {"result": FEE}
-    assert node.count("eth_feeHistory") == 2
-    # The price was read all the same, and kept.
-    assert node.count("eth_call") == 2
+    # The round and the decimals of the token's feed.
+    assert (node.count("eth_feeHistory"), node.count("eth_call")) == (2, 2)
 
 
 @pytest.mark.django_db
@@ -214,7 +191,7 @@ def test_fees_are_kept_for_a_block(network: str, chain_id: int, seconds: int, at
         made = factories.relayer(network=network, rpc_urls=[{"url": node.url, "weight": 100}])
         for after, readings in ((0, 1), (seconds - 0.1, 1), (seconds + 0.1, 2), (seconds + 0.2, 2)):
             at(after)
-            assert "result" in dispatch.answer(made, "feeEstimate", params)
+            assert "result" in dispatch.answer(RpcRelayer.of(made), "feeEstimate", params)
             assert (after, node.count("eth_feeHistory")) == (after, readings)
 
 
@@ -257,60 +234,12 @@ def test_a_price_is_read_anew_where_staff_change_its_source(node: FeeNode) -> No
     assert node.count("eth_call") == 4
 
 
-SHARED = Reading([Call("shared")], lambda answers: answers[0], key="shared", seconds=lambda value: 60)
-NODES = [("http://127.0.0.1:1/", 100)]
-
-
-@pytest.fixture
-def hanging(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Let a node answer everything at once, but for batches with a call named `hang`: those fail when this is set."""
-    failing = threading.Event()
-
-    def call(asked: Any, calls: list[Call], chain_id: int) -> list[str]:
-        if calls[0].method == "hang":
-            failing.wait(20)
-            raise nodes.NodesUnreachable("it did not answer in time")
-        return [each.method for each in calls]
-
-    monkeypatch.setattr(nodes, "call", call)
-    return failing
-
-
-def gather(own: str) -> dict[str, Any]:
-    return readings.gather(NODES, 1, {"own": Reading([Call(own)], lambda answers: answers[0]), "shared": SHARED})
-
-
-def begin_to_hang(pool: ThreadPoolExecutor) -> Future[dict[str, Any]]:
-    leader = pool.submit(gather, "hang")
-    wait_for(lambda: bool(readings.kept._slots))
-    return leader
-
-
-def test_the_calls_of_one_who_reads_for_others_fail_him_alone(hanging: threading.Event) -> None:
-    with ThreadPoolExecutor(4) as pool:
-        leader = begin_to_hang(pool)
-        others = [pool.submit(gather, "quick") for _ in range(3)]
-        hanging.set()
-        assert [other.result(20) for other in others] == [{"own": "quick", "shared": "shared"}] * 3
-        with pytest.raises(errors.NodesUnreachable, match="it did not answer in time"):
-            leader.result(20)
-
-
-def test_one_who_takes_long_is_not_waited_for(hanging: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readings, "PATIENCE_SECONDS", 0.05)
-    with ThreadPoolExecutor(1) as pool:
-        leader = begin_to_hang(pool)
-        assert gather("quick") == {"own": "quick", "shared": "shared"}
-        assert not leader.done()
-        hanging.set()
-
-
 @pytest.mark.django_db
 @pytest.mark.parametrize(("change", "decimals"), [({"network": "sepolia"}, None), ({"decimals": 18}, 18)])
 def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
     change: dict[str, Any], decimals: int | None
 ) -> None:
-    asked = fee_token()
+    asked = Token.of(fee_token(), [], networks()["hardhat"])
     FeeToken.objects.update(**change)
-    _keep_decimals(asked, Quote(Fraction(1), (), 6))
+    tokens.keep_decimals("USDC", asked, 6)
     assert FeeToken.objects.get().decimals == decimals

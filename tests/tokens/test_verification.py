@@ -1,5 +1,6 @@
 """From the text of a token to its row: what is stored, what a check costs, and when a token stops working."""
 
+import hashlib
 import hmac
 import time
 from collections.abc import Callable
@@ -21,8 +22,7 @@ from pytest_django import DjangoAssertNumQueries
 from tests.sample.models import Item
 from tokens import credentials
 from tokens.credentials import Credential
-from tokens.models import AccessToken
-from tokens.verified import MOST_ENTRIES, VerifiedTokens, verified_tokens
+from tokens.models import AccessToken, verified_tokens
 
 UNAUTHORIZED = {"data": None, "message": "Unauthorized", "success": False}
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -219,14 +219,23 @@ def test_a_token_that_was_verified_before_the_revocation_was_committed_is_refuse
 ) -> None:
     row, text = AccessToken.objects.issue(name="ci", user=User.objects.create_user("alice"))
     before = AccessToken.objects.select_related("user").get(pk=row.pk)
+    digest = hashlib.sha256(text.encode()).digest()
     with transaction.atomic():
         AccessToken.objects.filter(pk=row.pk).disable()
         # What another thread does that still sees the row as it was.
-        generation = verified_tokens.generation
-        verified_tokens.add(text, before, generation)
+        verified_tokens.get_or_read(digest, lambda: before, 60)
     assert not is_accepted(client, text)
-    # And the same when it is slower than the commit.
-    verified_tokens.add(text, before, generation)
+
+
+def test_a_token_that_is_revoked_while_it_is_verified_is_refused_after_it(client: Client, user: User) -> None:
+    row, text = AccessToken.objects.issue(name="ci", user=user)
+
+    def revoke_meanwhile() -> AccessToken:
+        before: AccessToken = AccessToken.objects.select_related("user").get(pk=row.pk)
+        AccessToken.objects.filter(pk=row.pk).disable()
+        return before
+
+    verified_tokens.get_or_read(hashlib.sha256(text.encode()).digest(), revoke_meanwhile, 60)
     assert not is_accepted(client, text)
 
 
@@ -285,16 +294,6 @@ def test_a_token_that_expires_while_it_is_remembered_is_refused(
     assert is_accepted(client, text)
     monkeypatch.setattr(timezone, "now", lambda: now + timedelta(seconds=1))
     assert not is_accepted(client, text)
-
-
-def test_the_memory_of_verified_tokens_has_an_end(user: User) -> None:
-    memory = VerifiedTokens()
-    row = AccessToken.objects.issue(name="ci", user=user)[0]
-    for number in range(MOST_ENTRIES + 1):
-        memory.add(str(number), row, memory.generation)
-    assert len(memory._entries) == MOST_ENTRIES
-    assert memory.get("0") is None
-    assert memory.get("1") is row
 
 
 def test_the_memory_of_verified_tokens_holds_no_secret(client: Client, token: str) -> None:

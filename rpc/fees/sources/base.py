@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from relayers.chain.attempts import Call
 from relayers.chain.networks import Network
@@ -17,7 +17,7 @@ class NoPrice(Exception):
 
 @dataclass(frozen=True)
 class SourcePrice:
-    """What one source says: tokens for one native coin, when that was so, and until when it counts (in Unix time)."""
+    """The price of one source: tokens for one native coin, when it was set, and until when it counts (Unix time)."""
 
     name: str
     rate: Fraction
@@ -25,19 +25,21 @@ class SourcePrice:
     fresh_until: int
 
 
+@dataclass(frozen=True)
 class Source(ABC):
-    """One kind of source: what to ask the chain, and what the answers say."""
+    """One kind of price source: what to ask the chain, and what the answers mean."""
 
-    def __init__(self, source: PriceSource, token: FeeToken, network: Network) -> None:
-        self.source = source
-        self.token = token
-        self.network = network
-        self.name = str(source.get_kind_display())
+    name: str
+
+    @classmethod
+    @abstractmethod
+    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+        """Return the source that staff have set up in a row."""
 
     @abstractmethod
     def calls(self) -> Sequence[Call]:
-        """Give the calls whose answers tell the price."""
+        """Return the calls whose answers hold the price."""
 
     @abstractmethod
     def price(self, answers: Sequence[Any], decimals: int, now: int) -> SourcePrice:
-        """Read the price of a token with these decimals; raise `NoPrice` where there is none that counts."""
+        """Return the price of a token with these decimals; raise `NoPrice` if there is none that counts."""

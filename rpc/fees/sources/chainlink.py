@@ -4,18 +4,20 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from relayers.chain.attempts import Call
 from relayers.chain.contracts import Unreadable, contract_call, read_call
+from relayers.chain.networks import Network
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
+from rpc.models import FeeToken, PriceSource
 
 ROUND = ["uint80", "int256", "uint256", "uint256", "uint80"]
 SEQUENCER_IS_UP = 0
-# Ten to this power is no number of digits that a feed has.
-MOST_DECIMALS = 77
-# By so much a chain's clock may be ahead of ours; an answer from further ahead would be fresh for longer than it is.
-CLOCKS_DIFFER_SECONDS = 900
+# No feed has more decimals: ten to this power still fits into 256 bits.
+MAX_DECIMALS = 77
+# How far the clock of a chain may be ahead of ours: an answer from the future would count for too long.
+MAX_CLOCK_SKEW_SECONDS = 900
 
 
 @dataclass(frozen=True)
@@ -28,47 +30,61 @@ class Round:
 
 
 def feed_calls(feed: str) -> list[Call]:
-    # A feed may get another aggregator behind it, so that its decimals are read along.
+    # Read with each price: another aggregator with other decimals may stand behind a feed.
     return [contract_call(feed, "latestRoundData()"), contract_call(feed, "decimals()")]
 
 
 def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str) -> Round:
-    """Read a feed's answer, and refuse one that is not above zero, not of its own round, or too old."""
+    """Return the answer of a feed; raise `NoPrice` if it is not above zero, not of its own round, or too old."""
     try:
         round_id, answer, _, updated_at, answered_in = read_call(answers[0], ROUND)
         (decimals,) = read_call(answers[1], ["uint8"])
     except Unreadable:
         raise NoPrice(f"does not answer: {what}") from None
-    if decimals > MOST_DECIMALS:
+    if decimals > MAX_DECIMALS:
         raise NoPrice(f"has more decimals than it can have: {what}")
     if answer <= 0:
         raise NoPrice(f"gives a price that is not above zero: {what}")
     if updated_at == 0 or answered_in < round_id:
         raise NoPrice(f"has not finished its round: {what}")
-    if updated_at > now + CLOCKS_DIFFER_SECONDS:
+    if updated_at > now + MAX_CLOCK_SKEW_SECONDS:
         raise NoPrice(f"gives a time that is still to come: {what}")
     if now > updated_at + heartbeat:
         raise NoPrice(f"is stale: {what} is older than its heartbeat")
     return Round(Fraction(answer, 10**decimals), updated_at, updated_at + heartbeat)
 
 
+@dataclass(frozen=True)
+class Feed:
+    address: str
+    heartbeat: int
+    what: str
+
+
+@dataclass(frozen=True)
 class Chainlink(Source):
-    """Feeds of Chainlink's kind; on a rollup they count only while its sequencer is up, and some time after."""
+    """Chainlink feeds; on a rollup they count only if its sequencer has been up for some time."""
 
-    @property
-    def sequencer_feed(self) -> str:
-        return self.source.sequencer_feed or self.network.sequencer_feed
+    feeds: tuple[Feed, ...]
+    sequencer_feed: str
+    sequencer_grace_seconds: int
 
+    @classmethod
+    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+        sequencer_feed = row.sequencer_feed or network.sequencer_feed
+        return cls(str(row), cls.feeds_of(row), sequencer_feed, row.sequencer_grace_seconds)
+
+    @staticmethod
     @abstractmethod
-    def feeds(self) -> list[tuple[str, int, str]]:
-        """Give the feeds to read: address, heartbeat, and what it is."""
+    def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
+        """Return the feeds to read."""
 
     @abstractmethod
     def rate(self, rounds: Sequence[Round]) -> Fraction:
-        """Give tokens for one native coin."""
+        """Return tokens for one native coin."""
 
     def calls(self) -> Sequence[Call]:
-        calls = [call for feed, _, _ in self.feeds() for call in feed_calls(feed)]
+        calls = [call for feed in self.feeds for call in feed_calls(feed.address)]
         if self.sequencer_feed:
             calls.append(contract_call(self.sequencer_feed, "latestRoundData()"))
         return calls
@@ -77,8 +93,8 @@ class Chainlink(Source):
         if self.sequencer_feed:
             self._check_sequencer(answers[-1], now)
         rounds = [
-            read_round(answers[2 * number : 2 * number + 2], heartbeat, now, what)
-            for number, (_, heartbeat, what) in enumerate(self.feeds())
+            read_round(answers[2 * number : 2 * number + 2], feed.heartbeat, now, feed.what)
+            for number, feed in enumerate(self.feeds)
         ]
         return SourcePrice(
             self.name,
@@ -94,18 +110,19 @@ class Chainlink(Source):
             raise NoPrice("cannot be trusted: the sequencer's feed does not answer") from None
         if state != SEQUENCER_IS_UP or started_at == 0:
             raise NoPrice("cannot be trusted: the network's sequencer is down")
-        if now < started_at + self.source.sequencer_grace_seconds:
+        if now < started_at + self.sequencer_grace_seconds:
             raise NoPrice("cannot be trusted yet: the network's sequencer was down a short while ago")
 
 
 class ChainlinkUsd(Chainlink):
     """The prices of token and native coin, both in USD."""
 
-    def feeds(self) -> list[tuple[str, int, str]]:
-        return [
-            (self.source.feed, self.source.heartbeat_seconds or 0, "the token's feed"),
-            (self.source.native_feed, self.source.native_heartbeat_seconds or 0, "the native coin's feed"),
-        ]
+    @staticmethod
+    def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
+        return (
+            Feed(row.feed, row.heartbeat_seconds or 0, "the token's feed"),
+            Feed(row.native_feed, row.native_heartbeat_seconds or 0, "the native coin's feed"),
+        )
 
     def rate(self, rounds: Sequence[Round]) -> Fraction:
         token, native = rounds
@@ -115,8 +132,9 @@ class ChainlinkUsd(Chainlink):
 class ChainlinkNative(Chainlink):
     """The price of the token in the native coin."""
 
-    def feeds(self) -> list[tuple[str, int, str]]:
-        return [(self.source.feed, self.source.heartbeat_seconds or 0, "the token's feed")]
+    @staticmethod
+    def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
+        return (Feed(row.feed, row.heartbeat_seconds or 0, "the token's feed"),)
 
     def rate(self, rounds: Sequence[Round]) -> Fraction:
         (token,) = rounds

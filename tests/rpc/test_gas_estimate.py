@@ -8,15 +8,23 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.chain import reverts
+from relayers.chain import gas_estimate
 from relayers.chain.answers import ChainError
-from relayers.chain.reverts import in_words, reason
+from relayers.chain.gas_estimate import reason, refusal
+from rpc.errors import RpcError, chain_faults
 from tests.rpc.chain import Chain, encode_call
 from tests.rpc.conftest import Deployed
 from tests.rpc.estimates import ask, failure, node_answering, relayer_at, unsigned
 
 ERROR, PANIC = "08c379a0", "4e487b71"
 UNDECODED = "for a reason that cannot be decoded"
+
+
+def body(error: ChainError) -> dict[str, Any]:
+    """Return what a caller is told of a refusal."""
+    with pytest.raises(RpcError) as raised, chain_faults():
+        raise refusal(error)
+    return raised.value.body()
 
 
 def said(text: str) -> bytes:
@@ -111,7 +119,7 @@ REASON = "0x" + said("Token: balance too low").hex()
     ],
 )
 def test_the_reason_is_found_where_nodes_put_it(error: ChainError) -> None:
-    assert in_words(error).body() == {
+    assert body(error) == {
         "code": -32003,
         "message": "Execution reverted",
         "description": 'The transaction would be reverted: "Token: balance too low".',
@@ -121,8 +129,8 @@ def test_the_reason_is_found_where_nodes_put_it(error: ChainError) -> None:
 @pytest.mark.parametrize("data", [None, "", "0x", "0xzz", "0x1", "reverted", 5, [], {}, {"data": 5}, {"data": {}}])
 @pytest.mark.parametrize(("code", "message"), [(3, ""), (3, "x"), (-32000, "execution reverted"), (-32603, "REVERT")])
 def test_a_revert_without_data_is_one_without_a_reason(code: int, message: str, data: Any) -> None:
-    told = in_words(ChainError(code, message, data))
-    assert (told.code, told.description) == (-32003, "The transaction would be reverted: without a reason.")
+    told = body(ChainError(code, message, data))
+    assert (told["code"], told["description"]) == (-32003, "The transaction would be reverted: without a reason.")
 
 
 FUNDS = "the sender's balance does not cover the transaction's value"
@@ -147,7 +155,7 @@ CODE = "its code is not valid"
     ],
 )
 def test_a_refusal_that_nodes_word_alike_is_told_in_our_words(message: str, meaning: str) -> None:
-    assert in_words(ChainError(-32000, message)).body() == {
+    assert body(ChainError(-32000, message)) == {
         "code": -32003,
         "message": "Execution reverted",
         "description": f"The transaction cannot be executed: {meaning}.",
@@ -161,7 +169,7 @@ def test_an_unknown_refusal_is_logged_and_nothing_of_it_is_passed_on(caplog: pyt
     with node_answering(eth_estimateGas=refusal) as node, caplog.at_level(logging.WARNING):
         answer = ask(relayer_at(node.url))
     assert answer == failure(-32005, "Insufficient data", "The node refused to estimate the gas of the transaction.")
-    (record,) = (record for record in caplog.records if record.name == reverts.__name__)
+    (record,) = (record for record in caplog.records if record.name == gas_estimate.__name__)
     assert record.getMessage() == (
         "A node refused to estimate the gas of a transaction: -32000 "
         + "tenant 4711 at http://inner:8545/keyforged: line".ljust(200, "x").replace("keyforged:", "***")

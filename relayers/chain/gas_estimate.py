@@ -1,4 +1,4 @@
-"""Why a chain refuses to execute a transaction, in words."""
+"""The gas that a transaction needs, by `eth_estimateGas`, and why the chain would not execute it, in words."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
 from eth_utils.hexadecimal import decode_hex
 
-from relayers.chain.answers import ChainError
-from rpc.errors import ExecutionReverted, InsufficientData, RpcError
+from relayers.chain.answers import ChainError, quantity
+from relayers.chain.attempts import Call
+from relayers.chain.errors import ChainFault, ExecutionReverted, InsufficientData
+from relayers.chain.readings import Reading
+from relayers.chain.transactions import Transaction
 
 logger = logging.getLogger(__name__)
 
-# The selectors of `Error(string)` and `Panic(uint256)`, with which Solidity tells why.
+# The selectors of `Error(string)` and `Panic(uint256)`, in which Solidity encodes a reason.
 ERROR = bytes.fromhex("08c379a0")
 PANIC = bytes.fromhex("4e487b71")
 PANICS = {
@@ -29,10 +32,10 @@ PANICS = {
     0x41: "too much memory was asked for",
     0x51: "an internal function that is not set was called",
 }
-LONGEST_REASON = 200
-# Control characters and marks that cannot be seen, and the two that end a line or a paragraph.
+MAX_REASON_LENGTH = 200
+# Control characters, invisible marks, and the separators of lines and paragraphs.
 UNPRINTABLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
-# How nodes begin to say what they find, and what it means.
+# What nodes' messages contain, and what it means.
 REFUSALS = {
     "insufficient funds": "the sender's balance does not cover the transaction's value",
     "enough funds": "the sender's balance does not cover the transaction's value",
@@ -47,21 +50,35 @@ REFUSALS = {
 }
 
 
-def in_words(error: ChainError) -> RpcError:
-    """Say why the chain refused; what the node says itself is not passed on, but for the reason of a contract."""
-    words = error.message.lower()
+def reading(transaction: Transaction, sender: str) -> Reading:
+    return Reading([Call("eth_estimateGas", [transaction.call(sender)])], _read)
+
+
+def _read(answers: list[Any]) -> int:
+    (answer,) = answers
+    if isinstance(answer, ChainError):
+        raise refusal(answer)
+    gas = quantity(answer)
+    if not gas:
+        raise InsufficientData("The node did not say how much gas the transaction needs.")
+    return gas
+
+
+def refusal(error: ChainError) -> ChainFault:
+    """Return why the chain refused, in our words: of the node's own, only the contract's reason is passed on."""
+    message = error.message.lower()
     data = _data(error.data)
     if data or error.is_revert:
         return ExecutionReverted(f"The transaction would be reverted: {reason(data)}.")
     for sign, meaning in REFUSALS.items():
-        if sign in words:
+        if sign in message:
             return ExecutionReverted(f"The transaction cannot be executed: {meaning}.")
     logger.warning("A node refused to estimate the gas of a transaction: %s %s", error.code, _printable(error.message))
     return InsufficientData("The node refused to estimate the gas of the transaction.")
 
 
 def reason(data: bytes) -> str:
-    """Decode why a contract reverted."""
+    """Return why a contract reverted, decoded from its data."""
     selector, arguments = data[:4], data[4:]
     try:
         if selector == ERROR:
@@ -78,7 +95,7 @@ def reason(data: bytes) -> str:
 
 
 def _data(data: Any) -> bytes:
-    """Find the bytes that a contract reverted with, where nodes put them."""
+    """Return the bytes that a contract reverted with, from wherever the node put them."""
     if isinstance(data, dict):
         data = data.get("data")
     # Nethermind puts a word in front.
@@ -92,6 +109,6 @@ def _data(data: Any) -> bytes:
 
 
 def _printable(text: str) -> str:
-    """Keep what a contract says to one short line."""
+    """Return a text as one short line."""
     shown = "".join(character for character in text if unicodedata.category(character) not in UNPRINTABLE)
-    return shown if len(shown) <= LONGEST_REASON else f"{shown[:LONGEST_REASON]}…"
+    return shown if len(shown) <= MAX_REASON_LENGTH else f"{shown[:MAX_REASON_LENGTH]}…"

@@ -1,4 +1,4 @@
-"""Gas: how much a transaction needs, and what it costs."""
+"""The price of gas: the base fee of the next block and the priority fee, or one price from the node; and of blobs."""
 
 from __future__ import annotations
 
@@ -10,38 +10,34 @@ from typing import Any
 from django.conf import settings
 
 from relayer_service.amounts import with_bps
-from relayers.chain import reverts
-from relayers.chain.answers import ChainError, quantity
+from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
+from relayers.chain.errors import InsufficientData
 from relayers.chain.networks import Network
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
-from rpc import errors
+from relayers.chain.readings import Reading, block_seconds
 
 HISTORY_BLOCKS = 10
-# The fuller the last blocks, the more one has to offer: how full they are at least, and the percentile of the tips.
+# The fuller the last blocks, the more has to be offered: above this fullness, this percentile of the priority fees.
 PERCENTILES = ((Fraction(9, 10), 70), (Fraction(7, 10), 60), (Fraction(5, 10), 50), (Fraction(0), 40))
 ASKED_PERCENTILES = sorted(percentile for _, percentile in PERCENTILES)
-# A block is a good time to keep what it says of prices, but neither each quarter of a second nor for long.
-SHORTEST_KEPT, LONGEST_KEPT = 1.0, 15.0
 
-DEFAULT_TIP_FLOOR = 1_000_000
+DEFAULT_PRIORITY_FEE_FLOOR = 1_000_000
 DEFAULT_BASE_FEE_MARGIN_BPS = 2_000
 DEFAULT_GAS_BUFFER_BPS = 1_000
 
 
 @dataclass(frozen=True)
 class FeeRules:
-    """How fees are quoted on a network: what is set for all, else what the network has, else the defaults."""
+    """How fees are quoted on a network: by the settings, else by the network's own values, else by the defaults."""
 
-    tip_floor: int
+    priority_fee_floor: int
     base_fee_margin_bps: int
     gas_buffer_bps: int
 
     @classmethod
     def of(cls, network: Network) -> FeeRules:
         return cls(
-            _first(settings.FEE_TIP_FLOOR_WEI, network.tip_floor, DEFAULT_TIP_FLOOR),
+            _first(settings.FEE_TIP_FLOOR_WEI, network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
             _first(settings.FEE_BASE_FEE_MARGIN_BPS, network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),
             _first(settings.FEE_GAS_BUFFER_BPS, network.gas_buffer_bps, DEFAULT_GAS_BUFFER_BPS),
         )
@@ -53,10 +49,10 @@ def _first(*choices: int | None) -> int:
 
 @dataclass(frozen=True)
 class FeeHistory:
-    """What the last blocks tell of the next one."""
+    """What the last blocks tell of the next one, in wei."""
 
     base_fee: int
-    tip: int
+    priority_fee: int
 
 
 @dataclass(frozen=True)
@@ -65,33 +61,14 @@ class GasPrice:
 
     price: Fraction
     is_capped: bool
-    # None where the node was asked for one price.
+    # None where the node was asked for a single price.
     base_fee: int | None = None
-    tip: int | None = None
-
-
-def kept_seconds(network: Network) -> float:
-    """Say how long what a block tells is kept: about as long as the block is the last one."""
-    return min(max(network.block_seconds, SHORTEST_KEPT), LONGEST_KEPT)
-
-
-def estimate_reading(transaction: Transaction, sender: str) -> Reading:
-    return Reading([Call("eth_estimateGas", [transaction.call(sender)])], _read_estimate)
-
-
-def _read_estimate(answers: list[Any]) -> int:
-    (answer,) = answers
-    if isinstance(answer, ChainError):
-        raise reverts.in_words(answer)
-    gas = quantity(answer)
-    if not gas:
-        raise errors.InsufficientData("The node did not say how much gas the transaction needs.")
-    return gas
+    priority_fee: int | None = None
 
 
 def history_reading(network: Network) -> Reading:
     call = Call("eth_feeHistory", [hex(HISTORY_BLOCKS), "latest", ASKED_PERCENTILES])
-    return Reading([call], _read_history, key="fee history", seconds=lambda _: kept_seconds(network))
+    return Reading([call], _read_history, key="fee history", seconds=lambda _: block_seconds(network))
 
 
 def _read_history(answers: list[Any]) -> FeeHistory:
@@ -99,24 +76,24 @@ def _read_history(answers: list[Any]) -> FeeHistory:
     try:
         return read_history(answer)
     except (KeyError, IndexError, TypeError, ValueError):
-        raise errors.InsufficientData(
+        raise InsufficientData(
             "The node does not tell the fees of the last blocks. On a network without EIP-1559, the relayer needs the "
             "policy eip1559_pricing: false."
         ) from None
 
 
 def read_history(answer: Any) -> FeeHistory:
-    """Read the base fee of the next block, and the tip to offer: by how full the last blocks were."""
+    """Return the base fee of the next block, and the priority fee to offer by how full the last blocks were."""
     base_fees = [_amount(fee) for fee in answer["baseFeePerGas"]]
     ratios = [_ratio(ratio) for ratio in answer["gasUsedRatio"]]
     # The base fee of the next block comes after those of the blocks themselves.
     if not ratios or len(base_fees) != len(ratios) + 1 or len(answer["reward"]) != len(ratios):
         raise ValueError("not as many fees as blocks")
     fullness = sum(ratios) / len(ratios)
-    percentile = next(percentile for least, percentile in PERCENTILES if fullness > least or not least)
+    percentile = next(percentile for above, percentile in PERCENTILES if fullness > above or not above)
     column = ASKED_PERCENTILES.index(percentile)
-    tip = statistics.median_high(_amount(rewards[column]) for rewards in answer["reward"])
-    return FeeHistory(base_fees[-1], tip)
+    priority_fee = statistics.median_high(_amount(rewards[column]) for rewards in answer["reward"])
+    return FeeHistory(base_fees[-1], priority_fee)
 
 
 def gas_price_reading(network: Network) -> Reading:
@@ -131,17 +108,17 @@ def _price_reading(network: Network, method: str, name: str) -> Reading:
     def read(answers: list[Any]) -> int:
         price = quantity(answers[0])
         if price is None:
-            raise errors.InsufficientData(f"The node does not tell its {name}.")
+            raise InsufficientData(f"The node does not tell its {name}.")
         return price
 
-    return Reading([Call(method)], read, key=name, seconds=lambda _: kept_seconds(network))
+    return Reading([Call(method)], read, key=name, seconds=lambda _: block_seconds(network))
 
 
 def dynamic_price(history: FeeHistory, rules: FeeRules, cap: int | None) -> GasPrice:
-    """Give the price by EIP-1559: the next base fee with its margin, and a tip that is not below the floor."""
-    tip = max(history.tip, rules.tip_floor)
-    price = with_bps(history.base_fee, rules.base_fee_margin_bps) + tip
-    return GasPrice(*_capped(price, cap), history.base_fee, tip)
+    """Return the price by EIP-1559: the next base fee with its margin, and a priority fee not below the floor."""
+    priority_fee = max(history.priority_fee, rules.priority_fee_floor)
+    price = with_bps(history.base_fee, rules.base_fee_margin_bps) + priority_fee
+    return GasPrice(*_capped(price, cap), history.base_fee, priority_fee)
 
 
 def single_price(price: int, cap: int | None) -> GasPrice:
@@ -149,7 +126,7 @@ def single_price(price: int, cap: int | None) -> GasPrice:
 
 
 def _capped(price: Fraction, cap: int | None) -> tuple[Fraction, bool]:
-    """Give the price, no higher than the cap, and whether that made it lower."""
+    """Return the price, at most the cap, and whether the cap lowered it."""
     return (Fraction(cap), True) if cap is not None and price > cap else (price, False)
 
 
@@ -161,8 +138,8 @@ def _amount(text: Any) -> int:
 
 
 def _ratio(number: Any) -> Fraction:
-    # A part of a block's gas, not of money: the node gives it as a decimal number, which JSON makes a float. A text of
-    # the node's own can be a number of a billion digits.
+    # A share of a block's gas, no money: a float is what JSON makes of the node's number. Text is refused, as it could
+    # be a number of a billion digits.
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ValueError("not a number")
     return Fraction(str(number))

@@ -1,0 +1,82 @@
+"""The cache of a process: values that expire, shared by its threads."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+from weakref import WeakSet
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+MAX_ENTRIES = 10_000
+
+_caches: WeakSet[TTLCache[Any, Any]] = WeakSet()
+
+
+class TTLCache(Generic[Key, Value]):
+    """Values by key, each for a time of its own; in a full cache a new value evicts the oldest.
+
+    Threads share the values: use immutable ones. `None` is a missing value and cannot be stored.
+    """
+
+    def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        # By key, oldest first: when it expires, and the value.
+        self._entries: dict[Key, tuple[float, Value]] = {}
+        self._lock = threading.Lock()
+        self._removals = 0
+        _caches.add(self)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Value | None:
+        entry = self._entries.get(key)
+        return entry[1] if entry is not None and time.monotonic() < entry[0] else None
+
+    def set(self, key: Key, value: Value, seconds: float) -> None:
+        with self._lock:
+            self._set(key, value, seconds)
+
+    def get_or_read(self, key: Key, read: Callable[[], Value], seconds: float) -> Value:
+        """Return the value of a key, read if it is missing; a failure to read is not cached.
+
+        Nor is a value that was read while something was removed: it may be what the removal was about.
+        """
+        if (found := self.get(key)) is not None:
+            return found
+        removals = self._removals
+        value = read()
+        with self._lock:
+            if removals == self._removals:
+                self._set(key, value, seconds)
+        return value
+
+    def remove(self, key: Key) -> None:
+        with self._lock:
+            self._removals += 1
+            self._entries.pop(key, None)
+
+    def remove_where(self, condition: Callable[[Value], bool]) -> None:
+        with self._lock:
+            self._removals += 1
+            self._entries = {key: entry for key, entry in self._entries.items() if not condition(entry[1])}
+
+    def clear(self) -> None:
+        self.remove_where(lambda value: True)
+
+    def _set(self, key: Key, value: Value, seconds: float) -> None:
+        self._entries.pop(key, None)
+        if seconds > 0:
+            self._entries[key] = (time.monotonic() + seconds, value)
+        while len(self._entries) > self._max_entries:
+            del self._entries[next(iter(self._entries))]
+
+
+def clear_all() -> None:
+    """Empty every cache of the process, for tests that begin anew."""
+    for each in _caches:
+        each.clear()

@@ -1,0 +1,52 @@
+"""The relayer of a JSON-RPC call: a snapshot that threads share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytest_django import Settings
+
+from relayer_service.api.exceptions import NotFound
+from rpc import dispatch
+from rpc.relayer_lookup import find_relayer
+from tests.relayers.faults import SECRET
+from tests.rpc.estimates import failure, relayer_at, unsigned
+
+pytestmark = pytest.mark.django_db
+
+URL = f"http://127.0.0.1:9/{SECRET}"
+PARAMS: dict[str, Any] = {"fee_token": "ETH", "network": "hardhat", "transaction": unsigned()}
+
+
+def test_it_has_what_methods_need_of_the_row() -> None:
+    row = relayer_at(URL, policies={"gas_price_cap": 2**128 - 1})
+    found = find_relayer("relayer-1")
+    assert (found.pk, found.network, found.network_type) == (row.pk, "hardhat", "evm")
+    assert (found.address, found.policies) == (row.address, {"gas_price_cap": 2**128 - 1})
+    assert found.node_urls() == ((URL, 100),)
+
+
+@pytest.mark.parametrize("identifier", ["relayer-2", "RELAYER-1", "relayer-1\0", "x" * 10_000])
+def test_an_unknown_id_is_not_found(identifier: str) -> None:
+    relayer_at(URL)
+    with pytest.raises(NotFound, match="not found"):
+        find_relayer(identifier)
+
+
+def test_nothing_that_shows_it_shows_its_urls() -> None:
+    relayer_at(URL)
+    assert SECRET not in repr(find_relayer("relayer-1"))
+
+
+def test_urls_that_cannot_be_decrypted_fail_only_what_asks_a_node(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    relayer_at(URL)
+    settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
+    found = find_relayer("relayer-1")
+    wrong = dispatch.answer(found, "feeEstimate", PARAMS | {"network": "base"})
+    assert wrong == failure(-32602, "Invalid params", "network: the relayer is on hardhat (evm)")
+    assert dispatch.answer(found, "feeEstimate", PARAMS)["error"]["code"] == -32603
+    # The log says which key is missing.
+    assert "DecryptionError: " in caplog.text
