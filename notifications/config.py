@@ -25,17 +25,15 @@ class NotificationSection(Section):
     name = "notifications"
     entry = NotificationEntry
     queryset = Notification.objects.all()
-    columns = ("url", "signing_key")
 
-    def check(self, path: str, row: Notification | None, values: dict[str, Any]) -> bool:
+    def change(self, path: str, row: Notification | None, values: dict[str, Any], broken: set[str]) -> Change | None:
+        if broken:
+            return None
+        key = values.get("signing_key")
         try:
-            signing.key_bytes(values.get("signing_key") or "")
+            signing.key_bytes(key or "")
         except signing.UnusableKey as error:
             self.file.warn(f"{path}.signing_key", str(error))
-        return True
-
-    def change(self, row: Notification | None, values: dict[str, Any]) -> Change:
-        key = values.get("signing_key")
         if row is None:
             new = Notification(identifier=values["id"], type=values["type"], url=values["url"])
             new.set_signing_key(key)

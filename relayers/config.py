@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
@@ -50,33 +49,17 @@ class RelayerEntry(StrictSerializer):
     policies = PoliciesField(required=False)
 
 
-@dataclass
-class RelayerChange(Change):
-    # What it becomes; None where that does not change. More than a column: its webhook is told.
-    paused: bool | None = None
-
-
 class RelayerSection(Section):
     name = "relayers"
     entry = RelayerEntry
     queryset = Relayer.objects.select_related("signer", "notification")
-    columns = (
-        "name",
-        "network",
-        "network_type",
-        "chain_id",
-        "address",
-        "signer_id",
-        "notification_id",
-        "custom_rpc_urls",
-        "policies",
-        "paused",
-    )
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         # By the signer's id, so that each signer is asked once.
         self.addresses: dict[str, tuple[str, str]] = {}
+        # Relayers to pause or resume, which is more than a column: their webhooks are told.
+        self.pauses: list[tuple[Relayer, bool]] = []
         # By URL, where it stands and the chain that it is to be on.
         self.nodes: dict[str, list[tuple[str, int | None]]] = {}
 
@@ -89,54 +72,45 @@ class RelayerSection(Section):
         if others:
             self.file.warn(path, f"relayers that the file does not name keep their address: {', '.join(others)}")
 
-    def plan_entry(self, path: str, entry: Any) -> None:
-        values, broken = self.read(path, entry)
-        key = values.get("id", "")
-        self.known.setdefault(key, None)
+    def change(self, path: str, row: Relayer | None, values: dict[str, Any], broken: set[str]) -> Change | None:
+        change = Change(row, self.snapshot(row)) if row else Change(Relayer(identifier=values.get("id", "")))
         signer = self.sections["signers"].known.get(values.get("signer_id", ""))
-        change = self.change(self.rows.get(key), values)
+        self._fill(change.row, values, signer)
         sound = not broken
         if not broken & NETWORK_FIELDS:
             sound &= self.file.check(path, change.row.clean)
         # A signer with a fault of its own is not asked.
         if signer is None or broken & {"network_type", "address"}:
-            return
+            return None
         sound &= self.file.check(path, lambda: check_signer(signer, values["network_type"])) and self.file.check(
             path, lambda: self._settle_address(path, change, values.get("address", ""))
         )
-        if sound:
-            self._compare(change)
-            self.keep(path, key, change)
-            if change.created or change.columns & NETWORK_FIELDS - {"address"}:
-                self._note_nodes(path, change.row)
-
-    def change(self, row: Relayer | None, values: dict[str, Any]) -> RelayerChange:
-        """Put the values of an entry onto a relayer, but for its address; `_compare` finds what is different."""
-        change = RelayerChange(row, self.snapshot(row)) if row else RelayerChange(Relayer())
-        target: Relayer = change.row
-        if change.created:
-            target.identifier, target.due_at = values.get("id", ""), timezone.now()
-        for name, default in {
-            "name": "",
-            "network": "",
-            "network_type": "evm",
-            "chain_id": None,
-            "policies": {},
-        }.items():
-            setattr(target, name, values.get(name, default))
-        target.notification = self.sections["notifications"].known.get(values.get("notification_id", ""))
-        signer = self.sections["signers"].known.get(values.get("signer_id", ""))
-        if signer is not None:
-            target.signer = signer
-        if values.get("paused", target.paused) != target.paused:
-            change.paused = values["paused"]
-        rpc_urls = [dict(entry) for entry in values.get("custom_rpc_urls", [])]
-        # Set only where it is different, as each setting seals it anew.
-        if not self.holds(target, "custom_rpc_urls", rpc_urls):
-            target.set_rpc_urls(rpc_urls)
+        if not sound:
+            return None
+        self._compare(change)
+        if values.get("paused", change.row.paused) != change.row.paused:
+            self.pauses.append((change.row, values["paused"]))
+            change.fields += [] if change.created else ["paused"]
+        if change.created or change.columns & NETWORK_FIELDS - {"address"}:
+            self._note_nodes(path, change.row)
         return change
 
-    def _settle_address(self, path: str, change: RelayerChange, given: str) -> None:
+    def _fill(self, row: Relayer, values: dict[str, Any], signer: Signer | None) -> None:
+        """Put all values onto a relayer but its address, which is the signer's, and its pause."""
+        row.name = values.get("name", "")
+        row.network = values.get("network", "")
+        row.network_type = values.get("network_type", Relayer.NetworkType.EVM)
+        row.chain_id = values.get("chain_id")
+        row.policies = values.get("policies", {})
+        row.notification = self.sections["notifications"].known.get(values.get("notification_id", ""))
+        if signer is not None:
+            row.signer = signer
+        rpc_urls = [dict(entry) for entry in values.get("custom_rpc_urls", [])]
+        # Set only where it is different, as each setting seals it anew.
+        if not self.holds(row, "custom_rpc_urls", rpc_urls):
+            row.set_rpc_urls(rpc_urls)
+
+    def _settle_address(self, path: str, change: Change, given: str) -> None:
         """Take the address from the signer, unless the one that is known is still its."""
         row: Relayer = change.row
         signer_id = row.signer.identifier
@@ -157,7 +131,7 @@ class RelayerSection(Section):
             where = f"{path}.custom_rpc_urls[{index}].url"
             self.nodes.setdefault(entry["url"], []).append((where, relayer.expected_chain_id))
 
-    def _compare(self, change: RelayerChange) -> None:
+    def _compare(self, change: Change) -> None:
         """Find what is different of a relayer that exists, once all is put onto it."""
         if change.seen is None:
             return
@@ -182,8 +156,6 @@ class RelayerSection(Section):
             # A check that is on its way asks about what the relayer was.
             row.due_at, row.lease = timezone.now(), None
             change.columns |= {"due_at", "lease"}
-        if change.paused is not None:
-            change.note("paused")
 
     def finish(self) -> None:
         """Check that nodes are on their relayers' chains, each asked once; one that cannot be asked is a warning."""
@@ -196,9 +168,8 @@ class RelayerSection(Section):
 
     def write(self) -> None:
         super().write()
-        for change in self.changes:
-            if change.paused is not None:
-                states.set_paused(change.row, change.paused)
+        for relayer, paused in self.pauses:
+            states.set_paused(relayer, paused)
 
     @classmethod
     def dump_row(cls, row: Relayer, variables: Variables) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from relayer_service.fleet.entries import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import BATCH_SIZE, Change, Section
 from relayers.chain.networks import networks
-from rpc.config_entries import FeeTokenEntry, source_entry
+from rpc.config_entries import FeeTokenEntry, SourceEntry
 from rpc.models import FeeToken, PriceSource
 
 
@@ -31,7 +31,6 @@ class FeeTokenSection(Section):
     name = "fee_tokens"
     entry = FeeTokenEntry
     queryset = FeeToken.objects.prefetch_related("sources")
-    columns = ("network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps")
     printed = ("network", "symbol")
 
     def __init__(self, *args: Any) -> None:
@@ -50,11 +49,13 @@ class FeeTokenSection(Section):
         self.taken = {(row.network, row.address) for key, row in rows.items() if key not in keys}
         return rows
 
-    def plan_entry(self, path: str, entry: Any) -> None:
-        values, broken = self.read(path, entry)
-        key = self.key_of(entry)
-        change = self.change(self.rows.get(key), values)
+    def change(self, path: str, row: FeeToken | None, values: dict[str, Any], broken: set[str]) -> TokenChange | None:
+        change = TokenChange(row, self.snapshot(row)) if row else TokenChange(FeeToken())
         token: FeeToken = change.row
+        # What is left out becomes the default; but staff may have disabled this token meanwhile.
+        left_out = FeeToken(enabled=token.enabled)
+        for name in self.columns:
+            setattr(token, name, values.get(name, getattr(left_out, name)))
         sound = not broken
         # What two tokens cannot both have is checked below, against the file and not only against the database.
         sound &= self.file.check(
@@ -69,11 +70,11 @@ class FeeTokenSection(Section):
                 f"{path}.address", self.taken, address, "another token of this network has this address"
             )
         if not (sound and is_once):
-            return
+            return None
         self._compare(change, values["sources"])
-        self.keep(path, key, change)
         if token.enabled and not values["sources"]:
             self.file.warn(f"{path}.sources", "a token without a source of its price is not supported")
+        return change
 
     def _claim(self, path: str, taken: set[tuple[str, str]], wanted: tuple[str, str], fault: str) -> bool:
         """Take what only one token can have; return False, with the fault kept, where another has it."""
@@ -83,21 +84,13 @@ class FeeTokenSection(Section):
         taken.add(wanted)
         return True
 
-    def change(self, row: FeeToken | None, values: dict[str, Any]) -> TokenChange:
-        """Put the values of an entry onto a token, but for its sources; `_compare` finds what is different."""
-        change = TokenChange(row, self.snapshot(row)) if row else TokenChange(FeeToken())
-        # What is left out becomes the default; but staff may have disabled this token meanwhile.
-        left_out = FeeToken(enabled=change.row.enabled)
-        for name in self.columns:
-            setattr(change.row, name, values.get(name, getattr(left_out, name)))
-        return change
-
     def _compare(self, change: TokenChange, sources: list[dict[str, Any]]) -> None:
         """Find what is different of a token, once all is put onto it. The order of sources has no meaning."""
         row: FeeToken = change.row
         change.removed = list(row.sources.all()) if row.pk else []
         for source in (PriceSource(**values) for values in sources):
-            same = next((each for each in change.removed if source_entry(each) == source_entry(source)), None)
+            entry = SourceEntry(source).data
+            same = next((each for each in change.removed if SourceEntry(each).data == entry), None)
             if same is None:
                 change.added.append(source)
             else:
@@ -152,7 +145,7 @@ class FeeTokenSection(Section):
             "enabled": row.enabled,
             "margin_bps": row.margin_bps,
             "max_spread_bps": row.max_spread_bps,
-            "sources": [source_entry(source) for source in row.sources.all()],
+            "sources": [SourceEntry(source).data for source in row.sources.all()],
         }
 
 

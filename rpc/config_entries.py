@@ -109,8 +109,3 @@ class FeeTokenEntry(StrictSerializer):
     sources = serializers.ListField(
         child=SourceField(), error_messages={**REQUIRED, "not_a_list": "a list is required"}
     )
-
-
-def source_entry(source: PriceSource) -> dict[str, Any]:
-    """Return a source as it stands in a file."""
-    return SourceEntry(source).to_representation(source)

@@ -8,7 +8,7 @@ from rest_framework.exceptions import ParseError
 
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer
-from relayer_service.fleet.entries import IdField
+from relayer_service.fleet.entries import IdField, identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from relayer_service.storage.encryption import DecryptionError
@@ -29,7 +29,7 @@ class ConfigField(ObjectField):
         for name, field in CONFIGS[SignerType(signer_type)]().fields.items():
             if isinstance(field, ObjectField) and isinstance(config.get(name), str):
                 config[name] = parse_object(config[name])
-        kept = kept_secrets(self.context["row"], signer_type, config)
+        kept = kept_secrets(self.context["rows"].get(identifier_of(self.parent.initial_data)), signer_type, config)
         config = {name: value for name, value in config.items() if not (value is None and name in kept)}
         serializer = CONFIGS[SignerType(signer_type)](data={**kept, **config})
         serializer.is_valid(raise_exception=True)
@@ -71,15 +71,14 @@ class SignerSection(Section):
     name = "signers"
     entry = SignerEntry
     queryset = Signer.objects.all()
-    columns = ("type", "config", "secrets")
+    more_columns = ("secrets",)
 
-    def check(self, path: str, row: Signer | None, values: dict[str, Any]) -> bool:
-        if row is None or values.get("type", row.type) == row.type:
-            return True
-        self.file.fault(f"{path}.type", f"the type of a signer cannot change, and this one is {row.type}")
-        return False
-
-    def change(self, row: Signer | None, values: dict[str, Any]) -> Change:
+    def change(self, path: str, row: Signer | None, values: dict[str, Any], broken: set[str]) -> Change | None:
+        if row and values.get("type", row.type) != row.type:
+            self.file.fault(f"{path}.type", f"the type of a signer cannot change, and this one is {row.type}")
+            return None
+        if broken:
+            return None
         if row is None:
             change = Change(Signer(identifier=values["id"], type=values["type"]))
             change.row.set_config(values["config"])

@@ -48,38 +48,37 @@ class Section:
     """A list of a fleet file. A subclass has at least the attributes below, `change` and `dump_row`.
 
     An object is for one file: `find_rows`, `plan` and `finish` find what it changes, `lock` and `write` change it.
-    Each of these is called for all sections before the next.
     """
 
     name: ClassVar[str]
     entry: ClassVar[type[StrictSerializer]]
     queryset: ClassVar[models.QuerySet[Any]]
-    # Those that the file is about. Where one was changed meanwhile, nothing is written.
-    columns: ClassVar[tuple[str, ...]]
+    # What the file sets besides the columns that are fields of the entry.
+    more_columns: ClassVar[tuple[str, ...]] = ()
     # The fields besides the id that are printed, and so cannot come from the environment.
     printed: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, file: FleetFile, sections: dict[str, Section]) -> None:
         self.file, self.sections = file, sections
         self.entries = file.lists[self.name]
-        # By id: the rows as they are stored.
+        fields = self.entry().fields
+        attributes = {column.attname for column in self.queryset.model._meta.concrete_fields}
+        self.columns = [*(name for name in fields if name in attributes), *self.more_columns]
+        # By field, the section that it refers to.
+        self.references = {name: each.section for name, each in fields.items() if isinstance(each, ReferenceField)}
+        # By id, the rows as they are stored.
         self.rows: dict[Any, Any] = {}
-        # By id: what a reference can name, as it will be. None stands for an entry with a fault.
+        # By id, what a reference can name: the row as it will be, or None where its entry has a fault.
         self.known: dict[Any, Any] = {}
         self.changes: list[Any] = []
         # The ids of what is created or updated.
         self.changed: set[Any] = set()
 
-    @classmethod
-    def references(cls) -> dict[str, str]:
-        """Return the fields of an entry that refer to a section, with the section's name."""
-        return {name: each.section for name, each in cls.entry().fields.items() if isinstance(each, ReferenceField)}
-
     def find_rows(self) -> None:
         """Read the rows that the file is about, and those that entries of other sections refer to."""
         keys = {self.key_of(entry) for entry in self.entries}
         for other in self.sections.values():
-            for name, section in other.references().items():
+            for name, section in other.references.items():
                 if section == self.name:
                     keys |= {identifier_of(entry, name) for entry in other.entries}
         self.rows = self.read_rows(keys)
@@ -93,39 +92,27 @@ class Section:
         return dict(self.queryset.in_bulk(sorted(keys - {""}), field_name="identifier"))
 
     def plan(self) -> None:
+        """Find what each entry changes, or its faults."""
+        context = {"rows": self.rows, "sections": self.sections}
         for index, entry in enumerate(self.entries):
-            self.plan_entry(f"{self.name}[{index}]", entry)
+            path, key = f"{self.name}[{index}]", self.key_of(entry)
+            values, broken = self.file.read(path, self.entry(data=entry, context=context))
+            change = self.change(path, self.rows.get(key), values, broken)
+            self.known[key] = change and change.row
+            if change:
+                self.changes.append(change)
+                if change.state != "unchanged":
+                    self.changed.add(key)
+                if change.state == "updated":
+                    for section in self.sections.values():
+                        section.note_change(path, change.row)
 
-    def plan_entry(self, path: str, entry: Any) -> None:
-        """Find the faults of an entry, or what it changes."""
-        key = self.key_of(entry)
-        row = self.known.get(key)
-        values, broken = self.read(path, entry, row)
-        if self.check(path, row, values) and not broken:
-            self.keep(path, key, self.change(row, values))
-        else:
-            self.known[key] = None
+    def change(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Change | None:
+        """Put the values of an entry onto its row, or onto a new one where that is None.
 
-    def read(self, path: str, entry: Any, row: Any = None) -> tuple[dict[str, Any], set[str]]:
-        """Return the values of an entry that are valid, and the names of the fields that are not."""
-        return self.file.read(path, self.entry(data=entry, context={"row": row, "sections": self.sections}))
-
-    def check(self, path: str, row: Any, values: dict[str, Any]) -> bool:
-        """Find faults and warnings that depend on the row; return whether the entry may go on."""
-        return True
-
-    def change(self, row: Any, values: dict[str, Any]) -> Change:
-        """Put the values of an entry onto its row, or onto a new one where that is None."""
+        `values` lacks the fields that are `broken`. Return None where one is, or where a fault was found.
+        """
         raise NotImplementedError
-
-    def keep(self, path: str, key: Any, change: Change) -> None:
-        self.changes.append(change)
-        self.known[key] = change.row
-        if change.state != "unchanged":
-            self.changed.add(key)
-        if change.state == "updated":
-            for section in self.sections.values():
-                section.note_change(path, change.row)
 
     def note_change(self, path: str, row: Any) -> None:
         """Warn of what the update of a row, of any section, means for the rows of this one."""
