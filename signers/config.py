@@ -26,12 +26,13 @@ class ConfigField(ObjectField):
         signer_type = self.parent.initial_data.get("type")
         if signer_type not in SignerType.values:
             return config
-        for name, field in CONFIGS[SignerType(signer_type)]().fields.items():
+        shape = CONFIGS[SignerType(signer_type)]
+        for name, field in shape().fields.items():
             if isinstance(field, ObjectField) and isinstance(config.get(name), str):
                 config[name] = parse_object(config[name])
         kept = kept_secrets(self.context["rows"].get(identifier_of(self.parent.initial_data)), signer_type, config)
         config = {name: value for name, value in config.items() if not (value is None and name in kept)}
-        serializer = CONFIGS[SignerType(signer_type)](data={**kept, **config})
+        serializer = shape(data={**kept, **config})
         serializer.is_valid(raise_exception=True)
         return dict(serializer.validated_data)
 
@@ -103,10 +104,10 @@ class SignerSection(Section):
 def update_config(change: Change, config: dict[str, Any]) -> None:
     row: Signer = change.row
     before = {**row.config, **readable_secrets(row)}
-    serializer = CONFIGS[SignerType(row.type)]
-    for name in map(str, serializer().fields):
+    shape = CONFIGS[SignerType(row.type)]
+    for name in map(str, shape().fields):
         if before.get(name) != config.get(name):
-            change.note(f"config.{name}", "config" if name in serializer.shown else "secrets")
+            change.note(f"config.{name}", "config" if name in shape.shown else "secrets")
     if not change.fields:
         return
     sealed = row.sealed_secrets

@@ -63,7 +63,7 @@ class Section:
         self.entries = file.lists[self.name]
         fields = self.entry().fields
         attributes = {column.attname for column in self.queryset.model._meta.concrete_fields}
-        self.columns = [*(name for name in fields if name in attributes), *self.more_columns]
+        self.columns = [*(name for name in map(str, fields) if name in attributes), *self.more_columns]
         # By field, the section that it refers to.
         self.references = {name: each.section for name, each in fields.items() if isinstance(each, ReferenceField)}
         # By id, the rows as they are stored.
@@ -89,7 +89,9 @@ class Section:
         return identifier_of(entry)
 
     def read_rows(self, keys: set[Any]) -> dict[Any, Any]:
-        return dict(self.queryset.in_bulk(sorted(keys - {""}), field_name="identifier"))
+        # PostgreSQL refuses a statement with a NUL in it; no row has such an id.
+        identifiers = sorted(key for key in keys if key and "\0" not in key)
+        return dict(self.queryset.in_bulk(identifiers, field_name="identifier"))
 
     def plan(self) -> None:
         """Find what each entry changes, or its faults."""
@@ -146,7 +148,8 @@ class Section:
                 raise ChangedMeanwhile
 
     def locked_rows(self) -> models.QuerySet[Any]:
-        return self.queryset.model._default_manager.select_for_update()
+        rows: models.QuerySet[Any] = self.queryset.model._default_manager.select_for_update()
+        return rows
 
     def write(self) -> None:
         created = [change.row for change in self.changes if change.created]
