@@ -178,6 +178,16 @@ HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
 HEALTH_FAILURES_TO_DISABLE = env.integer("HEALTH_FAILURES_TO_DISABLE", 2, minimum=1)
 HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimum=1)
 
+# Fleet files.
+
+# What a file may have, in the order of the file. An entry refers to entries of the sections before its own.
+FLEET_SECTIONS = [
+    "signers.config.SignerSection",
+    "notifications.config.NotificationSection",
+    "relayers.config.RelayerSection",
+    "rpc.config.FeeTokenSection",
+]
+
 # Fees.
 
 # Each applies to all networks; if it is not set, the value in `relayers/chain/networks.json`, else a default.

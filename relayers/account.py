@@ -1,4 +1,4 @@
-"""Which account a relayer has: its signer's, where the signer can give it."""
+"""Which account a relayer has: its signer's, where the signer can derive it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from signers.types import SignerType
 
 
 def is_local(signer: Signer) -> bool:
-    """Tell whether a signer can be asked without asking anybody else."""
+    """Return whether a signer's key is here, so that no other server is asked for its address."""
     return signer.type == SignerType.PLAIN
 
 
@@ -23,18 +23,30 @@ def check_signer(signer: Signer, network_type: str) -> None:
         raise ValidationError({"signer_id": unfit})
 
 
-def resolve_address(signer: Signer, given: str) -> tuple[str, str]:
-    """Give the account's address, and a warning in words when the signer could not be asked for it.
+def ask_address(signer: Signer) -> tuple[str, str]:
+    """Return the signer's address; or none, and a warning in words, when the signer could not be asked for it.
 
-    A given address that is not the signer's is refused. May ask a key-management system, and so take a while.
+    May ask a key-management system, and so take a while.
     """
     try:
         backend = signing.backend_for(signer)
         assert isinstance(backend, Secp256k1Backend)
-        found = backend.address()
+        return backend.address(), ""
     except SignerError as error:
-        address = to_checksum_address(given) if given else ""
-        return address, f"The signer cannot give its address: {error}"
-    if given and to_checksum_address(given) != found:
+        return "", f"The signer cannot give its address: {error}"
+
+
+def choose_address(found: str, given: str) -> str:
+    """Return the account's address; a given one that is not the signer's, where that is known, is refused."""
+    if not given:
+        return found
+    address = to_checksum_address(given)
+    if found and found != address:
         raise ValidationError({"address": f"this is not the signer's address, which is {found}"})
-    return found, ""
+    return address
+
+
+def resolve_address(signer: Signer, given: str) -> tuple[str, str]:
+    """Return the account's address, and a warning in words when the signer could not be asked for it."""
+    found, warning = ask_address(signer)
+    return choose_address(found, given), warning

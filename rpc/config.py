@@ -1,49 +1,64 @@
-"""Checking a config file with all that it may have: what the relayers' part knows, and fee tokens."""
+"""Fee tokens in fleet files, with the sources of their prices."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from relayers import config
+from django.db import models
+from django.db.models.functions import Cast
+from django.utils import timezone
+
+from relayer_service.fleet.entries import identifier_of
+from relayer_service.fleet.references import Variables, escape
+from relayer_service.fleet.sections import BATCH_SIZE, Change, Section
 from relayers.chain.networks import networks
-from relayers.config import Plan, identifier_of
-from relayers.config_references import ID_PATH
-from rpc import config_changes
-from rpc.config_entries import FeeTokenEntry
-from rpc.models import FeeToken
+from rpc.config_entries import FeeTokenEntry, SourceEntry
+from rpc.models import FeeToken, PriceSource
 
 
-def plan(document: Any) -> Plan:
-    """Check a whole file and find what it changes; raise every fault of it at once. Nothing is changed."""
-    return Planner(document).plan()
+@dataclass
+class TokenChange(Change):
+    """A fee token as the file wants it. A source that is different is another source: it is not updated."""
+
+    added: list[PriceSource] = field(default_factory=list)
+    removed: list[PriceSource] = field(default_factory=list)
 
 
-class Planner(config.Planner):
-    printed = re.compile(rf"{ID_PATH.pattern}|fee_tokens\[\d+\]\.(network|symbol)")
+class FeeTokenSection(Section):
+    """Fee tokens have no id: a network and a symbol name one."""
 
-    def __init__(self, document: Any) -> None:
-        super().__init__(document)
-        named = {key_of(entry) for entry in self.entries["fee_tokens"]}
-        rows = FeeToken.objects.filter(network__in=sorted({network for network, _ in named} & networks().keys()))
-        self.tokens: dict[tuple[str, str], FeeToken] = {
-            (row.network, row.symbol): row for row in rows.prefetch_related("sources")
-        }
+    name = "fee_tokens"
+    entry = FeeTokenEntry
+    queryset = FeeToken.objects.prefetch_related("sources")
+    printed = ("network", "symbol")
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.seen: set[tuple[str, str]] = set()
         # By network; tokens that the file names may give theirs away.
-        self.taken = {(row.network, row.address) for key, row in self.tokens.items() if key not in named}
+        self.taken: set[tuple[str, str]] = set()
 
-    def _lists(self) -> dict[str, Callable[[str, Any], None]]:
-        return {**super()._lists(), "fee_tokens": self._fee_token}
+    def key_of(self, entry: Any) -> tuple[str, str]:
+        return identifier_of(entry, "network"), identifier_of(entry, "symbol")
 
-    def _fee_token(self, path: str, entry: Any) -> None:
-        values, broken = self._read(FeeTokenEntry(data=entry), path)
-        change = config_changes.fee_token(self.tokens.get(key_of(entry)), values)
+    def read_rows(self, keys: set[tuple[str, str]]) -> dict[tuple[str, str], FeeToken]:
+        """Return all tokens of the networks, as no two may have the same address."""
+        found = self.queryset.filter(network__in=sorted({network for network, _ in keys} & networks().keys()))
+        rows = {(row.network, row.symbol): row for row in found}
+        self.taken = {(row.network, row.address) for key, row in rows.items() if key not in keys}
+        return rows
+
+    def change(self, path: str, row: FeeToken | None, values: dict[str, Any], broken: set[str]) -> TokenChange | None:
+        change = TokenChange(row, self.snapshot(row)) if row else TokenChange(FeeToken())
         token: FeeToken = change.row
-        # What two tokens cannot both have is seen below, as it is to be and not as it is.
+        # What is left out becomes the default; but staff may have disabled this token meanwhile.
+        left_out = FeeToken(enabled=token.enabled)
+        for name in self.columns:
+            setattr(token, name, values.get(name, getattr(left_out, name)))
         sound = not broken
-        sound &= self._check(
+        # What two tokens cannot both have is checked below, against the file and not only against the database.
+        sound &= self.file.check(
             path, lambda: token.full_clean(exclude=broken, validate_unique=False, validate_constraints=False)
         )
         is_once = bool(broken & {"network", "symbol"}) or self._claim(
@@ -55,21 +70,90 @@ class Planner(config.Planner):
                 f"{path}.address", self.taken, address, "another token of this network has this address"
             )
         if not (sound and is_once):
-            return
-        config_changes.compare(change, values["sources"])
-        self.result.changes.append(change)
+            return None
+        self._compare(change, values["sources"])
         if token.enabled and not values["sources"]:
-            self._warn(f"{path}.sources", "a token without a source of its price is not supported")
+            self.file.warn(f"{path}.sources", "a token without a source of its price is not supported")
+        return change
 
     def _claim(self, path: str, taken: set[tuple[str, str]], wanted: tuple[str, str], fault: str) -> bool:
-        """Take what only one token can have; give False, with the fault kept, where another has it."""
+        """Take what only one token can have; return False, with the fault kept, where another has it."""
         if wanted in taken:
-            self._fault(path, fault)
+            self.file.fault(path, fault)
             return False
         taken.add(wanted)
         return True
 
+    def _compare(self, change: TokenChange, sources: list[dict[str, Any]]) -> None:
+        """Find what is different of a token, once all is put onto it. The order of sources has no meaning."""
+        row: FeeToken = change.row
+        change.removed = list(row.sources.all()) if row.pk else []
+        for source in (PriceSource(**values) for values in sources):
+            entry = SourceEntry(source).data
+            same = next((each for each in change.removed if SourceEntry(each).data == entry), None)
+            if same is None:
+                change.added.append(source)
+            else:
+                change.removed.remove(same)
+        # A fixed rate stays as old as it is where something else of its source changes, as in the admin.
+        set_at = {source.rate_text: source.rate_set_at for source in change.removed if source.rate_text}
+        for source in change.added:
+            source.rate_set_at = set_at.get(source.rate_text)
+        if change.seen is None:
+            return
+        for name in self.columns:
+            if getattr(row, name) != change.seen[name]:
+                change.note(name, name)
+        if change.added or change.removed:
+            change.note("sources")
+        forget_readings(change)
 
-def key_of(entry: Any) -> tuple[str, str]:
-    """Give the network and the symbol that an entry names, right or wrong."""
-    return identifier_of(entry, "network"), identifier_of(entry, "symbol")
+    def snapshot(self, row: FeeToken) -> dict[str, Any]:
+        """Return the token's columns, and those of its sources."""
+        sources = [
+            {column.attname: getattr(source, column.attname) for column in PriceSource._meta.concrete_fields}
+            for source in row.sources.all()
+        ]
+        return super().snapshot(row) | {"sources": sources}
+
+    def locked_rows(self) -> models.QuerySet[Any]:
+        sources = models.Prefetch("sources", PriceSource.objects.select_for_update())
+        return super().locked_rows().prefetch_related(sources)
+
+    def write(self) -> None:
+        # One token may get the address that another had, whichever is written first.
+        moved = [change.row.pk for change in self.updated if "address" in change.columns]
+        FeeToken.objects.filter(pk__in=moved).update(address=Cast("pk", models.CharField(max_length=42)))
+        super().write()
+        removed = [source.pk for change in self.changes for source in change.removed]
+        PriceSource.objects.filter(pk__in=removed).delete()
+        added = []
+        for change in self.changes:
+            for source in change.added:
+                source.token = change.row
+                if source.kind == PriceSource.Kind.FIXED and source.rate_set_at is None:
+                    source.rate_set_at = timezone.now()
+                added.append(source)
+        PriceSource.objects.bulk_create(added, batch_size=BATCH_SIZE)
+
+    @classmethod
+    def dump_row(cls, row: FeeToken, variables: Variables) -> dict[str, Any]:
+        return {
+            "network": escape(row.network),
+            "symbol": escape(row.symbol),
+            "address": row.address,
+            "enabled": row.enabled,
+            "margin_bps": row.margin_bps,
+            "max_spread_bps": row.max_spread_bps,
+            "sources": [SourceEntry(source).data for source in row.sources.all()],
+        }
+
+
+def forget_readings(change: TokenChange) -> None:
+    """Drop what was read of a contract that is no longer the token's, or with other sources."""
+    forgotten: dict[str, Any] = {"decimals": None} if "address" in change.fields else {}
+    if {"address", "max_spread_bps", "sources"} & {*change.fields}:
+        forgotten |= FeeToken.NO_PRICE
+    for name, value in forgotten.items():
+        setattr(change.row, name, value)
+    change.columns |= forgotten.keys()

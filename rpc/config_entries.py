@@ -1,4 +1,4 @@
-"""What a fee token is in a config file: the fields of its model, with its sources."""
+"""The entry of a fee token in a fleet file: the fields of its model, with its sources."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SecondsField(IntegerField):
 
 
 class SourceEntry(StrictSerializer):
-    """A source of a price. It has the fields that the model gives its kind, by the names that `source` gives them."""
+    """A source of a price, with the fields of its kind. `source` is the column where a field has another name."""
 
     kind = ChoiceField(choices=PriceSource.Kind.choices)
     rate = RateField(required=False, source="rate_text")
@@ -58,7 +58,7 @@ class SourceEntry(StrictSerializer):
     min_liquidity = AmountField(most=LARGEST_AMOUNT, required=False, source="min_liquidity_text")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
-        """Leave out the fields of other kinds; without a kind that is known, any may stand there."""
+        """Leave out the fields of other kinds; where the kind is unknown, all are allowed."""
         fields = super().get_fields()
         kind = self._kind()
         if kind not in PriceSource.Kind.values:
@@ -75,7 +75,7 @@ class SourceEntry(StrictSerializer):
         return self.initial_data.get("kind") if isinstance(self.initial_data, dict) else None
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Apply the rules of the model; give its fields as it cleans them."""
+        """Apply the rules of the model; return its fields as it cleans them."""
         row = PriceSource(**attrs)
         try:
             row.full_clean(exclude=["token"])
@@ -109,8 +109,3 @@ class FeeTokenEntry(StrictSerializer):
     sources = serializers.ListField(
         child=SourceField(), error_messages={**REQUIRED, "not_a_list": "a list is required"}
     )
-
-
-def source_entry(source: PriceSource) -> dict[str, Any]:
-    """Give a source as it stands in a file."""
-    return SourceEntry(source).to_representation(source)

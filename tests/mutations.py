@@ -272,7 +272,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     34: Mutation(
         "load_config --dry-run makes the changes.",
-        "rpc/management/commands/load_config.py",
+        "relayer_service/management/commands/load_config.py",
         "if not dry_run:",
         "if found.changes:",
         ("tests/relayers/test_load_config.py",),

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from relayers.config_references import Variables, escape, resolve
+from relayer_service.fleet.references import Variables, escape, resolve
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, SIGNER, SPARSE, full_relayer, load, rows
@@ -231,7 +231,7 @@ def test_an_empty_service_gives_an_empty_file(db: None) -> None:
 
 @given(st.text(alphabet="${}Aa_ 1", max_size=12))
 def test_any_text_is_read_back_as_it_was_written(text: str) -> None:
-    assert resolve({"a": [escape(text)]}, {}) == ({"a": [text]}, [])
+    assert resolve({"a": [escape(text)]}, {}, {}) == ({"a": [text]}, [])
 
 
 @given(st.lists(st.tuples(st.text(min_size=1), st.sampled_from(["key", "key_2", "url"])), max_size=20))
@@ -240,4 +240,4 @@ def test_any_ids_have_variables_that_can_be_referred_to(parts: list[tuple[str, s
     references = [variables.reference("signer", *each) for each in parts]
     environment = {name: name for name in variables.names}
     assert len(environment) == len(parts)
-    assert resolve(references, environment) == ([reference[2:-1] for reference in references], [])
+    assert resolve(references, environment, {}) == ([reference[2:-1] for reference in references], [])

@@ -12,8 +12,9 @@ import pytest
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
+from relayer_service.fleet.planning import plan
+from relayer_service.fleet.sections import ChangedMeanwhile
 from relayer_service.storage.encryption import Sealed
-from relayers import config, config_changes
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.amounts import amount
@@ -307,20 +308,20 @@ def test_a_node_that_cannot_be_asked_is_a_warning(tmp_path: Path) -> None:
 
 def test_a_row_that_was_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     load(document(SPARSE), tmp_path)
-    planned = config.plan(
+    planned = plan(
         document(SPARSE | {"name": "Mine"}, notifications=[NOTIFICATION | {"url": "https://a.example.com"}])
     )
     Relayer.objects.update(name="Theirs")
-    with pytest.raises(config_changes.ChangedMeanwhile):
-        config_changes.apply(planned.changes)
+    with pytest.raises(ChangedMeanwhile):
+        planned.apply()
     assert (Relayer.objects.get().name, Notification.objects.get().url) == ("Theirs", NOTIFICATION["url"])
 
 
 def test_an_id_that_was_taken_meanwhile_changes_nothing() -> None:
-    planned = config.plan(document(SPARSE))
+    planned = plan(document(SPARSE))
     Notification.objects.create(identifier="hook-1", url="https://theirs.example.com")
-    with pytest.raises(config_changes.ChangedMeanwhile):
-        config_changes.apply(planned.changes)
+    with pytest.raises(ChangedMeanwhile):
+        planned.apply()
     assert (Signer.objects.count(), Notification.objects.count(), Relayer.objects.count()) == (0, 1, 0)
 
 

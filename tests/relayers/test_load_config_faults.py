@@ -13,7 +13,7 @@ from django.core.management.base import CommandError
 from notifications.models import Notification
 from signers.models import Signer
 from signers.types import SignerType
-from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, SIGNER, SPARSE, document, faults, load
+from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE, document, faults, load
 from tests.relayers.factories import ADDRESS, KEY
 from tests.relayers.stub_nodes import StubNodes, stub_nodes
 from tests.signers.examples import CONFIGS
@@ -98,6 +98,25 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         "relayers[6].network_type: this field is required",
         "relayers[6].signer_id: this field is required",
     ]
+
+
+def test_an_id_that_stands_twice_is_one_fault(tmp_path: Path) -> None:
+    other = {"id": "signer-1", "type": "plain", "config": {"key": OTHER_KEY}}
+    assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: this id stands twice in the list"]
+
+
+def test_an_id_that_no_database_takes_is_a_fault(tmp_path: Path) -> None:
+    signer = SIGNER | {"id": "a\0b"}
+    assert faults({"signers": [signer], "relayers": [SPARSE | {"signer_id": "a\0b"}]}, tmp_path) == [
+        "signers[0].id: control characters are not allowed here",
+        "signers[0].id: Null characters are not allowed.",
+        "relayers[0].signer_id: Null characters are not allowed.",
+    ]
+
+
+def test_a_faulty_relayer_may_leave_out_the_weight_of_a_url(tmp_path: Path) -> None:
+    relayer = SPARSE | {"name": 5, "custom_rpc_urls": [{"url": "https://node.example.com"}]}
+    assert faults(document(relayer), tmp_path) == ["relayers[0].name: a string is required"]
 
 
 def test_an_address_that_is_not_the_signers_is_refused(tmp_path: Path) -> None:

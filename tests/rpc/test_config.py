@@ -13,8 +13,8 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from relayers.config_changes import ChangedMeanwhile
-from rpc import config, config_changes
+from relayer_service.fleet.planning import plan
+from relayer_service.fleet.sections import ChangedMeanwhile
 from rpc.models import FeeToken, PriceSource
 from tests.relayers import config_files
 from tests.relayers.config_files import load, rows
@@ -290,7 +290,7 @@ def test_references_stand_for_variables(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.django_db(transaction=True)
 def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Path) -> None:
     load(document(SPARSE), tmp_path)
-    planned = config.plan(document(SPARSE | {"margin_bps": 7, "sources": []}))
+    planned = plan(document(SPARSE | {"margin_bps": 7, "sources": []}))
     has_changed = threading.Event()
 
     def change() -> None:
@@ -306,7 +306,7 @@ def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Pa
         changing = pool.submit(change)
         assert has_changed.wait(10)
         with pytest.raises(ChangedMeanwhile):
-            config_changes.apply(planned.changes)
+            planned.apply()
         changing.result()
     assert FeeToken.objects.get().margin_bps == 0
     assert PriceSource.objects.get().rate_text == "9"
@@ -327,19 +327,19 @@ def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Pa
 def test_what_was_changed_meanwhile_is_not_overwritten(tmp_path: Path, meanwhile: Any) -> None:
     load(document(USDC), tmp_path)
     relayers = config_files.document(config_files.SPARSE)
-    planned = config.plan({**relayers, **document(USDC | {"margin_bps": 7}, SPARSE)})
+    planned = plan({**relayers, **document(USDC | {"margin_bps": 7}, SPARSE)})
     meanwhile()
     before = rows()
     with pytest.raises(ChangedMeanwhile):
-        config_changes.apply(planned.changes)
+        planned.apply()
     # Nothing of the lists before it either.
     assert rows() == before
 
 
 def test_a_price_that_was_read_meanwhile_is_kept(tmp_path: Path) -> None:
     load(document(USDC), tmp_path)
-    planned = config.plan(document(USDC | {"margin_bps": 7}))
+    planned = plan(document(USDC | {"margin_bps": 7}))
     FeeToken.objects.update(decimals=6, rate_text="3000.5", rated_at=LONG_AGO)
-    config_changes.apply(planned.changes)
+    planned.apply()
     token = FeeToken.objects.get()
     assert (token.margin_bps, token.decimals, token.rate_text, token.rated_at) == (7, 6, "3000.5", LONG_AGO)

@@ -1,4 +1,4 @@
-"""Create and update signers, notifications, relayers and fee tokens from a JSON file: all of it, or nothing."""
+"""Create and update the fleet from a JSON file: all of it, or nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from django.db import OperationalError
 from rest_framework.exceptions import ParseError
 
 from relayer_service.api.parsers import loads
-from relayers.config import Faults, Plan
-from relayers.config_changes import Change, ChangedMeanwhile
-from rpc.config import plan
-from rpc.config_changes import apply
+from relayer_service.fleet.files import Faults
+from relayer_service.fleet.planning import Plan, plan
+from relayer_service.fleet.sections import Change, ChangedMeanwhile
 
 
 class Command(BaseCommand):
@@ -31,7 +30,11 @@ class Command(BaseCommand):
             for warning in found.warnings:
                 self.stderr.write(f"Warning: {warning}")
             if not dry_run:
-                self._apply(found)
+                found.apply()
+        except ChangedMeanwhile:
+            raise CommandError(
+                "Nothing was changed: somebody else has changed the same meanwhile. Try again."
+            ) from None
         except OperationalError:
             raise CommandError("Nothing was changed: the database is busy or cannot be reached. Try again.") from None
         for change in found.changes:
@@ -50,27 +53,14 @@ class Command(BaseCommand):
             text = "\n  ".join(faults.lines)
             raise CommandError(f"Nothing was changed. What is wrong with {file}:\n  {text}") from None
 
-    @staticmethod
-    def _apply(found: Plan) -> None:
-        try:
-            apply(found.changes)
-        except ChangedMeanwhile:
-            raise CommandError(
-                "Nothing was changed: somebody else has changed the same meanwhile. Try again."
-            ) from None
-
-
-def state(change: Change) -> str:
-    return "created" if change.created else "updated" if change.fields else "unchanged"
-
 
 def describe(change: Change) -> str:
-    """Name a row and what is different of it, without any value."""
+    """Return a line that names a row and what is different of it, without any value."""
     fields = f" ({', '.join(change.fields)})" if change.fields else ""
-    return f"{change.row._meta.verbose_name} {change.row}: {state(change)}{fields}"
+    return f"{change.row._meta.verbose_name} {change.row}: {change.state}{fields}"
 
 
 def summary(found: Plan, dry_run: bool) -> str:
-    states = [state(change) for change in found.changes]
+    states = [change.state for change in found.changes]
     counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
     return f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}."

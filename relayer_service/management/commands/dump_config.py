@@ -1,4 +1,4 @@
-"""Write signers, notifications, relayers and fee tokens as JSON for load_config, with variables instead of secrets."""
+"""Write the fleet as JSON for load_config, with variables instead of secrets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from relayers.config_references import Variables
-from rpc.config_dump import dump
+from relayer_service.fleet.references import Variables
+from relayer_service.fleet.sections import section_classes
 
 
 class Command(BaseCommand):
@@ -20,7 +20,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         variables = Variables()
-        text = json.dumps(dump(variables), indent=2, ensure_ascii=False)
+        document = {section.name: section.dump(variables) for section in section_classes()}
+        text = json.dumps(document, indent=2, ensure_ascii=False)
         if options["output"] is None:
             self.stdout.write(text)
         else:

@@ -1,32 +1,32 @@
-"""References to the environment in a config file: `${NAME}` stands for a variable, `$${` for the text `${`."""
+"""References to the environment in a fleet file: `${NAME}` stands for a variable, `$${` for the text `${`."""
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from relayer_service.api.serializers import LONGEST_NAME
 from relayer_service.ops.logs import redact
 
-NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-REFERENCE = re.compile(rf"\$\$\{{|\$\{{(?:(?P<name>{NAME})\}})?")
+REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)\})?")
 NOT_IN_NAMES = re.compile(r"[^A-Z0-9]")
-# Ids are printed, and what a variable holds never is.
-ID_PATH = re.compile(r"\w+\[\d+\]\.id")
+FIELD_PATH = re.compile(r"(\w+)\[\d+\]\.(\w+)")
 
 Fault = tuple[str, str]
 
 
 class Unresolved(Exception):
-    """Why a text with references stands for nothing; it never holds a value."""
+    """Why a reference has no value. The text never holds a value."""
 
 
 def resolve(
-    document: Any, environment: Mapping[str, str] = os.environ, printed: re.Pattern[str] = ID_PATH
+    document: Any, environment: Mapping[str, str], printed: Mapping[str, Collection[str]]
 ) -> tuple[Any, list[Fault]]:
-    """Give a document with its references replaced, and a fault with its path for each that cannot be."""
+    """Return a document with its references replaced, and a fault with its path for each that cannot be.
+
+    What a variable holds is never printed. So an id, and of each list the fields that `printed` names, has none.
+    """
     faults: list[Fault] = []
 
     def walk(value: Any, path: str) -> Any:
@@ -37,8 +37,10 @@ def resolve(
         if not isinstance(value, str) or "${" not in value:
             return value
         try:
-            if printed.fullmatch(path) and any(match["name"] for match in REFERENCE.finditer(value)):
-                what = "an id" if path.endswith(".id") else f"the {path.rpartition('.')[2]}"
+            field = FIELD_PATH.fullmatch(path)
+            is_printed = field and field[2] in {"id", *printed.get(field[1], ())}
+            if field and is_printed and any(match["name"] for match in REFERENCE.finditer(value)):
+                what = "an id" if field[2] == "id" else f"the {field[2]}"
                 raise Unresolved(f"{what} is written out and not taken from the environment")
             return resolve_text(value, environment)
         except Unresolved as fault:
@@ -49,7 +51,7 @@ def resolve(
 
 
 def resolve_text(text: str, environment: Mapping[str, str]) -> str:
-    """Replace the references in one text. What a variable holds is taken as it is."""
+    """Replace the references in one text. References inside a variable's value are left as they are."""
 
     def replacement(match: re.Match[str]) -> str:
         if match[0] == "$${":
@@ -70,25 +72,25 @@ def resolve_text(text: str, environment: Mapping[str, str]) -> str:
     return REFERENCE.sub(replacement, text)
 
 
-def escape(text: str) -> str:
-    """Give a text that `resolve` turns into this one."""
-    return text.replace("${", "$${")
-
-
 def join(path: str, name: str) -> str:
-    """Add a member's name to a path. A value that was written as a name by mistake is not told back whole."""
+    """Add a member's name to a path, shortened: a secret may have been written as a name by mistake."""
     shown = redact(name[:LONGEST_NAME])
     return f"{path}.{shown}" if path else shown
 
 
+def escape(text: str) -> str:
+    """Return a text that `resolve` turns into this one."""
+    return text.replace("${", "$${")
+
+
 class Variables:
-    """Names of variables for secrets: readable, valid, and no two alike."""
+    """Names of variables for the secrets of a dump: readable, valid, and no two alike."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
 
     def reference(self, *parts: str) -> str:
-        """Give a reference to a variable that is named after these parts."""
+        """Return a reference to a new variable that is named after these parts."""
         wanted = name = "_".join(NOT_IN_NAMES.sub("_", part.upper()) for part in parts)
         number = 1
         while name in self.names:

@@ -1,0 +1,116 @@
+"""A fleet file that is being checked: its lists of entries, and every fault and warning found so far."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from relayer_service.api.serializers import StrictSerializer
+from relayer_service.fleet.entries import identifier_of
+from relayer_service.fleet.references import FIELD_PATH, Fault, join, resolve
+
+ENTRY_PATH = re.compile(r"(\w+)\[(\d+)\]")
+
+
+class Faults(Exception):
+    """Every fault of a file, one a line, each with its path."""
+
+    def __init__(self, faults: Iterable[Fault]) -> None:
+        self.lines = [f"{path}: {text}" if path else text for path, text in faults]
+        super().__init__("\n".join(self.lines))
+
+
+class FleetFile:
+    def __init__(self, document: Any, printed: Mapping[str, Collection[str]]) -> None:
+        """Take the lists that `printed` names; of each, it has the fields that cannot come from the environment."""
+        resolved, self.faults = resolve(document, os.environ, printed)
+        self.warnings: list[str] = []
+        self._unresolved = {path for path, _ in self.faults}
+        self._unresolved_fields = {match[0] for path in self._unresolved if (match := FIELD_PATH.match(path))}
+        self.lists: dict[str, list[Any]] = {name: [] for name in printed}
+        if isinstance(resolved, dict):
+            for name, value in resolved.items():
+                self._take(name, value)
+        else:
+            *names, last = self.lists
+            self.fault("", f"an object with some of {', '.join(names)} and {last} is required")
+
+    def _take(self, name: str, value: Any) -> None:
+        if name not in self.lists:
+            self.fault(join("", name), "this field is not known")
+        elif not isinstance(value, list):
+            self.fault(name, "a list is required")
+        else:
+            self.lists[name] = value
+            self._find_repeated(name)
+
+    def _find_repeated(self, name: str) -> None:
+        seen: set[str] = set()
+        for index, entry in enumerate(self.lists[name]):
+            identifier = identifier_of(entry)
+            if identifier and identifier in seen:
+                self.fault(f"{name}[{index}].id", "this id stands twice in the list")
+            seen.add(identifier)
+
+    def read(self, path: str, serializer: StrictSerializer) -> tuple[dict[str, Any], set[str]]:
+        """Check an entry; return the values that are valid, and the names of the fields that are not."""
+        fields = dict(serializer.fields)
+        broken = {name for name in fields if f"{path}.{name}" in self._unresolved_fields}
+        if serializer.is_valid():
+            return dict(serializer.validated_data), broken
+        self._add(path, serializer.errors)
+        broken |= set(serializer.errors)
+        entry = serializer.initial_data
+        if not isinstance(entry, dict):
+            return {}, broken | fields.keys()
+        sound = (fields.keys() & entry.keys()) - broken
+        return {name: fields[name].run_validation(entry[name]) for name in sound}, broken
+
+    def check(self, path: str, rule: Callable[[], None]) -> bool:
+        """Apply a rule of a model; return False, with its faults kept, where it is broken."""
+        try:
+            rule()
+        except ValidationError as error:
+            self._add(path, error.message_dict)
+            return False
+        return True
+
+    def fault(self, path: str, text: str) -> None:
+        # A value that could not be resolved has its fault already, whatever else is wrong with its text.
+        if path not in self._unresolved:
+            self.faults.append((path, text))
+
+    def _add(self, path: str, detail: Any) -> None:
+        for where, text in flatten(detail, path):
+            self.fault(where, text)
+
+    def warn(self, path: str, text: str) -> None:
+        self.warnings.append(f"{path}: {text}")
+
+    def refuse_faults(self) -> None:
+        if self.faults:
+            raise Faults(sorted(self.faults, key=self._place))
+
+    def _place(self, fault: Fault) -> tuple[int, int]:
+        """Return where in the file a fault is: the list and the entry."""
+        match = ENTRY_PATH.match(fault[0])
+        return ([*self.lists].index(match[1]), int(match[2])) if match and match[1] in self.lists else (-1, -1)
+
+
+def flatten(detail: Any, path: str) -> Iterator[Fault]:
+    """Yield each fault of a validation error with its path."""
+    if isinstance(detail, dict):
+        for name, inner in detail.items():
+            if name == "non_field_errors":
+                yield from flatten(inner, path)
+            else:
+                yield from flatten(inner, f"{path}[{name}]" if isinstance(name, int) else join(path, name))
+    elif isinstance(detail, list):
+        for inner in detail:
+            yield from flatten(inner, path)
+    else:
+        yield path, str(detail)

@@ -1,0 +1,49 @@
+"""What a fleet file changes, and changing it: all of it, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from relayer_service.fleet.files import FleetFile
+from relayer_service.fleet.sections import Change, ChangedMeanwhile, Section, section_classes
+
+
+@dataclass
+class Plan:
+    """What a file would change, and what is to be said about it."""
+
+    sections: list[Section]
+    warnings: list[str]
+
+    @property
+    def changes(self) -> list[Change]:
+        return [change for section in self.sections for change in section.changes]
+
+    def apply(self) -> None:
+        """Make all changes in one transaction; raise `ChangedMeanwhile` where a row is not what the plan saw."""
+        try:
+            with transaction.atomic():
+                for section in self.sections:
+                    section.lock()
+                    section.write()
+        except IntegrityError:
+            raise ChangedMeanwhile from None
+
+
+def plan(document: Any) -> Plan:
+    """Check a whole file and find what it changes; raise `Faults` with every fault of it. Nothing is changed."""
+    classes = section_classes()
+    file = FleetFile(document, {each.name: each.printed for each in classes})
+    sections: dict[str, Section] = {}
+    sections.update({each.name: each(file, sections) for each in classes})
+    for section in sections.values():
+        section.find_rows()
+    for section in sections.values():
+        section.plan()
+    for section in sections.values():
+        section.finish()
+    file.refuse_faults()
+    return Plan([*sections.values()], file.warnings)
