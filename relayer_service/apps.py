@@ -7,7 +7,7 @@ class RelayerServiceConfig(AppConfig):
     verbose_name = "Operations"
 
     def ready(self) -> None:
-        from relayer_service.ops import checks  # noqa: F401  # the first registers the checks
-        from relayer_service.storage import counting  # the first registers the checks
+        from relayer_service.ops import checks  # noqa: F401  # registers the checks
+        from relayer_service.storage import counting
 
         post_migrate.connect(counting.after_migrate, sender=self)

@@ -9,8 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from relayer_service.ops.metrics import shared
-from relayers.filters import STATES, with_state
-from relayers.models import Relayer
+from relayers.models import STATES, Relayer
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +19,7 @@ class RelayerCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         try:
-            groups = with_state(Relayer.objects.order_by()).values_list("state").annotate(Count("pk"))
+            groups = Relayer.objects.order_by().with_state().values_list("state").annotate(Count("pk"))
             counts = dict.fromkeys(STATES, 0) | dict(groups)
             low = Relayer.objects.filter(balance_is_low=True).count()
         except DatabaseError:

@@ -18,6 +18,23 @@ from signers.models import Signer
 # Where these change it is another account, of which nothing is known yet.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
 
+ACTIVE = "active"
+# A relayer is in the first state whose condition holds, and active where none does.
+TROUBLES = {
+    "disabled": models.Q(system_disabled=True),
+    "paused": models.Q(paused=True),
+    "low balance": models.Q(balance_is_low=True),
+    "unknown": models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text=""),
+}
+STATES = [ACTIVE, *TROUBLES]
+
+
+class RelayerQuerySet(models.QuerySet["Relayer"]):
+    def with_state(self) -> models.QuerySet[Any]:
+        """Have the database compute each relayer's state, as `state`."""
+        cases = [models.When(condition, then=models.Value(state)) for state, condition in TROUBLES.items()]
+        return self.annotate(state=models.Case(*cases, default=models.Value(ACTIVE), output_field=models.CharField()))
+
 
 class Relayer(Resource, Leased):
     """An account on a network, with the signer that signs for it and what it may do.
@@ -64,6 +81,8 @@ class Relayer(Resource, Leased):
     balance_is_low = models.BooleanField(default=False, editable=False)
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
+
+    objects = RelayerQuerySet.as_manager()
 
     class Meta(Resource.Meta):
         constraints = [

@@ -11,8 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from relayer_service.ops.metrics import shared
-from rpc.filters import STATES, with_state
-from rpc.models import FeeToken
+from rpc.models import PRICE_STATES, FeeToken
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +35,8 @@ class FeeTokenCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         try:
-            groups = with_state(FeeToken.objects.order_by()).values_list("state").annotate(Count("pk"))
-            counts = dict.fromkeys(STATES, 0) | dict(groups)
+            groups = FeeToken.objects.order_by().with_state().values_list("state").annotate(Count("pk"))
+            counts = dict.fromkeys(PRICE_STATES, 0) | dict(groups)
             oldest = FeeToken.objects.filter(enabled=True).aggregate(oldest=Min("rated_at"))["oldest"]
         except DatabaseError:
             logger.exception("Fee tokens cannot be counted")
