@@ -9,7 +9,7 @@ from eth_utils.address import to_checksum_address
 
 from notifications.models import Notification
 from relayer_service.storage.encryption import EncryptedJSONField
-from relayer_service.storage.leases import Leased
+from relayer_service.storage.leases import Leased, LeasedQuerySet
 from relayer_service.storage.resources import Resource
 from relayers.chain.networks import networks
 from relayers.rpc_urls import masked
@@ -29,11 +29,13 @@ TROUBLES = {
 STATES = [ACTIVE, *TROUBLES]
 
 
-class RelayerQuerySet(models.QuerySet["Relayer"]):
+class RelayerQuerySet(LeasedQuerySet):
     def with_state(self) -> models.QuerySet[Any]:
         """Have the database compute each relayer's state, as `state`."""
         cases = [models.When(condition, then=models.Value(state)) for state, condition in TROUBLES.items()]
-        return self.annotate(state=models.Case(*cases, default=models.Value(ACTIVE), output_field=models.CharField()))
+        state = models.Case(*cases, default=models.Value(ACTIVE), output_field=models.CharField())
+        relayers: models.QuerySet[Any] = self.annotate(state=state)
+        return relayers
 
 
 class Relayer(Resource, Leased):
@@ -82,7 +84,7 @@ class Relayer(Resource, Leased):
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
 
-    objects = RelayerQuerySet.as_manager()
+    objects = RelayerQuerySet.as_manager()  # type: ignore[misc]  # narrower than that of Leased
 
     class Meta(Resource.Meta):
         constraints = [

@@ -17,11 +17,14 @@ from unfold.admin import ModelAdmin
 
 from relayer_service.admin.panels import Panel, declared_panels
 
+# As untyped as the theme's classes, which it is mixed with.
+DjangoModelAdmin: Any = admin.ModelAdmin
 
-class ChangedColumnsAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
+
+class ChangedColumnsAdmin(DjangoModelAdmin):
     """Writes the columns that staff have changed: callers and workers may write the others at the same moment."""
 
-    def save_model(self, request: HttpRequest, obj: Model, form: Any, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         obj.save(update_fields=form.changed_columns if change else None)
 
 

@@ -23,6 +23,7 @@ class Panel(metaclass=forms.MediaDefiningClass):
     """A template with its context, and the views that it needs; `class Media` adds scripts and style sheets."""
 
     template: str
+    media: forms.Media
     # Methods that are object views, each at its name below the object's address.
     views: list[str] = []
 
