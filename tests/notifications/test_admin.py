@@ -321,6 +321,12 @@ def test_the_page_of_a_notification_charts_its_last_day(admin_client: Client) ->
     assert "<script>" not in page.content.decode()
 
 
+def test_the_chart_is_for_staff_who_may_view_deliveries(client: Client) -> None:
+    notification = create_notification()
+    page = staff_who_may(client, "view_notification").get(change(notification)).content.decode()
+    assert "Deliveries of the last 24 hours" not in page
+
+
 def test_the_chart_is_one_query_however_many_deliveries_there_are(admin_client: Client) -> None:
     notification = create_notification()
     emit_test(notification)

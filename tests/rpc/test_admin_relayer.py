@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import PROTECT
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -322,6 +323,17 @@ def test_a_relayer_is_deleted_with_its_counts_which_are_not_listed(admin_client:
     assert dict(page.context["model_count"]) == {"relayers": 1, "call counts": count}
     admin_client.post(page_of(relayer, "delete"), {"post": "yes"})
     assert (Relayer.objects.count(), CallCount.objects.count()) == (0, 0)
+
+
+def test_rows_that_protect_a_relayer_are_counted_and_keep_it(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CallCount._meta.get_field("relayer").remote_field, "on_delete", PROTECT)
+    relayer = relayer_factories.relayer()
+    add_calls(relayer, 2)
+    page = admin_client.post(page_of(relayer, "delete"), {"post": "yes"})
+    assert page.context["protected"] == ["2 call counts"]
+    assert Relayer.objects.exists()
 
 
 def test_staff_who_may_not_delete_relayers_do_not(client: Client) -> None:
