@@ -35,7 +35,7 @@ from relayer_service.net.addresses import mask
 
 # So many deliveries are listed, and so many can be sent again at once.
 MAX_LISTED = 10_000
-# What a target answers is text from outside: never more than text on a page.
+# A target's answer is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
 # The field with which the confirmation page sends back what it asked about.
 CONFIRMED = "confirmed"
@@ -148,7 +148,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     list_select_related = ["notification"]
     list_per_page = 50
     paginator = NewestPaginator
-    # Any other order would sort the whole table.
+    # No other order has an index: it would sort the whole table.
     ordering = ["-id"]
     sortable_by: list[str] = []
     search_fields = ["identifier__exact"]
@@ -177,7 +177,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return bool(may_change_notifications(request) and self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Leave out Retry now where nothing is to be tried any more."""
+        """Leave out Retry now for a delivery that is finished."""
         offered: list[Any] = super().get_actions_detail(request, object_id)
         delivery = self.get_object(request, unquote(object_id)) if offered else None
         if delivery and delivery.state != Delivery.State.PENDING:

@@ -75,7 +75,7 @@ class RpcUrlRow(forms.Form):
 
 
 class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Turns what staff did to the rows that they saw into what is done to the URLs that are set now."""
+    """Applies what staff did to the rows that they saw to the URLs that are stored now."""
 
     def __init__(self, data: Any, rpc_urls: list[RpcUrl]) -> None:
         self.stored = dict(zip(names(rpc_urls), rpc_urls, strict=True))

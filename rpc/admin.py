@@ -61,7 +61,7 @@ class FeeTokenAdmin(ResourceAdmin):
     search_fields = ["symbol", "address"]
     allowed_lookups = {"state", "network"}
     ordering = ["network", "symbol"]
-    # There are few, and the room for arrows is wanted for prices.
+    # There are few, and the prices need the room of the arrows.
     sortable_by: list[str] = []
     actions = ["read_selected_prices"]
 

@@ -53,7 +53,7 @@ class KindWidget(UnfoldAdminSelectWidget):
 
 
 class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Takes the fields of the chosen kind, and empties those of others whatever was typed in them."""
+    """Takes the fields of the chosen kind, and clears those of the others, whatever was typed in them."""
 
     still_right = forms.BooleanField(
         label="Still right",

@@ -1,4 +1,4 @@
-"""An estimate taken apart for people: every number that went into a fee, exactly, and where it comes from."""
+"""An estimate in all its parts, for people: every number that went into a fee, exactly, and where it comes from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MORE_DECIMALS = 8
 
 @dataclass(frozen=True)
 class Item:
-    """One line: what it is, how much, and a word on where it comes from."""
+    """One line: its name, its value, and a note on where it comes from."""
 
     name: str
     value: str

@@ -52,7 +52,7 @@ def form_field(name: str, field: Field[Any, Any, Any, Any], secret: bool) -> for
 
 
 class SignerForm(ResourceForm):
-    """Checks a config by the same rules as the API, whichever type it is of."""
+    """Checks a config by the same rules as the API, whatever its type."""
 
     config: dict[str, Any] | None = None
 

@@ -80,7 +80,7 @@ class ResourceAdmin(ModelAdmin, ChangedColumnsAdmin):
 
 
 class ReadOnly:
-    """Mixed into an admin or an inline, leaves staff no permission but to view."""
+    """Mixed into an admin or an inline: staff may view, and no more."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
@@ -93,4 +93,4 @@ class ReadOnly:
 
 
 class ReadOnlyAdmin(ReadOnly, ResourceAdmin):
-    """A log: the service writes it."""
+    """A log, which only the service writes."""

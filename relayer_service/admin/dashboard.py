@@ -44,7 +44,7 @@ def label(text: str, variant: str) -> str:
 
 
 def ago(moment: datetime | None) -> str:
-    """Return how long ago that was, in the largest unit alone."""
+    """Return how long ago that was, in the largest unit only."""
     if moment is None:
         return "never"
     largest, _, smaller = str(naturaltime(moment)).partition(", ")
