@@ -81,10 +81,6 @@ class NotificationAdmin(ResourceAdmin):
             return label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning")
         return label("ok", "success")
 
-    @display(description="created", ordering="created_at")
-    def created(self, notification: Notification) -> str:
-        return f"{notification.created_at:%Y-%m-%d}"
-
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
         """Count the log that goes with notifications. Django would read all of it, be it a million deliveries."""
         chosen = [notification.pk for notification in objs]

@@ -43,9 +43,8 @@ class RelayerAdmin(ResourceAdmin):
         css = {"all": ["relayers/admin.css"]}
         js = ["relayers/admin.js"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Relayer]:
-        queryset: QuerySet[Relayer] = super().get_queryset(request).with_state()
-        return queryset
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).with_state()
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Not the attribute: Django's check of it refuses an admin whose search fields depend on who searches.

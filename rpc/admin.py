@@ -69,9 +69,8 @@ class FeeTokenAdmin(ResourceAdmin):
         css = {"all": ["relayers/admin.css", "rpc/admin.css"]}
         js = ["rpc/admin.js"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[FeeToken]:
-        queryset: QuerySet[FeeToken] = super().get_queryset(request).with_state().prefetch_related("sources")
-        return queryset
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).with_state().prefetch_related("sources")
 
     def get_inlines(self, request: HttpRequest, obj: FeeToken | None) -> list[Any]:
         """Leave the fields out for staff who may only view: they would see those of every kind."""

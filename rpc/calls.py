@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import cycle
@@ -83,30 +84,25 @@ def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
 
 def datasets(groups: list[Group], day: LastDay) -> list[dict[str, Any]]:
     hours: list[list[Group]] = [[] for _ in range(HOURS)]
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * HOURS)
     for group in groups:
-        hours[day.position(group.hour)].append(group)
-    errors = sorted({group.outcome for group in groups} - {OK})
+        position = day.position(group.hour)
+        hours[position].append(group)
+        counts[group.outcome][position] += group.calls
+    errors = sorted(counts.keys() - {OK})
     colours = {OK: OK_COLOUR} | dict(zip(errors, cycle(ERROR_COLOURS), strict=False))
     sums = [Sums(hour) for hour in hours]
     return [
         # Above the bars, as what comes first is drawn last.
         line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
         line("Slowest (ms)", [one.slowest for one in sums], SLOWEST_COLOUR),
-        *(
-            bars(
-                describe(outcome),
-                [Sums(row for row in hour if row.outcome == outcome).calls for hour in hours],
-                colour,
-            )
-            for outcome, colour in colours.items()
-        ),
+        *(bars(describe(outcome), counts[outcome], colour) for outcome, colour in colours.items()),
     ]
 
 
 def line(label: str, data: list[int | None], colour: str) -> dict[str, Any]:
     """Return a line on the axis of latencies; hours without calls leave gaps in it."""
-    colours = {"borderColor": colour, "backgroundColor": colour}
-    return {"type": "line", "yAxisID": "latency", "label": label, "data": data, "borderWidth": 2, **colours}
+    return bars(label, data, colour) | {"type": "line", "yAxisID": "latency", "borderColor": colour, "borderWidth": 2}
 
 
 def table(groups: list[Group]) -> list[list[str]]:

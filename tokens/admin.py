@@ -59,10 +59,6 @@ class AccessTokenAdmin(ResourceAdmin):
     def last_use(self, token: AccessToken) -> str:
         return ago(token.last_used_at)
 
-    @display(description="created", ordering="created_at")
-    def created(self, token: AccessToken) -> str:
-        return f"{token.created_at:%Y-%m-%d}"
-
     @admin.action(description="Disable selected tokens", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
         count = AccessToken.objects.filter(pk__in=queryset.values("pk")).disable()

@@ -14,6 +14,7 @@ from django.forms import Media
 from django.http import Http404, HttpRequest
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
+from unfold.decorators import display
 
 from relayer_service.admin.panels import Panel, declared_panels
 
@@ -73,6 +74,10 @@ class ResourceAdmin(ModelAdmin, ChangedColumnsAdmin):
             context |= panel.context(request, obj)
         context["panels"] = [panel.template for panel in shown]
         return super().render_change_form(request, context, *args, **kwargs)
+
+    @display(description="created", ordering="created_at")
+    def created(self, obj: Any) -> str:
+        return f"{obj.created_at:%Y-%m-%d}"
 
     def log_changes(self, request: HttpRequest, objects: Iterable[Model], message: str) -> None:
         assert request.user.is_authenticated

@@ -40,5 +40,5 @@ class LastDay:
         return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": json.dumps(options)}
 
 
-def bars(label: str, data: Sequence[int], colour: str) -> dict[str, Any]:
+def bars(label: str, data: Sequence[int | None], colour: str) -> dict[str, Any]:
     return {"label": label, "data": data, "backgroundColor": colour}

@@ -45,12 +45,9 @@ class Panel(metaclass=forms.MediaDefiningClass):
         return f"{self.admin.opts.app_label}_{self.admin.opts.model_name}_{view}"
 
     def urls(self) -> list[URLPattern]:
+        wrap = self.admin.admin_site.admin_view
         return [
-            path(
-                f"<path:object_id>/{view}/",
-                self.admin.admin_site.admin_view(getattr(self, view)),
-                name=self._url_name(view),
-            )
+            path(f"<path:object_id>/{view}/", wrap(getattr(self, view)), name=self._url_name(view))
             for view in self.views
         ]
 
