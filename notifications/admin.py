@@ -7,23 +7,23 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, ProtectedError, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
-from notifications import confirmation, dashboard
+from notifications import confirmation
 from notifications.delivery.retention import delete_finished
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
+from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.dashboard import label
 from relayer_service.net.addresses import mask
 
-# What the service knows of a notification by sending to it.
+# What the service has learned by sending to a notification.
 SEEN = ["state", "created_at"]
 USED_MEANWHILE = "Not deleted: an event was emitted or a relayer pointed here meanwhile."
 
@@ -31,28 +31,20 @@ admin.site.register(Delivery, DeliveryAdmin)
 
 
 @admin.register(Notification)
-class NotificationAdmin(ModelAdmin):
+class NotificationAdmin(ResourceAdmin):
     form = NotificationForm
     list_filter = [TargetStateFilter]
-    list_filter_submit = True
-    ordering = ["-sequence"]
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
+    allowed_lookups = {TargetStateFilter.parameter_name}
     actions = ["send_test_event_to_selected"]
     actions_detail = ["send_test_event"]
-    change_form_outer_before_template = "admin/notifications/notification/last_day.html"
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
         url = "shown_url" if self.has_change_permission(request) else "masked_url"
         return ["identifier", url, "key", "state", "created"]
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:
-        """Look into URLs for those alone who see them whole: to find one by its key is to learn it."""
+        """Search in URLs for those only who see them whole: to find one by its key is to learn the key."""
         return ["identifier", "url"] if self.has_change_permission(request) else ["identifier"]
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Filter by what the list offers alone: a lookup into a hidden column would tell what is in it."""
-        return lookup == TargetStateFilter.parameter_name
 
     def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
         if obj is None:
@@ -89,29 +81,8 @@ class NotificationAdmin(ModelAdmin):
             return label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning")
         return label("ok", "success")
 
-    @display(description="created", ordering="created_at")
-    def created(self, notification: Notification) -> str:
-        return f"{notification.created_at:%Y-%m-%d}"
-
-    def save_model(self, request: HttpRequest, obj: Notification, form: NotificationForm, change: bool) -> None:
-        if change:
-            # No other column: a caller or a worker may write those at this moment.
-            obj.save(update_fields=form.changed_columns)
-        else:
-            super().save_model(request, obj, form, change)
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        notification = kwargs.get("obj")
-        if notification and dashboard.may_view_deliveries(request):
-            context |= {
-                "last_day": dashboard.last_day(notification),
-                "deliveries_url": reverse("admin:notifications_delivery_changelist")
-                + f"?notification__sequence__exact={notification.pk}",
-            }
-        return super().render_change_form(request, context, *args, **kwargs)
-
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
-        """Count the log that goes with them. Django would read all of it, be it a million deliveries."""
+        """Count the log that goes with notifications. Django would read all of it, be it a million deliveries."""
         chosen = [notification.pk for notification in objs]
         deliveries = Delivery.objects.filter(notification__in=chosen).order_by().values_list("notification")
         counts = dict(deliveries.annotate(count=Count("pk")))
@@ -140,9 +111,7 @@ class NotificationAdmin(ModelAdmin):
 
     @action(description="Send test event", icon="send", permissions=["change"])
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        notification: Notification | None = self.get_object(request, unquote(object_id))
-        if notification is None:
-            raise Http404
+        notification: Notification = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_notification_change", args=[notification.pk])
         if request.method == "POST":
             self._send_test_event(request, notification)
@@ -161,11 +130,11 @@ class NotificationAdmin(ModelAdmin):
     def _send_test_event(self, request: HttpRequest, notification: Notification) -> None:
         with transaction.atomic():
             sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
-            # Staff ask for it: a target that was given up is tried again.
+            # Staff ask for it: a target that is gone is tried again.
             Notification.objects.filter(pk=notification.pk, gone_at__isnull=False).update(gone_at=None)
             self.log_change(request, notification, f"Sent a test event, {sent}.")
         name: str = sent.identifier
-        if dashboard.may_view_deliveries(request):
+        if request.user.has_perm("notifications.view_delivery"):
             url = reverse("admin:notifications_delivery_change", args=[sent.pk])
             name = format_html('<a class="underline" href="{}">{}</a>', url, name)
         text = format_html("{}: a test event is on its way, {}.", notification, name)
@@ -173,7 +142,7 @@ class NotificationAdmin(ModelAdmin):
 
 
 def why_kept(notifications: Iterable[Notification]) -> Iterator[str]:
-    """Yield what keeps notifications from being deleted, whichever app it is of; deliveries that are over do not."""
+    """Yield what keeps notifications from being deleted, of whichever app; finished deliveries do not."""
     chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
     for relation in Notification._meta.related_objects:
         model = relation.related_model

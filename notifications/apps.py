@@ -3,3 +3,4 @@ from django.apps import AppConfig
 
 class NotificationsConfig(AppConfig):
     name = "notifications"
+    admin_panels = {"notifications.Notification": ["notifications.panels.LastDeliveries"]}

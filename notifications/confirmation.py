@@ -1,4 +1,4 @@
-"""The page that asks staff who may change notifications before something is sent, and says where to."""
+"""The page that asks staff before something is sent, and shows where to."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-MOST_TARGETS_SHOWN = 20
+MAX_TARGETS_SHOWN = 20
 
 # A notification's id, its URL, and how many events it gets.
 Target = tuple[str, str, int]
 
 
 def without_user_info(url: str) -> str:
-    """Give a URL as it may be shown: what stands before the host is a name and a password."""
+    """Return a URL without what stands before its host: a name and a password."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
@@ -30,14 +30,14 @@ def ask(
     back: str,
     hidden: Mapping[str, object] | None = None,
 ) -> TemplateResponse:
-    """Answer with a page whose button posts to where the request came to."""
+    """Return a page whose button posts to the address of the request."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,
         "opts": model_admin.opts,
         "texts": texts,
-        "targets": [(name, without_user_info(url), count) for name, url, count in targets[:MOST_TARGETS_SHOWN]],
-        "more_targets": max(0, len(targets) - MOST_TARGETS_SHOWN),
+        "targets": [(name, without_user_info(url), count) for name, url, count in targets[:MAX_TARGETS_SHOWN]],
+        "more_targets": max(0, len(targets) - MAX_TARGETS_SHOWN),
         "hidden": hidden or {},
         "back": back,
     }

@@ -11,32 +11,35 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
+from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Count, QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.timesince import timeuntil
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.decorators import action, display
 
-from notifications import confirmation, dashboard
+from notifications import confirmation
 from notifications.delivery.replay import replay, retry_now
-from notifications.filters import MOST_LISTED, DayRangeFilter, EventFilter, NewestPaginator
+from notifications.filters import DayRangeFilter, EventFilter
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
 from relayer_service.admin.dashboard import ago, label
-from relayer_service.admin.site import ReadOnlyAdmin
 from relayer_service.net.addresses import mask
 
-# What a target answers is text from outside: never more than text on a page.
+# So many deliveries are listed, and so many can be sent again at once.
+MAX_LISTED = 10_000
+# A target's answer is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
-# The field with which the confirmation page gives back what it asked about.
+# The field with which the confirmation page sends back what it asked about.
 CONFIRMED = "confirmed"
-LONGEST_NUMBER = 18
+MAX_DIGITS = 18
 MOMENTS = ["created", "attempted", "next_attempt"]
 VARIANTS: dict[str, str] = {
     Delivery.State.PENDING: "info",
@@ -76,7 +79,25 @@ def exact(moment: datetime | None) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
 
 
-class AttemptInline(TabularInline):
+def may_change_notifications(request: HttpRequest) -> bool:
+    return bool(request.user.has_perm("notifications.change_notification"))
+
+
+class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot subscript it
+    """Lists the newest rows only: to count a million, or to skip half of them, takes as long as to read them."""
+
+    template_name = "admin/notifications/delivery/pagination.html"
+
+    @cached_property
+    def count(self) -> int:
+        return int(self.object_list[:MAX_LISTED].count())  # type: ignore[attr-defined]  # it is a queryset
+
+    @property
+    def has_more(self) -> bool:
+        return self.count == MAX_LISTED
+
+
+class AttemptInline(ReadOnly, TabularInline):
     model = Attempt
     readonly_fields = ["started", "took", "response_code", "error", "shown_answer"]
     ordering = ["-id"]
@@ -85,21 +106,12 @@ class AttemptInline(TabularInline):
     hide_title = True
 
     def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> list[str]:
-        """Show an answer to those alone who see the URL whole: many servers repeat the path they were asked for."""
-        hidden = [] if dashboard.may_change(request) else ["shown_answer"]
+        """Show an answer to those only who see the URL whole: many servers repeat the path of the request."""
+        hidden = [] if may_change_notifications(request) else ["shown_answer"]
         return [field for field in self.readonly_fields if field not in hidden]
 
     def has_view_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return dashboard.may_view_deliveries(request)
-
-    def has_add_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
-        return False
+        return bool(request.user.has_perm("notifications.view_delivery"))
 
     @display(description="time")
     def started(self, attempt: Attempt) -> str:
@@ -132,48 +144,40 @@ class DeliveryAdmin(ReadOnlyAdmin):
         ("notification", AutocompleteSelectFilter),
         ("created_at", DayRangeFilter),
     ]
-    list_filter_submit = True
     list_fullwidth = True
     list_select_related = ["notification"]
     list_per_page = 50
     paginator = NewestPaginator
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
-    # Any other order would sort the whole table.
+    # No other order has an index: it would sort the whole table.
     ordering = ["-id"]
     sortable_by: list[str] = []
     search_fields = ["identifier__exact"]
     search_help_text = "The whole webhook-id"
+    allowed_lookups = {"state__exact", "event", "created_at_from", "created_at_to"}
     actions = ["replay_selected", "retry_selected_now"]
     actions_detail = ["replay", "retry_now"]
     inlines = [AttemptInline]
     readonly_fields = ["target", "masked_target", "shown_body", "shown_state", *MOMENTS]
 
     def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
-        target = "target" if dashboard.may_change(request) else "masked_target"
+        target = "target" if may_change_notifications(request) else "masked_target"
         return [
             (None, {"fields": ["identifier", "event", target, "shown_body"]}),
             ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
         ]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Filter by what the list offers alone: a lookup into a notification would tell what is hidden in it."""
         if lookup == "notification__sequence__exact":
-            # No more than a database takes for a number.
-            return len(str(value)) <= LONGEST_NUMBER
-        return lookup in {
-            "state__exact",
-            "event",
-            "created_at_from",
-            "created_at_to",
-        }
+            # No more than a database accepts as a number.
+            return len(str(value)) <= MAX_DIGITS
+        return super().lookup_allowed(lookup, value, request)
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        """Nobody may change a delivery; who may change notifications decides what is sent to them again."""
-        return bool(dashboard.may_change(request) and self.has_view_permission(request))
+        """Return whether the user may send again: nobody changes a delivery, so it takes who may change its target."""
+        return bool(may_change_notifications(request) and self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Leave out Retry now where nothing is to be tried any more."""
+        """Leave out Retry now for a delivery that is finished."""
         offered: list[Any] = super().get_actions_detail(request, object_id)
         delivery = self.get_object(request, unquote(object_id)) if offered else None
         if delivery and delivery.state != Delivery.State.PENDING:
@@ -230,14 +234,14 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if CONFIRMED in request.POST:
             self._send(request, REPLAY, confirmed(request))
             return None
-        chosen = list(queryset.values_list("pk", flat=True)[:MOST_LISTED])
-        # What Django needs to come to this action again.
+        chosen = list(queryset.values_list("pk", flat=True)[:MAX_LISTED])
+        # What Django needs to run this action again.
         selection = {"action": "replay_selected", ACTION_CHECKBOX_NAME: chosen[0] if chosen else 0}
         return self._ask(request, REPLAY, chosen, request.get_full_path(), selection)
 
     @admin.action(description="Retry selected deliveries now", permissions=["send"])
     def retry_selected_now(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        self._send(request, RETRY_NOW, list(queryset.values_list("pk", flat=True)[:MOST_LISTED]))
+        self._send(request, RETRY_NOW, list(queryset.values_list("pk", flat=True)[:MAX_LISTED]))
 
     @action(description=REPLAY.title, icon="replay", permissions=["send"])
     def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -248,9 +252,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return self._ask_or_send(request, RETRY_NOW, object_id)
 
     def _ask_or_send(self, request: HttpRequest, act: Act, object_id: str) -> HttpResponse:
-        delivery = self.get_object(request, unquote(object_id))
-        if delivery is None:
-            raise Http404
+        delivery = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_delivery_change", args=[delivery.pk])
         if request.method != "POST":
             return self._ask(request, act, [delivery.pk], page)
@@ -271,12 +273,11 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return confirmation.ask(request, self, act.title, texts, targets, back, hidden)
 
     def _send(self, request: HttpRequest, act: Act, chosen: list[int]) -> None:
-        assert request.user.is_authenticated
         deliveries = Delivery.objects.filter(pk__in=chosen)
         with transaction.atomic():
             count = act.run(deliveries)
             taken = deliveries.filter(state=Delivery.State.PENDING, lease=None).only("identifier")
-            LogEntry.objects.log_actions(request.user.pk, taken, CHANGE, f"{act.done}.")
+            self.log_changes(request, taken, f"{act.done}.")
         text = f"{act.done}: {counted(count)}."
         if count < len(chosen):
             text += f" Left alone, as they are {act.left_alone}: {len(chosen) - count}."
@@ -293,6 +294,6 @@ def counted(number: int) -> str:
 
 
 def confirmed(request: HttpRequest) -> list[int]:
-    """Read what the confirmation page gave back."""
-    numbers = re.findall(r"\d{1,18}", request.POST[CONFIRMED])
-    return [int(number) for number in numbers[:MOST_LISTED]]
+    """Return the keys that the confirmation page sent back."""
+    numbers = re.findall(rf"\d{{1,{MAX_DIGITS}}}", request.POST[CONFIRMED])
+    return [int(number) for number in numbers[:MAX_LISTED]]

@@ -9,18 +9,15 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from notifications import signing
 from notifications.models import Notification
+from relayer_service.admin.forms import ResourceForm
 
 KEPT = "Kept secret. Leave it empty to keep the key that is set."
 
 
-class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Knows which columns staff have changed, compared to what their page showed them."""
-
-    # With the value that the page showed beside it, so that another's change meanwhile is not taken back.
+class NotificationForm(ResourceForm):
     url = forms.CharField(
         label="URL",
         widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "https://example.com/webhooks"}),
-        show_hidden_initial=True,
         help_text="Where events are sent to: an absolute http or https URL.",
     )
     new_signing_key = forms.CharField(
@@ -36,8 +33,6 @@ class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django can
         widget=UnfoldBooleanSwitchWidget,
         help_text="Events are sent unsigned from then on.",
     )
-
-    changed_columns: set[str]
 
     class Meta:
         model = Notification
@@ -69,11 +64,13 @@ class NotificationForm(forms.ModelForm):  # type: ignore[type-arg]  # Django can
         before = self.instance.url
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         typed, self.instance.url = self.instance.url, before
-        self.changed_columns = {"type"} & set(self.changed_data)
-        if typed != before and (self.instance._state.adding or "url" in self.changed_data):
-            self.instance.set_url(typed)
-            self.changed_columns |= {"url", "failing_since", "gone_at"}
+        self.instance.set_url(typed)
         key = self.cleaned_data.get("new_signing_key")
         if key or self.cleaned_data.get("remove_signing_key"):
             self.instance.set_signing_key(key)
-            self.changed_columns.add("signing_key")
+
+    def full_clean(self) -> None:
+        super().full_clean()
+        if "url" in self.changed_columns:
+            # Also what a worker has learned of the old target since this page was sent.
+            self.changed_columns |= {"failing_since", "gone_at"}

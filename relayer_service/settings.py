@@ -4,10 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from django.templatetags.static import static
-from django.urls import reverse, reverse_lazy
 from dotenv import load_dotenv
 
+from relayer_service import theme
 from relayer_service.ops import environment as env
 from relayer_service.ops import logs
 from relayer_service.storage import databases
@@ -331,122 +330,7 @@ SPECTACULAR_SETTINGS = {
 
 # The admin.
 
-UNFOLD = {
-    "SITE_TITLE": "Relayer Management",
-    "SITE_HEADER": "Relayer Management",
-    "SITE_SUBHEADER": "Signers, webhooks, relayers",
-    "SITE_SYMBOL": "hub",
-    "SITE_URL": "/api/docs",
-    "SHOW_HISTORY": True,
-    "SHOW_VIEW_ON_SITE": False,
-    "SITE_FAVICONS": [
-        {
-            "rel": "icon",
-            "type": "image/svg+xml",
-            "href": lambda request: static("relayer_service/favicon.svg"),
-        }
-    ],
-    "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
-    # Ours, not the theme's: the functions that make the cards.
-    "DASHBOARD_CARDS": [
-        "relayer_service.admin.dashboard.readiness",
-        "relayer_service.admin.dashboard.periodic_work",
-        "relayers.dashboard.relayers",
-        "rpc.dashboard.json_rpc",
-        "notifications.dashboard.webhooks",
-        "tokens.admin.recently_used",
-        "relayer_service.admin.dashboard.own_changes",
-    ],
-    "STYLES": [lambda request: static("relayer_service/admin.css")],
-    "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
-    "SIDEBAR": {
-        "show_search": True,
-        "navigation": [
-            {
-                "items": [
-                    {
-                        "title": "Overview",
-                        "icon": "dashboard",
-                        "link": reverse_lazy("admin:index"),
-                        "active": lambda request: request.path == reverse("admin:index"),
-                    },
-                ],
-            },
-            {
-                "title": "Fleet",
-                "items": [
-                    {
-                        "title": "Relayers",
-                        "icon": "rocket_launch",
-                        "link": reverse_lazy("admin:relayers_relayer_changelist"),
-                        "permission": "relayers.dashboard.may_view",
-                    },
-                    {
-                        "title": "Fee tokens",
-                        "icon": "paid",
-                        "link": reverse_lazy("admin:rpc_feetoken_changelist"),
-                        "permission": "rpc.dashboard.may_view",
-                    },
-                    {
-                        "title": "Signers",
-                        "icon": "encrypted",
-                        "link": reverse_lazy("admin:signers_signer_changelist"),
-                        "permission": "signers.admin.may_view",
-                    },
-                    {
-                        "title": "Notifications",
-                        "icon": "webhook",
-                        "link": reverse_lazy("admin:notifications_notification_changelist"),
-                        "permission": "notifications.dashboard.may_view",
-                    },
-                    {
-                        "title": "Deliveries",
-                        "icon": "outbox",
-                        "link": reverse_lazy("admin:notifications_delivery_changelist"),
-                        "permission": "notifications.dashboard.may_view_deliveries",
-                    },
-                ],
-            },
-            {
-                "title": "Access",
-                "items": [
-                    {
-                        "title": "Access tokens",
-                        "icon": "key",
-                        "link": reverse_lazy("admin:tokens_accesstoken_changelist"),
-                        "permission": "tokens.admin.may_view",
-                    },
-                    {
-                        "title": "Users",
-                        "icon": "person",
-                        "link": reverse_lazy("admin:auth_user_changelist"),
-                        "permission": lambda request: request.user.has_perm("auth.view_user"),
-                    },
-                    {
-                        "title": "Groups",
-                        "icon": "group",
-                        "link": reverse_lazy("admin:auth_group_changelist"),
-                        "permission": lambda request: request.user.has_perm("auth.view_group"),
-                    },
-                ],
-            },
-            {
-                "title": "Operations",
-                "items": [
-                    {
-                        "title": "Periodic work",
-                        "icon": "schedule",
-                        "link": reverse_lazy("admin:relayer_service_periodicrun_changelist"),
-                        "permission": lambda request: request.user.has_perm("relayer_service.view_periodicrun"),
-                    },
-                    {"title": "Readiness", "icon": "monitor_heart", "link": reverse_lazy("ready")},
-                    {"title": "API docs", "icon": "menu_book", "link": reverse_lazy("docs")},
-                    {"title": "API reference", "icon": "article", "link": reverse_lazy("redoc")},
-                ],
-            },
-        ],
-    },
-}
+UNFOLD = theme.UNFOLD
 
 # Logs: one JSON object a line in production, readable lines in a terminal.
 

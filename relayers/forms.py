@@ -1,4 +1,4 @@
-"""The admin's form for relayers: its signer and its nodes are asked before it is saved."""
+"""The admin's form for relayers: signer and nodes are asked before one is saved."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers import policy_fields
@@ -21,12 +22,11 @@ from relayers.models import Relayer
 from relayers.policies import validate_evm_address
 from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
 
-COLUMNS = ["name", "network", "chain_id", "address", "signer", "notification", "paused"]
 UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
 
 
 class NetworkInput(UnfoldAdminTextInputWidget):
-    """A text field that offers the networks that are known."""
+    """A text field that offers the known networks."""
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
         attrs = {**(attrs or {}), "list": "known-networks", "autocomplete": "off"}
@@ -36,9 +36,7 @@ class NetworkInput(UnfoldAdminTextInputWidget):
         return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
 
 
-class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Knows which columns staff have changed, compared to what their page showed them."""
-
+class RelayerForm(ResourceForm):
     network = forms.CharField(
         max_length=64, widget=NetworkInput, help_text="One that is offered, or another with a chain id and RPC URLs."
     )
@@ -49,26 +47,22 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
         "0 is off. Kept secret: of those that are set, only the host is shown.",
     )
 
-    # What was asked of others, by the question: shared with another form that checks the same request again.
+    # What signer and nodes have answered, by question: shared with another form that checks the same request again.
     answers: dict[Any, Any] | None = None
 
     class Meta:
         model = Relayer
-        fields = ["identifier", *COLUMNS]
+        fields = ["identifier", "name", "network", "chain_id", "address", "signer", "notification", "paused"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.answers = {} if self.answers is None else self.answers
         self.warnings: list[str] = []
-        self.changed_columns: set[str] = set()
         for name in policy_fields.form_fields():
             value = self.instance.policies.get(name.removeprefix(policy_fields.PREFIX))
             self.fields[name].initial = policy_fields.shown(value)
+            self.fields[name].show_hidden_initial = bool(self.instance.pk)
         self.rows = self._rpc_url_rows()
-        if self.instance.pk:
-            # With the values that the page showed, so that another's change meanwhile is not taken back.
-            for name, field in self.fields.items():
-                field.show_hidden_initial = name != "rpc_urls"
 
     def _rpc_url_rows(self) -> RpcUrlRowSet:
         field = self.fields["rpc_urls"]
@@ -89,32 +83,20 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
             validate_evm_address(address)
         return address
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
-        for name in COLUMNS:
-            if self.instance.pk and name in cleaned and name not in self.changed_data:
-                cleaned[name] = getattr(self.instance, name)
-        return cleaned
-
     def _post_clean(self) -> None:
-        """Put policies and URLs onto the instance before Django checks it, and ask others only about a good one."""
-        address, changed = self.instance.address, set(self.changed_data)
+        """Put policies and URLs onto the instance before Django checks it; ask others about a valid one only."""
+        changed = set(self.changed_data)
         self._set_policies(changed)
         if "rpc_urls" in changed & set(self.cleaned_data):
             self.instance.set_rpc_urls([entry for entry, _ in self.rows.merged()])
-            self.changed_columns |= {"custom_rpc_urls", "masked_rpc_urls"}
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         if not self.errors:
             self._check_account(changed)
         if not self.errors:
             self._check_nodes(changed)
-        # The address is the signer's, whatever was typed; pausing is more than a column.
-        self.changed_columns |= changed & set(COLUMNS) - {"address", "paused"}
-        if self.instance.address != address:
-            self.changed_columns.add("address")
 
     def _update_errors(self, errors: ValidationError) -> None:
-        """Leave out what only follows from a fault that is told already."""
+        """Leave out what only follows from a fault that is reported already."""
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs
@@ -131,7 +113,6 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
             self.instance.policies = policy_fields.changed(self.instance.network_type, self.instance.policies, texts)
         except ValidationError as error:
             self.add_error(None, error)
-        self.changed_columns.add("policies")
 
     def _check_account(self, changed: set[str]) -> None:
         relayer, adding = self.instance, self.instance._state.adding
@@ -141,10 +122,10 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
             self.add_error("signer", error.message_dict["signer_id"])
             return
         is_settled = not adding and relayer.address and not changed & {"signer", "address"}
-        # A local key is looked at each time: it may have been changed since.
+        # A local key is checked each time: it may have been changed since.
         if is_settled and not is_local(relayer.signer):
             return
-        # The address of the signer before this one says nothing of this one's.
+        # The address of the previous signer says nothing about this one's.
         given = relayer.address if adding or "address" in changed else ""
         question = (relayer.signer.pk, relayer.signer.config_version, given)
         answer = self._answer(question, lambda: _resolve(relayer, given))
@@ -158,7 +139,7 @@ class RelayerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot s
             self.warnings.append(f"{warning} Its address is taken as it was given." if given else warning)
 
     def _check_nodes(self, changed: set[str]) -> None:
-        """See whether the relayer's own nodes are on its chain; one that cannot be asked now is let in."""
+        """Check that the relayer's own nodes are on its chain; one that does not answer now is accepted."""
         if not self.instance._state.adding and not changed & {"rpc_urls", "network", "chain_id"}:
             return
         nodes = list(self.rows.merged())

@@ -7,15 +7,14 @@ from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from relayer_service.ops.metrics import StateCollector, shared
-from relayers.filters import STATES, with_state
-from relayers.models import Relayer
+from relayers.models import STATES, Relayer
 
 
 class RelayerCollector(StateCollector):
     name, text, states = "relayers", "Relayers, by state.", STATES
 
     def rows(self) -> QuerySet[Any]:
-        return with_state(Relayer.objects.order_by())
+        return Relayer.objects.order_by().with_state()
 
     def more(self) -> Iterable[Metric]:
         low = Relayer.objects.filter(balance_is_low=True).count()

@@ -9,7 +9,7 @@ from eth_utils.address import to_checksum_address
 
 from notifications.models import Notification
 from relayer_service.storage.encryption import EncryptedJSONField
-from relayer_service.storage.leases import Leased
+from relayer_service.storage.leases import Leased, LeasedQuerySet
 from relayer_service.storage.resources import Resource
 from relayers.chain.networks import networks
 from relayers.rpc_urls import masked
@@ -17,6 +17,25 @@ from signers.models import Signer
 
 # A change of one of these makes it another account, of which nothing is known yet.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
+
+ACTIVE = "active"
+# A relayer is in the first state whose condition holds, and active where none does.
+TROUBLES = {
+    "disabled": models.Q(system_disabled=True),
+    "paused": models.Q(paused=True),
+    "low balance": models.Q(balance_is_low=True),
+    "unknown": models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text=""),
+}
+STATES = [ACTIVE, *TROUBLES]
+
+
+class RelayerQuerySet(LeasedQuerySet):
+    def with_state(self) -> models.QuerySet[Any]:
+        """Have the database compute each relayer's state, as `state`."""
+        cases = [models.When(condition, then=models.Value(state)) for state, condition in TROUBLES.items()]
+        state = models.Case(*cases, default=models.Value(ACTIVE), output_field=models.CharField())
+        relayers: models.QuerySet[Any] = self.annotate(state=state)
+        return relayers
 
 
 class Relayer(Resource, Leased):
@@ -64,6 +83,8 @@ class Relayer(Resource, Leased):
     balance_is_low = models.BooleanField(default=False, editable=False)
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
+
+    objects = RelayerQuerySet.as_manager()  # type: ignore[misc]  # narrower than that of Leased
 
     class Meta(Resource.Meta):
         constraints = [

@@ -14,13 +14,13 @@ from relayers.policies import BooleanField, EvmPolicies, IntegerField, validate_
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
-LONGEST_NUMBER = 40
-LONGEST_QUOTE = 60
+MAX_DIGITS = 40
+MAX_QUOTE = 60
 
 
 def whole_number(text: str) -> int | str:
-    """Read digits as the number that they are; give back what is none as it is, for the rules to refuse."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= LONGEST_NUMBER else text
+    """Return digits as a number; any other text as it is, for the rules to refuse."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else text
 
 
 def form_fields() -> dict[str, forms.Field]:
@@ -43,7 +43,7 @@ def form_field(name: str, field: serializers.Field[Any, Any, Any, Any]) -> forms
 
 
 def shown(value: Any) -> str:
-    """Write the value of a policy as its field shows it."""
+    """Return the value of a policy as its field shows it."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -52,7 +52,7 @@ def shown(value: Any) -> str:
 
 
 def typed(name: str, text: str) -> Any:
-    """Read what was typed for a policy; None where it is not set."""
+    """Return the value that was typed for a policy; None where it is not set."""
     field = EvmPolicies().fields[name]
     if not text.strip():
         return None
@@ -62,7 +62,7 @@ def typed(name: str, text: str) -> Any:
 
 
 def changed(network_type: str, policies: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
-    """Give policies with those replaced that were typed; raise a fault for each that is not right."""
+    """Return policies with those replaced that were typed; raise a fault for each invalid one."""
     values = policies | {name: typed(name, text) for name, text in texts.items()}
     values = {name: value for name, value in values.items() if value is not None}
     try:
@@ -74,9 +74,9 @@ def changed(network_type: str, policies: dict[str, Any], texts: dict[str, str]) 
 
 
 def _texts(detail: Any, value: Any) -> Iterator[str]:
-    """Go through the faults of one policy; those of a list tell which entry they mean."""
+    """Yield the faults of one policy; those of a list name the entry."""
     if isinstance(detail, dict):
         for index, faults in detail.items():
-            yield from (f"{value[int(index)][:LONGEST_QUOTE]}: {fault}" for fault in faults)
+            yield from (f"{value[int(index)][:MAX_QUOTE]}: {fault}" for fault in faults)
     else:
         yield from map(str, detail)

@@ -23,7 +23,7 @@ RpcUrl = dict[str, Any]
 
 
 def names(rpc_urls: list[RpcUrl]) -> list[str]:
-    """Name each URL in a way that finds it again and does not tell it."""
+    """Return a name for each URL, by which it is found again and which does not reveal it."""
     seen: Counter[str] = Counter()
     found = []
     for entry in rpc_urls:
@@ -40,7 +40,7 @@ class RpcUrlRow(forms.Form):
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    # With the value that the page showed, so that another's change meanwhile is not taken back.
+    # With the value that the page showed, so that another's change meanwhile is not reverted.
     weight = forms.CharField(
         required=False,
         initial=str(HEAVIEST),
@@ -75,7 +75,7 @@ class RpcUrlRow(forms.Form):
 
 
 class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Turns what staff did to the rows that they saw into what is done to the URLs that are set now."""
+    """Applies what staff did to the rows that they saw to the URLs that are stored now."""
 
     def __init__(self, data: Any, rpc_urls: list[RpcUrl]) -> None:
         self.stored = dict(zip(names(rpc_urls), rpc_urls, strict=True))
@@ -98,7 +98,7 @@ class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django canno
             raise forms.ValidationError(f"at most {MOST_URLS} URLs are allowed")
 
     def merged(self) -> Iterator[tuple[RpcUrl, RpcUrlRow | None]]:
-        """Go through the URLs as they are to be, each with the row that it comes from."""
+        """Yield the URLs as they are to be, each with the row that it comes from."""
         rows = {row["kept"].value(): row for row in self.forms if row.is_kept}
         for name, entry in self.stored.items():
             row = rows.get(name)

@@ -3,32 +3,24 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
-from django.db import connection
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
-from django.urls import path, reverse
+from django.http import HttpRequest
 from django.utils.html import format_html_join
-from unfold.admin import ModelAdmin, StackedInline
+from unfold.admin import StackedInline
 from unfold.decorators import display
 
+from relayer_service.admin.base import ResourceAdmin
 from relayer_service.ops.tasks import push
+from relayers.dashboard import address
 from relayers.filters import NetworkFilter
-from relayers.models import Relayer
 from rpc import dashboard, price_checks
-from rpc.filters import FeeTokenStateFilter, with_state
+from rpc.filters import FeeTokenStateFilter
 from rpc.forms import COLUMNS, CONTRACT_FIELDS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
-from rpc.relayer_admin import RelayerWithCallsAdmin
 from rpc.tasks import read_price_now
 
-# What the last price was read with: it is none of the token's once one of these is another.
+# What the last price was read with: after a change of one of these it is the price of something else.
 PRICE_COLUMNS = {"max_spread_bps", *CONTRACT_FIELDS}
-
-# In place of the app's own: rpc knows relayers, and they do not know it.
-admin.site.unregister(Relayer)
-admin.site.register(Relayer, RelayerWithCallsAdmin)
 
 
 class PriceSourceInline(StackedInline):
@@ -47,7 +39,7 @@ class PriceSourceInline(StackedInline):
         return super().get_formset(request, obj, validate_min=True, **kwargs)
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return dashboard.may_view(request) or self.has_change_permission(request)
+        return bool(request.user.has_perm("rpc.view_feetoken")) or self.has_change_permission(request)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.has_perm("rpc.change_feetoken"))
@@ -60,42 +52,28 @@ class PriceSourceInline(StackedInline):
 
 
 @admin.register(FeeToken)
-class FeeTokenAdmin(ModelAdmin):
+class FeeTokenAdmin(ResourceAdmin):
     form = FeeTokenForm
     inlines = [PriceSourceInline]
     list_display = ["symbol", "network", "shown_address", "state", "price", "sources", "margin"]
     list_filter = [FeeTokenStateFilter, NetworkFilter]
-    list_filter_submit = True
     list_fullwidth = True
     search_fields = ["symbol", "address"]
+    allowed_lookups = {"state", "network"}
     ordering = ["network", "symbol"]
-    # There are few, and the room for arrows is wanted for prices.
+    # There are few, and the prices need the room of the arrows.
     sortable_by: list[str] = []
-    show_full_result_count = False
-    show_facets = admin.ShowFacets.NEVER
     actions = ["read_selected_prices"]
-    change_form_outer_before_template = "admin/rpc/price.html"
 
     class Media:
         css = {"all": ["relayers/admin.css", "rpc/admin.css"]}
         js = ["rpc/admin.js"]
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[FeeToken]:
-        return with_state(super().get_queryset(request)).prefetch_related("sources")
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> FeeToken | None:
-        """Lock a token that is being changed: a price that is read meanwhile must not be noted as that of another."""
-        token: FeeToken | None = super().get_object(request, object_id, from_field)
-        if token and request.method == "POST" and connection.in_atomic_block:
-            token = self.get_queryset(request).select_for_update().filter(pk=token.pk).first()
-        return token
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Filter by what the list offers alone."""
-        return lookup in {"state", "network"}
+    def get_queryset(self, request: HttpRequest) -> Any:
+        return super().get_queryset(request).with_state().prefetch_related("sources")
 
     def get_inlines(self, request: HttpRequest, obj: FeeToken | None) -> list[Any]:
-        """Leave the fields out for staff who may look alone: they would see those of every kind."""
+        """Leave the fields out for staff who may only view: they would see those of every kind."""
         return [PriceSourceInline] if obj is None or self.has_change_permission(request, obj) else []
 
     def get_fieldsets(self, request: HttpRequest, obj: FeeToken | None = None) -> Any:
@@ -112,7 +90,7 @@ class FeeTokenAdmin(ModelAdmin):
 
     @display(description="address")
     def shown_address(self, token: FeeToken) -> str:
-        return dashboard.address(token)
+        return address(token)
 
     @display(description="state")
     def state(self, token: Any) -> str:
@@ -135,13 +113,6 @@ class FeeTokenAdmin(ModelAdmin):
         lines = ((source.get_kind_display(), ", ".join(facts(source))) for source in token.sources.all())
         return format_html_join("", '<div class="break-all">{}: {}</div>', lines) or "none"
 
-    def save_model(self, request: HttpRequest, obj: FeeToken, form: FeeTokenForm, change: bool) -> None:
-        if not change:
-            super().save_model(request, obj, form, change)
-        elif form.changed_columns:
-            # No other column: the worker may write those of the price at this moment.
-            obj.save(update_fields=form.changed_columns)
-
     def save_related(self, request: HttpRequest, form: FeeTokenForm, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
         token = form.instance
@@ -152,43 +123,20 @@ class FeeTokenAdmin(ModelAdmin):
 
     @admin.action(description="Read prices of selected fee tokens now", permissions=["change"])
     def read_selected_prices(self, request: HttpRequest, queryset: QuerySet[FeeToken]) -> None:
-        self._read_now(request, list(queryset))
+        self.read_now(request, list(queryset))
 
-    def _read_now(self, request: HttpRequest, tokens: list[FeeToken]) -> None:
+    def read_now(self, request: HttpRequest, tokens: list[FeeToken]) -> None:
         reasons = price_checks.refresh(tokens)
         read = [str(token) for token in tokens if not reasons[token.pk]]
         if read:
             self.message_user(request, f"Prices read: {', '.join(read)}.", messages.SUCCESS)
         for token in tokens:
             if reason := reasons[token.pk]:
-                # Some begin with the token, as callers are told of them too.
+                # Some begin with the token, as callers get them too.
                 self.message_user(request, f"{token}: {reason.removeprefix(f'{token}: ')}", messages.ERROR)
-
-    def get_urls(self) -> list[Any]:
-        view = self.admin_site.admin_view(self.read_view)
-        return [path("<path:object_id>/read/", view, name="rpc_feetoken_read"), *super().get_urls()]
-
-    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
-        token = kwargs.get("obj")
-        if token:
-            context["price"] = dashboard.price_facts(token)
-            if self.has_change_permission(request, token):
-                context["read_url"] = reverse("admin:rpc_feetoken_read", args=[token.pk])
-        return super().render_change_form(request, context, *args, **kwargs)
-
-    def read_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        token = self.get_object(request, unquote(object_id))
-        if token is None:
-            raise Http404
-        if not self.has_change_permission(request, token):
-            raise PermissionDenied
-        self._read_now(request, [token])
-        return HttpResponseRedirect(reverse("admin:rpc_feetoken_change", args=[token.pk]))
 
 
 def facts(source: PriceSource) -> list[str]:
-    """Say what a source is set to, by the fields of its kind."""
+    """Return what a source is set to, by the fields of its kind."""
     values = ((COLUMNS[name], getattr(source, name)) for name in source.fields_of(source.kind))
     return [f"{column.verbose_name} {value}" for column, value in values if value not in {"", None}]

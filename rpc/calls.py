@@ -1,22 +1,20 @@
-"""What the admin tells of the JSON-RPC calls through a relayer: the chart of the last day, and a table by method."""
+"""The JSON-RPC calls through a relayer as its page shows them: the chart of the last day, and a table by method."""
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import cycle
 from typing import Any, NamedTuple
 
 from django.db.models import Max, Sum
 from django.db.models.functions import TruncHour
-from django.utils import timezone
 
-from relayer_service.admin.dashboard import CHART_GREY, bar_chart
+from relayer_service.admin.charts import GREY, HOURS, LastDay, bars
 from relayers.models import Relayer
 from rpc.models import CallCount
 
-HOURS = 24
 OK = "ok"
 OK_COLOUR = "var(--color-green-500)"
 ERROR_COLOURS = [
@@ -33,8 +31,8 @@ LATENCY_AXIS = {
     "position": "right",
     "beginAtZero": True,
     "grid": {"display": False},
-    "ticks": {"color": CHART_GREY, "precision": 0},
-    "title": {"display": True, "text": "ms", "color": CHART_GREY},
+    "ticks": {"color": GREY, "precision": 0},
+    "title": {"display": True, "text": "ms", "color": GREY},
 }
 HEADERS = ["Method", "Outcome", "Calls", "Mean", "Slowest"]
 
@@ -62,23 +60,21 @@ class Sums:
 
 
 def context(relayer: Relayer) -> dict[str, Any]:
-    """Give what the template `admin/rpc/calls.html` shows of a relayer, in one query."""
-    first = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
-    groups = groups_since(relayer, first)
-    total = Sums(groups)
+    """Return what the template `admin/rpc/calls.html` shows of a relayer, in one query."""
+    day = LastDay()
+    groups = groups_since(relayer, day.start)
     return {
         "calls": {
-            "total": total.calls,
-            "failed": total.calls - Sums(group for group in groups if group.outcome == OK).calls,
-            "data": json.dumps(chart(groups, first)),
-            "options": json.dumps(bar_chart(latency=LATENCY_AXIS)),
+            "total": sum(group.calls for group in groups),
+            "failed": sum(group.calls for group in groups if group.outcome != OK),
             "table": {"headers": HEADERS, "rows": table(groups)},
+            **day.chart(datasets(groups, day), latency=LATENCY_AXIS),
         }
     }
 
 
 def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
-    """Sum up the counts of a relayer by hour, method and outcome."""
+    """Return the counts of a relayer, summed up by hour, method and outcome."""
     rows = CallCount.objects.filter(relayer=relayer, minute__gte=first)
     groups = rows.values_list(TruncHour("minute"), "method", "outcome").annotate(
         Sum("calls"), Sum("milliseconds"), Max("slowest_milliseconds")
@@ -86,41 +82,31 @@ def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
     return [Group(*group) for group in groups]
 
 
-def chart(groups: list[Group], first: datetime) -> dict[str, Any]:
+def datasets(groups: list[Group], day: LastDay) -> list[dict[str, Any]]:
     hours: list[list[Group]] = [[] for _ in range(HOURS)]
+    counts: dict[str, list[int]] = defaultdict(lambda: [0] * HOURS)
     for group in groups:
-        position = round((group.hour - first) / timedelta(hours=1))
-        # What was counted since the hour turned belongs to the last bar.
-        hours[min(position, HOURS - 1)].append(group)
-    errors = sorted({group.outcome for group in groups} - {OK})
+        position = day.position(group.hour)
+        hours[position].append(group)
+        counts[group.outcome][position] += group.calls
+    errors = sorted(counts.keys() - {OK})
     colours = {OK: OK_COLOUR} | dict(zip(errors, cycle(ERROR_COLOURS), strict=False))
     sums = [Sums(hour) for hour in hours]
-    return {
-        "labels": [f"{first + timedelta(hours=hour):%H:%M}" for hour in range(HOURS)],
-        "datasets": [
-            # Above the bars, as what comes first is drawn last.
-            line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
-            line("Slowest (ms)", [one.slowest for one in sums], SLOWEST_COLOUR),
-            *(
-                {
-                    "label": describe(outcome),
-                    "data": [Sums(group for group in hour if group.outcome == outcome).calls for hour in hours],
-                    "backgroundColor": colour,
-                }
-                for outcome, colour in colours.items()
-            ),
-        ],
-    }
+    return [
+        # Above the bars, as what comes first is drawn last.
+        line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
+        line("Slowest (ms)", [one.slowest for one in sums], SLOWEST_COLOUR),
+        *(bars(describe(outcome), counts[outcome], colour) for outcome, colour in colours.items()),
+    ]
 
 
 def line(label: str, data: list[int | None], colour: str) -> dict[str, Any]:
-    """Make a line on the axis of latencies; hours without calls leave gaps in it."""
-    colours = {"borderColor": colour, "backgroundColor": colour}
-    return {"type": "line", "yAxisID": "latency", "label": label, "data": data, "borderWidth": 2, **colours}
+    """Return a line on the axis of latencies; hours without calls leave gaps in it."""
+    return bars(label, data, colour) | {"type": "line", "yAxisID": "latency", "borderColor": colour, "borderWidth": 2}
 
 
 def table(groups: list[Group]) -> list[list[str]]:
-    """Make a row for each method and outcome, those with the most calls first."""
+    """Return a row for each method and outcome, those with the most calls first."""
     kinds = {(group.method, group.outcome) for group in groups}
     sums = {kind: Sums(group for group in groups if (group.method, group.outcome) == kind) for kind in kinds}
     return [

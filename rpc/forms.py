@@ -8,19 +8,15 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 from unfold.forms import PaginationInlineFormSet
-from unfold.widgets import (
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextareaWidget,
-    UnfoldBooleanWidget,
-)
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
 from relayer_service.admin.dashboard import ago
+from relayer_service.admin.forms import ResourceForm
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
 
-TOKEN_FIELDS = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
-# Another contract: what was read of the one before does not hold for it.
+# Another contract: what was read from the previous one does not hold for it.
 CONTRACT_FIELDS = {"network", "address"}
 STILL_RIGHT = "still_right"
 # The fields that staff see for each kind of source.
@@ -32,41 +28,24 @@ COLUMNS = {field.name: field for field in PriceSource._meta.fields}
 
 
 def network_choices(current: str) -> list[tuple[str, str]]:
-    """Offer the networks that are known; one that a token is on and that no longer is stays to be seen."""
+    """Return the known networks to choose from, and that of the token even where it is no longer known."""
     return [(name, name) for name in dict.fromkeys([*networks(), *([current] if current else [])])]
 
 
-class FeeTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Knows which columns staff have changed, compared to what their page showed them."""
-
+class FeeTokenForm(ResourceForm):
     network = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
 
     class Meta:
         model = FeeToken
-        fields = TOKEN_FIELDS
+        fields = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["network"].choices = network_choices(self.instance.network)  # type: ignore[attr-defined]
-        if self.instance.pk:
-            # With the values that the page showed, so that another's change meanwhile is not taken back.
-            for field in self.fields.values():
-                field.show_hidden_initial = True
-
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or {}
-        for name in TOKEN_FIELDS:
-            if self.instance.pk and name in cleaned and name not in self.changed_data:
-                cleaned[name] = getattr(self.instance, name)
-        return cleaned
-
-    @property
-    def changed_columns(self) -> set[str]:
-        return set(self.changed_data) & set(TOKEN_FIELDS)
 
 
 class KindWidget(UnfoldAdminSelectWidget):
-    """A choice that tells the page which fields belong to each kind."""
+    """A choice that carries which fields belong to each kind, for the page's script."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -74,7 +53,7 @@ class KindWidget(UnfoldAdminSelectWidget):
 
 
 class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Takes the fields of the chosen kind, and empties those of others whatever was typed in them."""
+    """Takes the fields of the chosen kind, and clears those of the others, whatever was typed in them."""
 
     still_right = forms.BooleanField(
         label="Still right",
@@ -106,7 +85,7 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
         return cleaned
 
     def _post_clean(self) -> None:
-        """Note when a fixed rate was set: when it is another one, or when staff say that it still holds."""
+        """Record when a fixed rate was set: when it is another one, or when staff confirm it."""
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         if self.instance.kind != PriceSource.Kind.FIXED:
             self.instance.rate_set_at = None

@@ -1,4 +1,4 @@
-"""An estimate taken apart for people: every number that went into a fee, exactly, and where it comes from."""
+"""An estimate in all its parts, for people: every number that went into a fee, exactly, and where it comes from."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rpc.dashboard import moment
 from rpc.fees.estimate import Estimate
 
 GWEI_DECIMALS = 9
-# A buffer and a margin, of basis points each, add so many decimals to an amount; no more are ever needed.
+# Buffer and margin are basis points, which add four decimals each to an amount.
 MORE_DECIMALS = 8
 
 
 @dataclass(frozen=True)
 class Item:
-    """One line: what it is, how much, and a word on where it comes from."""
+    """One line: its name, its value, and a note on where it comes from."""
 
     name: str
     value: str
@@ -28,7 +28,7 @@ class Item:
 
 
 def items(found: Estimate) -> list[Item]:
-    """Give the lines of an estimate, in the order in which it is computed."""
+    """Return the lines of an estimate, in the order in which it is computed."""
     return [*_gas(found), *_price(found), *_fees(found), *_conversion(found)]
 
 
@@ -85,14 +85,14 @@ def _conversion(found: Estimate) -> list[Item]:
 
 
 def exact(amount: Fraction | int, decimals: int) -> str:
-    """Write an amount of a smallest unit in whole ones, exactly."""
+    """Return an amount of a smallest unit in whole ones, exactly."""
     units = Fraction(amount) * 10**MORE_DECIMALS
     assert units.denominator == 1
     return decimal_text(units.numerator, decimals + MORE_DECIMALS)
 
 
 def grouped(number: str) -> str:
-    """Put commas into the whole part of a decimal number."""
+    """Return a decimal number with commas in its whole part."""
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}"
 

@@ -9,8 +9,7 @@ from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from relayer_service.ops.metrics import StateCollector, shared
-from rpc.filters import STATES, with_state
-from rpc.models import FeeToken
+from rpc.models import PRICE_STATES, FeeToken
 
 CALLS = Counter("rpc_calls_total", "JSON-RPC calls, by outcome: `ok` or an error's code.", ["method", "outcome"])
 LATENCY = Histogram(
@@ -28,10 +27,10 @@ def observe_call(method: str, outcome: str, seconds: float) -> None:
 
 
 class FeeTokenCollector(StateCollector):
-    name, text, states = "fee_tokens", "Fee tokens, by the state of their price.", STATES
+    name, text, states = "fee_tokens", "Fee tokens, by the state of their price.", PRICE_STATES
 
     def rows(self) -> QuerySet[Any]:
-        return with_state(FeeToken.objects.order_by())
+        return FeeToken.objects.order_by().with_state()
 
     def more(self) -> Iterable[Metric]:
         oldest = FeeToken.objects.filter(enabled=True).aggregate(oldest=Min("rated_at"))["oldest"]

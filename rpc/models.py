@@ -18,6 +18,10 @@ from relayers.policies import LARGEST_AMOUNT, validate_evm_address
 MOST_SECONDS = 2**31 - 1
 SECONDS = [MinValueValidator(1), MaxValueValidator(MOST_SECONDS)]
 
+PRICE_STATES = ["ok", "stale", "failed", "not read yet", "off"]
+# The worker reads prices every minute: one that was read so long ago shows that it does not.
+STALE_AFTER = timedelta(minutes=3)
+
 
 def validate_network(value: str) -> None:
     if value not in networks():
@@ -40,6 +44,19 @@ class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot
     def clean(self, value: Any, model_instance: models.Model | None) -> Any:
         cleaned = super().clean(value, model_instance)
         return to_checksum_address(cleaned) if cleaned else cleaned
+
+
+class FeeTokenQuerySet(models.QuerySet["FeeToken"]):
+    def with_state(self) -> models.QuerySet[Any]:
+        """Have the database compute the state of each token's price, as `state`: the first whose condition holds."""
+        troubles = {
+            "off": models.Q(enabled=False),
+            "failed": ~models.Q(rate_error=""),
+            "not read yet": models.Q(rated_at=None),
+            "stale": models.Q(rated_at__lt=timezone.now() - STALE_AFTER),
+        }
+        cases = [models.When(condition, then=models.Value(state)) for state, condition in troubles.items()]
+        return self.annotate(state=models.Case(*cases, default=models.Value("ok"), output_field=models.CharField()))
 
 
 class FeeToken(models.Model):
@@ -74,6 +91,8 @@ class FeeToken(models.Model):
     rated_at = models.DateTimeField("last price read", null=True, editable=False)
     rate_error = models.TextField("last error", blank=True, editable=False)
     rate_details = models.JSONField(default=list, editable=False)
+
+    objects = FeeTokenQuerySet.as_manager()
 
     # The columns of the last price where there is none.
     NO_PRICE: ClassVar[dict[str, Any]] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}

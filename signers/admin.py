@@ -7,9 +7,9 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
-from unfold.admin import ModelAdmin
 from unfold.decorators import action, display
 
+from relayer_service.admin.base import ResourceAdmin
 from signers import signing
 from signers.backends.base import SignerError
 from signers.configs import CONFIGS
@@ -17,34 +17,27 @@ from signers.forms import SignerForm, config_fields, form_field_name
 from signers.models import Signer
 from signers.types import SignerType
 
-MOST_USERS_SHOWN = 20
+MAX_USERS_SHOWN = 20
 # What the service knows of a signer besides its config.
 SEEN = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
 
 
-def may_view(request: HttpRequest) -> bool:
-    return bool(request.user.has_perm("signers.view_signer"))
-
-
 @admin.register(Signer)
-class SignerAdmin(ModelAdmin):
+class SignerAdmin(ResourceAdmin):
     form = SignerForm
     list_display = ["identifier", "type", "verified_identity", "verified_at", "created_at"]
     list_filter = ["type"]
+    list_filter_submit = False
+    show_facets = admin.ShowFacets.ALLOW
     search_fields = ["identifier", "type"]
-    ordering = ["-sequence"]
-    show_full_result_count = False
+    allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
     actions_submit_line = ["save_and_verify"]
-    # On the add page, the fields of the chosen type alone; on the change page there is nothing to choose.
+    # On the add page, the fields of the chosen type only; on the change page there is nothing to choose.
     conditional_fields = {
         form_field_name(signer_type, name): f"typeof type === 'undefined' || type === '{signer_type.value}'"
         for signer_type, name, _, _ in config_fields()
     }
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Filter by what the list offers alone: a lookup into a hidden column would tell what is in it."""
-        return lookup.split("__")[0] == "type"
 
     def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
         types = [SignerType(obj.type)] if obj else list(CONFIGS)
@@ -61,7 +54,7 @@ class SignerAdmin(ModelAdmin):
         return [*fixed, *SEEN, "shown_config"]
 
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
-        """Keep the fields of the fixed type alone, so that none of another type can be sent."""
+        """Keep the fields of the fixed type only, so that none of another type can be sent."""
         form = super().get_form(request, obj, change=change, **kwargs)
         if obj:
             others = [form_field_name(item, name) for item, name, _, _ in config_fields() if item != obj.type]
@@ -70,7 +63,7 @@ class SignerAdmin(ModelAdmin):
 
     @display(description="config")
     def shown_config(self, signer: Signer) -> str:
-        """What answers show, for staff who may look and not change."""
+        """Return what answers show, for staff who may view and not change."""
         return ", ".join(f"{name}: {value}" for name, value in signer.config.items()) or "all of it is secret"
 
     @display(description="curve")
@@ -84,15 +77,14 @@ class SignerAdmin(ModelAdmin):
         users = list(referring(signer))
         if not users:
             return "nothing"
-        names = format_html_join(", ", "{}", ((str(user),) for user in users[:MOST_USERS_SHOWN]))
-        return format_html("{}{}", names, " …" if len(users) > MOST_USERS_SHOWN else "")
+        names = format_html_join(", ", "{}", ((str(user),) for user in users[:MAX_USERS_SHOWN]))
+        return format_html("{}{}", names, " …" if len(users) > MAX_USERS_SHOWN else "")
 
     def save_model(self, request: HttpRequest, obj: Signer, form: SignerForm, change: bool) -> None:
-        before = Signer.objects.get(pk=obj.pk).config_version if change else None
         super().save_model(request, obj, form, change)
-        users = referring(obj) if change and obj.config_version != before else []
+        users = referring(obj) if change and form.changed_columns else []
         if users:
-            names = ", ".join(str(user) for user in users[:MOST_USERS_SHOWN])
+            names = ", ".join(str(user) for user in users[:MAX_USERS_SHOWN])
             text = f"If this is another key, save what uses it again, so that it takes over the new address: {names}."
             self.message_user(request, text, messages.WARNING)
 
@@ -103,7 +95,7 @@ class SignerAdmin(ModelAdmin):
 
     @action(description="Save and verify", permissions=["change"])
     def save_and_verify(self, request: HttpRequest, obj: Signer) -> None:
-        # After the commit: the signer may be slow to answer, and nothing shall be locked meanwhile.
+        # After the commit: the signer may be slow to answer, and nothing must be locked meanwhile.
         transaction.on_commit(lambda: self._verify(request, obj))
 
     def _verify(self, request: HttpRequest, signer: Signer) -> None:
@@ -119,9 +111,9 @@ class SignerAdmin(ModelAdmin):
 
 
 def referring(signer: Signer) -> list[Model]:
-    """Find the rows that point at a signer, whichever app they are of."""
+    """Return the rows that refer to a signer, of whichever app."""
     rows: list[Model] = []
     for relation in Signer._meta.related_objects:
         manager = relation.related_model._default_manager
-        rows += manager.filter(**{relation.field.name: signer})[: MOST_USERS_SHOWN + 1]
+        rows += manager.filter(**{relation.field.name: signer})[: MAX_USERS_SHOWN + 1]
     return rows

@@ -10,6 +10,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.serializers import Field
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from relayer_service.admin.forms import ResourceForm
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.storage.encryption import DecryptionError
@@ -30,7 +31,7 @@ def form_field_name(signer_type: SignerType, name: str) -> str:
 
 
 def config_fields() -> Iterator[tuple[SignerType, str, Field[Any, Any, Any, Any], bool]]:
-    """Go through the config fields of every type: the type, the name, the field, and whether it is secret."""
+    """Yield the config fields of every type: the type, the name, the field, and whether it is secret."""
     for signer_type, config in CONFIGS.items():
         for name, field in config().fields.items():
             yield signer_type, name, field, name not in config.shown
@@ -50,8 +51,8 @@ def form_field(name: str, field: Field[Any, Any, Any, Any], secret: bool) -> for
     return forms.CharField(label=name, required=False, strip=False, widget=widget, help_text=help_text)
 
 
-class SignerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Checks a config by the same rules as the API, whichever type it is of."""
+class SignerForm(ResourceForm):
+    """Checks a config by the same rules as the API, whatever its type."""
 
     config: dict[str, Any] | None = None
 
@@ -88,7 +89,7 @@ class SignerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot su
         return cleaned
 
     def _config(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Put the config together: what was typed in, and for secrets left empty what was set before."""
+        """Return the config: what was typed in, and for secrets left empty what was set before."""
         config: dict[str, Any] = {}
         before: dict[str, Any] | None = None
         for kind, name, field, secret in config_fields():
@@ -104,7 +105,7 @@ class SignerForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot su
         return config
 
     def _secrets_before(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Give the secrets that are set, unless they would now be sent to somewhere else."""
+        """Return the secrets that are set, unless they would now be sent to somewhere else."""
         for name in CONFIGS[signer_type].destination:
             if cleaned.get(form_field_name(signer_type, name)) != self.instance.config.get(name):
                 self.add_error(None, f"The {name} has changed: type all secrets again.")

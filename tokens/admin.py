@@ -1,76 +1,37 @@
 from typing import Any
 
-from django import forms
 from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
-from unfold.admin import ModelAdmin
 from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import display
-from unfold.widgets import UnfoldAdminTextareaWidget
 
-from relayer_service.admin.dashboard import Card, ago
+from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.dashboard import ago
 from tokens import credentials
+from tokens.forms import AccessTokenForm
 from tokens.models import AccessToken
 
 
-class NetworkListField(forms.CharField):
-    """A list of networks, edited as one a line."""
-
-    widget = UnfoldAdminTextareaWidget(attrs={"rows": 3, "placeholder": "10.0.0.0/8"})
-
-    def prepare_value(self, value: Any) -> Any:
-        return "\n".join(value) if isinstance(value, list) else value
-
-    def to_python(self, value: Any) -> Any:
-        return (value or "").split()
-
-
-class AccessTokenForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    allowed_networks = NetworkListField(
-        required=False, help_text=AccessToken._meta.get_field("allowed_networks").help_text + " One a line."
-    )
-
-    class Meta:
-        model = AccessToken
-        fields = ["name", "user", "enabled", "expires_at", "allowed_networks"]
-
-
-def may_view(request: HttpRequest) -> bool:
-    return bool(request.user.has_perm("tokens.view_accesstoken"))
-
-
-def recently_used(request: HttpRequest) -> Card | None:
-    """Make the dashboard's card of the tokens that were used last."""
-    if not may_view(request):
-        return None
-    tokens = AccessToken.objects.filter(last_used_at__isnull=False).select_related("user").order_by("-last_used_at")
-    rows = [[token.name, token.user.get_username(), ago(token.last_used_at)] for token in tokens[:5]]
-    url = reverse("admin:tokens_accesstoken_changelist")
-    return Card("Tokens used last", rows, "No token has been used yet.", url)
-
-
 @admin.register(AccessToken)
-class AccessTokenAdmin(ModelAdmin):
+class AccessTokenAdmin(ResourceAdmin):
     form = AccessTokenForm
     list_display = ["name", "shown_key", "user", "state", "expires", "last_use", "created"]
     list_filter = ["enabled", ("user", RelatedDropdownFilter)]
-    list_filter_submit = True
     list_select_related = ["user"]
+    show_full_result_count = True
+    show_facets = admin.ShowFacets.ALLOW
+    ordering = ["-created_at", "-id"]
     search_fields = ["name", "key", "user__username"]
+    allowed_lookups = {"enabled__exact", "user__id__exact", "user__isnull", "user__id__in"}
     autocomplete_fields = ["user"]
     readonly_fields = ["shown_key", "last_used_at", "created_at"]
     actions = ["disable"]
 
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Filter by what the list offers alone: a lookup into a hidden column would tell what is in it."""
-        return lookup in {"enabled__exact", "user__id__exact", "user__isnull", "user__id__in"}
-
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """A token is the whole API in its user's name: to issue one for another takes a superuser."""
+        """Offer others as users to superusers only: a token is the whole API in its user's name."""
         if db_field.name == "user" and not request.user.is_superuser:
             kwargs["queryset"] = get_user_model().objects.filter(username=request.user.get_username())
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
@@ -97,10 +58,6 @@ class AccessTokenAdmin(ModelAdmin):
     @display(description="last use", ordering="last_used_at")
     def last_use(self, token: AccessToken) -> str:
         return ago(token.last_used_at)
-
-    @display(description="created", ordering="created_at")
-    def created(self, token: AccessToken) -> str:
-        return f"{token.created_at:%Y-%m-%d}"
 
     @admin.action(description="Disable selected tokens", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:

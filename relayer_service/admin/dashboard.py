@@ -1,6 +1,6 @@
 """The first page of the admin: what is going on, one card for each subject.
 
-`UNFOLD["DASHBOARD_CARDS"]` names the functions that make the cards; one gives None for staff who may not see its
+`UNFOLD["DASHBOARD_CARDS"]` names the functions that make the cards; one returns None for staff who may not see its
 subject.
 """
 
@@ -21,7 +21,6 @@ from relayer_service.models import PeriodicRun
 from relayer_service.ops import health
 
 CHANGES_SHOWN = 5
-CHART_GREY = "#9ca3af"
 
 
 @dataclass(frozen=True)
@@ -45,26 +44,16 @@ def label(text: str, variant: str) -> str:
 
 
 def ago(moment: datetime | None) -> str:
-    """Say how long ago that was, in the largest unit alone."""
+    """Return how long ago that was, in the largest unit only."""
     if moment is None:
         return "never"
     largest, _, smaller = str(naturaltime(moment)).partition(", ")
     return f"{largest} ago" if smaller else largest
 
 
-def bar_chart(**more_axes: Any) -> dict[str, Any]:
-    """Give the options of a chart of stacked bars, with more axes by name."""
-    return {
-        "animation": False,
-        "maintainAspectRatio": False,
-        "maxBarThickness": 24,
-        "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": CHART_GREY}}},
-        "scales": {
-            "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": CHART_GREY, "maxRotation": 0}},
-            "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": CHART_GREY, "precision": 0}},
-            **more_axes,
-        },
-    }
+def alarm(count: int) -> str:
+    """Return a count of what should not be there, marked unless it is zero."""
+    return label(f"{count:,}", "danger") if count else "0"
 
 
 def readiness(request: HttpRequest) -> Card:

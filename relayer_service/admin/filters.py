@@ -8,7 +8,7 @@ from unfold.contrib.filters.admin import DropdownFilter
 
 
 class StateFilter(DropdownFilter):
-    """Narrow a list to the rows of one state, which the queryset tells as `state`."""
+    """Narrow a list to the rows of one state, which the queryset has as `state`."""
 
     title = "state"
     parameter_name = "state"

@@ -13,7 +13,7 @@ API = "/api/v1/"
 
 
 class PagesOnly:
-    """Mixed into a middleware, has it leave out the API's own paths."""
+    """Mixed into a middleware: it skips the paths of the API."""
 
     get_response: Any
 

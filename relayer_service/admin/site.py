@@ -1,14 +1,14 @@
-"""Admin pages of what every resource shares, and the themed pages of Django's own users and groups."""
+"""Admin pages of periodic work, and the themed pages of Django's own users and groups."""
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.dashboard import ago
 from relayer_service.models import PeriodicRun
 
@@ -28,22 +28,10 @@ class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
     pass
 
 
-class ReadOnlyAdmin(ModelAdmin):
-    """A log: staff look, the service writes."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return False
-
-
 @admin.register(PeriodicRun)
 class PeriodicRunAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "started", "finished", "took"]
+    ordering = ["name"]
 
     @display(description="state", label={"ok": "success", "failed": "danger"})
     def state(self, run: PeriodicRun) -> str:

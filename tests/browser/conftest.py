@@ -171,7 +171,7 @@ def port(site: str) -> int:
 
 @pytest.fixture
 def call(port: int) -> Callable[[str], int]:
-    """Call the API with a token and give the status."""
+    """Call the API with a token and return the status."""
 
     def call(token: str) -> int:
         return WireApi(token, port).get("/api/v1/items").status

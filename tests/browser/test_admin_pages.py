@@ -241,7 +241,7 @@ def test_an_empty_list_says_so_in_words_that_are_true_of_it(page: Page) -> None:
     expect(page.get_by_text("No access token fits the search and the filters.")).to_be_visible()
 
 
-def test_periodic_work_is_only_looked_at(page: Page, working_worker: None) -> None:
+def test_periodic_work_is_read_only(page: Page, working_worker: None) -> None:
     page.goto("/admin/relayer_service/periodicrun/")
     assert texts(page.locator("#result_list tbody tr").first.locator("th, td")) == [
         "clear_sessions",

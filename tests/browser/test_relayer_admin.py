@@ -1,4 +1,4 @@
-"""What staff do with relayers: look at the fleet, add one, see its nodes, pause and resume."""
+"""What staff do with relayers: view the fleet, add one, see its nodes, pause and resume."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nodes() -> Iterator[list[StandInNode]]:
 
 @pytest.fixture
 def fleet(transactional_db: None, nodes: list[StandInNode]) -> Relayer:
-    """The relayers of a small company, one of them on nodes that can be asked; it is given."""
+    """The relayers of a small company, one of them on nodes that answer; that one is returned."""
     now = timezone.now()
     hook = Notification.objects.create(identifier="billing", url="https://billing.example.com/webhooks")
     seen = {"checked_at": now - timedelta(seconds=40), "nonce": 4182, "balance_text": "2481937500000000000"}

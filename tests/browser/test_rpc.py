@@ -1,4 +1,4 @@
-"""What staff do with fees: look at fee tokens and their prices, set sources of each kind, try an estimate."""
+"""What staff do with fees: view fee tokens and their prices, set sources of each kind, try an estimate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ADD = f"{LIST}add/"
 RELAYERS = "/admin/relayers/relayer/"
 USDC = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 DAI = "0x6B175474E89094C44Da98b954EedeAC495271d0F"
-# What a node tells of a chain on which a transfer costs a little: 12.5 gwei and a tip of half a gwei.
+# What a node answers of a chain on which a transfer costs a little: 12.5 gwei and a tip of half a gwei.
 HISTORY = {
     "oldestBlock": "0x1312d00",
     "baseFeePerGas": [hex(12_400_000_000), hex(12_500_000_000)],
@@ -55,7 +55,7 @@ def detail(name: str, rate: str, seconds: int) -> dict[str, Any]:
 
 @pytest.fixture
 def tokens(transactional_db: None) -> Iterator[FeeToken]:
-    """The fee tokens of a small company, the one with two sources first; it is given."""
+    """The fee tokens of a small company, the one with two sources first; that one is returned."""
     now = timezone.now()
     usd, pair = "3012.496875390576177977752780652418447694", "3013.104"
     kinds = PriceSource.Kind

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
-from notifications import dashboard
+from notifications import panels
 from notifications.models import Delivery, Notification
 from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
@@ -36,7 +36,8 @@ def change(notification: Notification) -> str:
 
 def form(url: str = URL, **fields: str) -> dict[str, str]:
     """What a browser sends: what is in the fields, and what the page showed in them."""
-    return {"type": "webhook", "url": url, "initial-url": URL, "new_signing_key": "", **fields}
+    shown = {"initial-type": "webhook", "initial-url": URL}
+    return {**shown, "type": "webhook", "url": url, "new_signing_key": "", **fields}
 
 
 def errors(page: Any) -> dict[str, list[str]]:
@@ -320,15 +321,21 @@ def test_the_page_of_a_notification_charts_its_last_day(admin_client: Client) ->
     assert "<script>" not in page.content.decode()
 
 
+def test_the_chart_is_for_staff_who_may_view_deliveries(client: Client) -> None:
+    notification = create_notification()
+    page = staff_who_may(client, "view_notification").get(change(notification)).content.decode()
+    assert "Deliveries of the last 24 hours" not in page
+
+
 def test_the_chart_is_one_query_however_many_deliveries_there_are(admin_client: Client) -> None:
     notification = create_notification()
     emit_test(notification)
     with CaptureQueriesContext(connection) as few:
-        dashboard.last_day(notification)
+        panels.last_day(notification)
     for _ in range(40):
         emit_test(notification)
     with CaptureQueriesContext(connection) as many:
-        dashboard.last_day(notification)
+        panels.last_day(notification)
     assert (len(few), len(many)) == (1, 1)
 
 

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from notifications import delivery_admin, filters
+from notifications import delivery_admin
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
@@ -163,7 +163,7 @@ def test_the_page_makes_as_many_queries_for_many_attempts_as_for_few(
 def test_the_list_shows_the_newest_and_does_not_count_the_others(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(filters, "MOST_LISTED", 3)
+    monkeypatch.setattr(delivery_admin, "MAX_LISTED", 3)
     for number in range(1, 6):
         make_delivery(notification, number)
     page = admin_client.get(LIST)
@@ -302,7 +302,7 @@ def test_all_that_a_filter_finds_is_replayed_at_once(
 def test_no_more_is_replayed_at_once_than_is_listed(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_admin, "MOST_LISTED", 2)
+    monkeypatch.setattr(delivery_admin, "MAX_LISTED", 2)
     chosen = [make_delivery(notification, number) for number in (1, 2, 3)]
     page = admin_client.post(LIST, select("replay_selected", *chosen))
     admin_client.post(LIST, hidden_fields(page))

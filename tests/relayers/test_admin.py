@@ -18,6 +18,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications.models import Delivery, Notification
+from relayer_service.amounts import decimal_text
 from relayer_service.ops.tasks import queue
 from relayers import dashboard
 from relayers.chain import breakers
@@ -100,7 +101,7 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     ],
 )
 def test_amounts_are_written_in_whole_coins_exactly(amount: int, decimals: int, text: str) -> None:
-    assert dashboard.whole_coins(amount, decimals) == text
+    assert decimal_text(amount, decimals) == text
 
 
 @pytest.mark.parametrize(

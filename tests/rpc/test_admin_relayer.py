@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from django.contrib import admin
 from django.db import connection
+from django.db.models import PROTECT
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -19,12 +19,11 @@ from pytest_django import Settings
 from relayers.chain.gas_price import GasPrice
 from relayers.chain.networks import L1Fee
 from relayers.models import Relayer
-from rpc import itemised, relayer_admin
+from rpc import itemised, panels
 from rpc.fees.estimate import Estimate
 from rpc.fees.prices import Quote
 from rpc.fees.sources.base import SourcePrice
 from rpc.models import CallCount, FeeToken
-from rpc.relayer_admin import RelayerWithCallsAdmin
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
 from tests.relayers.faults import NodeServer, error
@@ -64,10 +63,6 @@ def try_estimate(client: Client, relayer: Relayer, script: bool = True, **change
 
 def items(page: Any) -> list[tuple[str, str, str]]:
     return [(item.name, item.value, item.note) for item in page.context["items"]]
-
-
-def test_the_admin_of_relayers_is_the_one_with_calls() -> None:
-    assert type(admin.site.get_model_admin(Relayer)) is RelayerWithCallsAdmin
 
 
 def test_an_estimate_is_itemised(admin_client: Client, node: NodeServer, token: FeeToken) -> None:
@@ -205,7 +200,7 @@ def test_an_unexpected_failure_is_logged_and_told_in_fixed_words(
     def fail(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("s3cret")
 
-    monkeypatch.setattr(relayer_admin, "estimate", fail)
+    monkeypatch.setattr(panels, "estimate", fail)
     page = try_estimate(admin_client, relayer_at(node.url), fee_token="ETH")
     assert page.context["error"] == {"code": -32603, "message": "Internal error", "description": INTERNAL}
     assert "s3cret" not in page.content.decode()
@@ -216,7 +211,7 @@ def test_urls_that_cannot_be_opened_are_told(admin_client: Client, node: NodeSer
     relayer = relayer_at(node.url)
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = try_estimate(admin_client, relayer, fee_token="ETH")
-    assert page.context["error"]["description"] == relayer_admin.UNREADABLE
+    assert page.context["error"]["description"] == panels.UNREADABLE
 
 
 def test_a_relayer_on_a_network_of_its_own_has_no_estimate(admin_client: Client, node: NodeServer) -> None:
@@ -328,6 +323,17 @@ def test_a_relayer_is_deleted_with_its_counts_which_are_not_listed(admin_client:
     assert dict(page.context["model_count"]) == {"relayers": 1, "call counts": count}
     admin_client.post(page_of(relayer, "delete"), {"post": "yes"})
     assert (Relayer.objects.count(), CallCount.objects.count()) == (0, 0)
+
+
+def test_rows_that_protect_a_relayer_are_counted_and_keep_it(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CallCount._meta.get_field("relayer").remote_field, "on_delete", PROTECT)
+    relayer = relayer_factories.relayer()
+    add_calls(relayer, 2)
+    page = admin_client.post(page_of(relayer, "delete"), {"post": "yes"})
+    assert page.context["protected"] == ["2 call counts"]
+    assert Relayer.objects.exists()
 
 
 def test_staff_who_may_not_delete_relayers_do_not(client: Client) -> None:

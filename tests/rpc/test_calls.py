@@ -135,7 +135,3 @@ def test_the_page_has_the_chart_and_the_table_without_a_script(relayer: Relayer)
     for cell in ("feeEstimate", "Error -32602", "207 ms", "1000 ms", "&lt;script&gt;"):
         assert cell in page
     assert "<script" not in page
-
-
-def test_a_page_without_calls_to_show_is_not_there() -> None:
-    assert render_to_string("admin/rpc/calls.html", {}).strip() == ""

@@ -127,6 +127,18 @@ def test_what_was_verified_is_forgotten_with_the_key(admin_client: Client) -> No
     assert (changed.verified_identity, changed.verified_at) == ("", None)
 
 
+@pytest.mark.parametrize(
+    ("key", "columns"), [("", set()), ("22" * 32, {"secrets", "verified_identity", "verified_at"})]
+)
+def test_only_what_staff_changed_is_written(admin_client: Client, key: str, columns: set[str]) -> None:
+    signer = make_signer()
+    Signer.objects.update(verified_identity=ADDRESS, verified_at=signer.created_at)
+    with CaptureQueriesContext(connection) as queries:
+        admin_client.post(change(signer), {"plain__key": key})
+    updates = [query["sql"] for query in queries if query["sql"].startswith('UPDATE "signers_signer"')]
+    assert {name for sql in updates for name in re.findall(r'"(\w+)" = ', sql.partition("WHERE")[0])} == columns
+
+
 def test_a_verification_of_what_was_changed_meanwhile_does_not_count() -> None:
     signer = make_signer()
     other = Signer.objects.get()

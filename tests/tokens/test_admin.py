@@ -1,9 +1,15 @@
 """What staff may do with tokens beyond what a browser shows."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
+from tests.relayers.admin_pages import FormReader
 from tokens.models import AccessToken
 
 ADD = "/admin/tokens/accesstoken/add/"
@@ -35,3 +41,18 @@ def test_a_token_in_the_name_of_another_takes_a_superuser(
 @pytest.mark.parametrize("lookup", ["digest__startswith=5", "user__password__startswith=p"])
 def test_the_list_cannot_be_filtered_by_what_it_does_not_show(admin_client: Client, lookup: str) -> None:
     assert admin_client.get(f"/admin/tokens/accesstoken/?{lookup}").status_code == 400
+
+
+def test_a_use_since_the_page_was_opened_is_not_forgotten(admin_client: Client, admin_user: User) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=admin_user, allowed_networks=["10.0.0.0/8"])
+    url = f"/admin/tokens/accesstoken/{token.pk}/change/"
+    reader = FormReader("accesstoken_form")
+    reader.feed(admin_client.get(url).content.decode())
+    used = timezone.now()
+    AccessToken.objects.update(last_used_at=used, allowed_networks=["192.0.2.0/24"])
+    with CaptureQueriesContext(connection) as queries:
+        admin_client.post(url, reader.fields | {"name": "deploy"})
+    (update,) = [query["sql"] for query in queries if query["sql"].startswith('UPDATE "tokens_accesstoken"')]
+    assert re.findall(r'"(\w+)" = ', update.partition("WHERE")[0]) == ["name"]
+    token.refresh_from_db()
+    assert (token.name, token.last_used_at, token.allowed_networks) == ("deploy", used, ["192.0.2.0/24"])

@@ -11,7 +11,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(source.textContent);
     button.querySelector("[data-copy-label]").textContent = "Copied";
   } catch {
-    // Browsers give the clipboard to HTTPS and loopback alone: select the text, to be copied by hand.
+    // Browsers give the clipboard to HTTPS and loopback only: select the text, to be copied by hand.
     getSelection().selectAllChildren(source);
   }
 });

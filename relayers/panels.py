@@ -1,12 +1,15 @@
-"""The live status of a relayer, as its page in the admin shows it."""
+"""The panel of a relayer's page: its live status, and the button that has it checked."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.utils.html import format_html
 
 from relayer_service.admin.dashboard import ago, label
+from relayer_service.admin.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers import dashboard
 from relayers.chain import nodes
@@ -15,8 +18,30 @@ from relayers.chain.nodes import NodeStatus
 HEADERS = ["Node", "Weight", "Health", "Latency", "Head block"]
 
 
-def context(relayer: Any) -> dict[str, Any]:
-    """Ask the nodes of a relayer, and say what they and the last health check have told."""
+class Status(Panel):
+    """Asks the nodes in a request of its own, so that the page need not wait for them."""
+
+    template = "admin/relayers/relayer/status_panel.html"
+    views = ["status", "check"]
+
+    def context(self, request: HttpRequest, relayer: Any) -> dict[str, Any]:
+        may_check = self.admin.has_change_permission(request, relayer)
+        return {
+            "status_url": self.url("status", relayer),
+            "check_url": self.url("check", relayer) if may_check else "",
+        }
+
+    @object_view("view", method="GET")
+    def status(self, request: HttpRequest, relayer: Any) -> HttpResponse:
+        return render(request, "admin/relayers/relayer/status.html", status(relayer))
+
+    @object_view("change")
+    def check(self, request: HttpRequest, relayer: Any) -> None:
+        self.admin.check_now(request, [relayer])
+
+
+def status(relayer: Any) -> dict[str, Any]:
+    """Ask the nodes of a relayer; return what they and the last health check have found."""
     try:
         rows = [row(node) for node in nodes.statuses(relayer.node_urls(), relayer.expected_chain_id)]
         fault = "" if rows else "There is no node to ask: neither the relayer nor its network has RPC URLs."

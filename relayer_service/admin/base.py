@@ -1,0 +1,101 @@
+"""Base classes of the admin's pages: resources that staff change, and logs that they only read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.admin.utils import unquote
+from django.db import connection
+from django.db.models import Model
+from django.forms import Media
+from django.http import Http404, HttpRequest
+from django.utils.functional import cached_property
+from unfold.admin import ModelAdmin
+from unfold.decorators import display
+
+from relayer_service.admin.panels import Panel, declared_panels
+
+# As untyped as the theme's classes, which it is mixed with.
+DjangoModelAdmin: Any = admin.ModelAdmin
+
+
+class ChangedColumnsAdmin(DjangoModelAdmin):
+    """Writes the columns that staff have changed: callers and workers may write the others at the same moment."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        obj.save(update_fields=form.changed_columns if change else None)
+
+
+class ResourceAdmin(ModelAdmin, ChangedColumnsAdmin):
+    """A list of any size, and a page of each object with the panels that apps have declared for it."""
+
+    list_filter_submit = True
+    ordering = ["-sequence"]
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    change_form_outer_before_template = "admin/panels.html"
+    # What the list's filters send: a lookup into a hidden column would reveal what is in it.
+    allowed_lookups: set[str] = set()
+
+    @cached_property
+    def panels(self) -> list[Panel]:
+        return declared_panels(self)
+
+    @property
+    def media(self) -> Media:
+        return sum((panel.media for panel in self.panels), super().media)
+
+    def get_urls(self) -> list[Any]:
+        return [*(url for panel in self.panels for url in panel.urls()), *super().get_urls()]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        return lookup in self.allowed_lookups
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """Return an object, locked while it is changed: two who change parts of it at once both keep theirs."""
+        obj = super().get_object(request, object_id, from_field)
+        if obj and request.method == "POST" and connection.in_atomic_block:
+            obj = self.get_queryset(request).select_for_update().filter(pk=obj.pk).first()
+        return obj
+
+    def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            raise Http404
+        return obj
+
+    def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
+        obj = kwargs.get("obj")
+        shown = [panel for panel in self.panels if panel.may_view(request)] if obj else []
+        for panel in shown:
+            context |= panel.context(request, obj)
+        context["panels"] = [panel.template for panel in shown]
+        return super().render_change_form(request, context, *args, **kwargs)
+
+    @display(description="created", ordering="created_at")
+    def created(self, obj: Any) -> str:
+        return f"{obj.created_at:%Y-%m-%d}"
+
+    def log_changes(self, request: HttpRequest, objects: Iterable[Model], message: str) -> None:
+        assert request.user.is_authenticated
+        LogEntry.objects.log_actions(request.user.pk, objects, CHANGE, message)
+
+
+class ReadOnly:
+    """Mixed into an admin or an inline: staff may view, and no more."""
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class ReadOnlyAdmin(ReadOnly, ResourceAdmin):
+    """A log, which only the service writes."""

@@ -1,0 +1,44 @@
+"""The chart of a panel: the last 24 hours, a bar for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+
+HOURS = 24
+GREY = "#9ca3af"
+
+
+class LastDay:
+    """The hours of a chart: the one that is running comes last."""
+
+    def __init__(self) -> None:
+        self.start = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
+
+    def position(self, hour: datetime) -> int:
+        """Return the place of an hour; one that began after the chart was, or on a clock ahead, is the last."""
+        return min(round((hour - self.start) / timedelta(hours=1)), HOURS - 1)
+
+    def chart(self, datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
+        """Return data and options of stacked bars as the theme's chart takes them, with more axes by name."""
+        labels = [f"{self.start + timedelta(hours=hour):%H:%M}" for hour in range(HOURS)]
+        options = {
+            "animation": False,
+            "maintainAspectRatio": False,
+            "maxBarThickness": 24,
+            "plugins": {"legend": {"align": "end", "labels": {"boxHeight": 8, "boxWidth": 8, "color": GREY}}},
+            "scales": {
+                "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": GREY, "maxRotation": 0}},
+                "y": {"stacked": True, "beginAtZero": True, "ticks": {"color": GREY, "precision": 0}},
+                **more_axes,
+            },
+        }
+        return {"data": json.dumps({"labels": labels, "datasets": datasets}), "options": json.dumps(options)}
+
+
+def bars(label: str, data: Sequence[int | None], colour: str) -> dict[str, Any]:
+    return {"label": label, "data": data, "backgroundColor": colour}

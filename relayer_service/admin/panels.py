@@ -1,0 +1,80 @@
+"""Panels: what an app shows above the form of an object, be it a model of its own or of another app.
+
+An app names its panels in its `AppConfig`, by model and in the order of the page:
+
+    admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from django import forms
+from django.apps import apps
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.module_loading import import_string
+
+
+class Panel(metaclass=forms.MediaDefiningClass):
+    """A template with its context, and the views that it needs; `class Media` adds scripts and style sheets."""
+
+    template: str
+    media: forms.Media
+    # Methods that are object views, each at its name below the object's address.
+    views: list[str] = []
+
+    def __init__(self, model_admin: Any) -> None:
+        self.admin = model_admin
+
+    def may_view(self, request: HttpRequest) -> bool:
+        """Return whether the user sees this panel on a page that they may open."""
+        return True
+
+    def context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
+        """Return what the template needs; it becomes a part of the page's context."""
+        raise NotImplementedError
+
+    def url(self, view: str, obj: Any) -> str:
+        return reverse(f"admin:{self._url_name(view)}", args=[obj.pk])
+
+    def _url_name(self, view: str) -> str:
+        return f"{self.admin.opts.app_label}_{self.admin.opts.model_name}_{view}"
+
+    def urls(self) -> list[URLPattern]:
+        wrap = self.admin.admin_site.admin_view
+        return [
+            path(f"<path:object_id>/{view}/", wrap(getattr(self, view)), name=self._url_name(view))
+            for view in self.views
+        ]
+
+
+def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
+    """Make a panel's method a view of one object, for users who have a permission for it.
+
+    A method that returns nothing leads back to the object's page.
+    """
+
+    def decorate(view: Callable[[Any, HttpRequest, Any], HttpResponse | None]) -> Callable[..., HttpResponse]:
+        @wraps(view)
+        def checked(panel: Panel, request: HttpRequest, object_id: str) -> HttpResponse:
+            if request.method != method:
+                return HttpResponseNotAllowed([method])
+            obj = panel.admin.get_object_or_404(request, object_id)
+            if not getattr(panel.admin, f"has_{permission}_permission")(request, obj):
+                raise PermissionDenied
+            return view(panel, request, obj) or HttpResponseRedirect(panel.url("change", obj))
+
+        return checked
+
+    return decorate
+
+
+def declared_panels(model_admin: Any) -> list[Panel]:
+    """Return the panels that all apps have declared for the model of an admin."""
+    label = model_admin.opts.label
+    paths = [name for app in apps.get_app_configs() for name in getattr(app, "admin_panels", {}).get(label, [])]
+    return [import_string(name)(model_admin) for name in paths]

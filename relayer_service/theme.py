@@ -1,0 +1,87 @@
+"""The settings of the admin's theme: names, the overview's cards, and what the sidebar leads to.
+
+Beside the settings and not in `admin`, as that package has models, which cannot be imported before the settings are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse, reverse_lazy
+
+
+def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str, Any]:
+    """Return an entry of the sidebar, for users who have a permission or for all."""
+    allowed = {"permission": lambda request: request.user.has_perm(permission)} if permission else {}
+    return {"title": title, "icon": icon, "link": reverse_lazy(url_name), **allowed}
+
+
+def model_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
+    """Return an entry that leads to a model's list, for users who may view it."""
+    return link(title, icon, f"admin:{app}_{model}_changelist", f"{app}.view_{model}")
+
+
+def is_overview(request: HttpRequest) -> bool:
+    return request.path == reverse("admin:index")
+
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Relayer Management",
+    "SITE_HEADER": "Relayer Management",
+    "SITE_SUBHEADER": "Signers, webhooks, relayers",
+    "SITE_SYMBOL": "hub",
+    "SITE_URL": "/api/docs",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": lambda request: static("relayer_service/favicon.svg")}
+    ],
+    "STYLES": [lambda request: static("relayer_service/admin.css")],
+    "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
+    "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
+    # Ours, not the theme's: the functions that make the cards.
+    "DASHBOARD_CARDS": [
+        "relayer_service.admin.dashboard.readiness",
+        "relayer_service.admin.dashboard.periodic_work",
+        "relayers.dashboard.relayers",
+        "rpc.dashboard.json_rpc",
+        "notifications.dashboard.webhooks",
+        "tokens.dashboard.recently_used",
+        "relayer_service.admin.dashboard.own_changes",
+    ],
+    "SIDEBAR": {
+        "show_search": True,
+        "navigation": [
+            {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},
+            {
+                "title": "Fleet",
+                "items": [
+                    model_link("Relayers", "rocket_launch", "relayers", "relayer"),
+                    model_link("Fee tokens", "paid", "rpc", "feetoken"),
+                    model_link("Signers", "encrypted", "signers", "signer"),
+                    model_link("Notifications", "webhook", "notifications", "notification"),
+                    model_link("Deliveries", "outbox", "notifications", "delivery"),
+                ],
+            },
+            {
+                "title": "Access",
+                "items": [
+                    model_link("Access tokens", "key", "tokens", "accesstoken"),
+                    model_link("Users", "person", "auth", "user"),
+                    model_link("Groups", "group", "auth", "group"),
+                ],
+            },
+            {
+                "title": "Operations",
+                "items": [
+                    model_link("Periodic work", "schedule", "relayer_service", "periodicrun"),
+                    link("Readiness", "monitor_heart", "ready"),
+                    link("API docs", "menu_book", "docs"),
+                    link("API reference", "article", "redoc"),
+                ],
+            },
+        ],
+    },
+}

@@ -1,0 +1,101 @@
+"""The panels of JSON-RPC: a relayer's calls and a form that tries an estimate, and the last price of a fee token."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from relayer_service.admin.dashboard import ago
+from relayer_service.admin.panels import Panel, object_view
+from relayer_service.storage.encryption import DecryptionError
+from relayers.models import Relayer
+from rpc import calls, dashboard, errors, itemised
+from rpc.fees.estimate import estimate
+from rpc.forms import EstimateForm
+from rpc.relayer_lookup import RpcRelayer
+
+logger = logging.getLogger(__name__)
+
+UNREADABLE = "The RPC URLs cannot be opened with the encryption keys that are set."
+
+
+class Calls(Panel):
+    template = "admin/rpc/calls.html"
+
+    def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
+        return calls.context(relayer)
+
+
+class TryEstimate(Panel):
+    template = "admin/rpc/estimate_panel.html"
+    views = ["estimate"]
+
+    class Media:
+        css = {"all": ["rpc/admin.css"]}
+        js = ["rpc/admin.js"]
+
+    def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
+        return {"estimate_url": self.url("estimate", relayer), "estimate_form": EstimateForm(relayer)}
+
+    @object_view("view")
+    def estimate(self, request: HttpRequest, relayer: Relayer) -> HttpResponse:
+        """Answer with an estimate and all its parts: to a script with the parts only, else with a page of its own."""
+        form = EstimateForm(relayer, request.POST)
+        context = {"estimate_url": self.url("estimate", relayer), "estimate_form": form}
+        context |= outcome(relayer, form) if form.is_valid() else {}
+        if request.headers.get("X-Requested-With") == "fetch":
+            return TemplateResponse(request, "admin/rpc/estimate.html", context)
+        page = {
+            **self.admin.admin_site.each_context(request),
+            "title": f"Try an estimate: {relayer.name}",
+            "opts": self.admin.opts,
+            "media": self.admin.media,
+            "back": self.url("change", relayer),
+        }
+        return TemplateResponse(request, "admin/rpc/estimate_page.html", page | context)
+
+
+def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
+    """Return the items of the estimate that the form asks for, or the error that a caller would get."""
+    asked = {name: form.cleaned_data[name] for name in ("fee_token", "transaction")}
+    try:
+        return {"items": itemised.items(estimate(RpcRelayer.of(relayer), network=relayer.network, **asked))}
+    except errors.RpcError as error:
+        return {"error": error.body()}
+    except DecryptionError:
+        return {"error": errors.InternalError().body() | {"description": UNREADABLE}}
+    except Exception:
+        logger.exception("An estimate failed", extra={"fields": {"relayer": relayer.identifier}})
+        return {"error": errors.InternalError().body()}
+
+
+class Price(Panel):
+    """The last price and what each source answered, with a button that reads them anew."""
+
+    template = "admin/rpc/price.html"
+    views = ["read"]
+
+    def context(self, request: HttpRequest, token: Any) -> dict[str, Any]:
+        may_read = self.admin.has_change_permission(request, token)
+        return {"price": price(token), "read_url": self.url("read", token) if may_read else ""}
+
+    @object_view("change")
+    def read(self, request: HttpRequest, token: Any) -> None:
+        self.admin.read_now(request, [token])
+
+
+def price(token: Any) -> dict[str, Any]:
+    facts = {
+        "State": dashboard.badge(token.state),
+        "Price": dashboard.per_coin(token, token.rate_text) if token.rate_text else "unknown",
+        "Decimals": "not read yet" if token.decimals is None else str(token.decimals),
+        "Last read": ago(token.rated_at),
+    }
+    rows = [
+        [detail["name"], dashboard.per_coin(token, detail["rate"]), ago(dashboard.moment(detail["updated_at"]))]
+        for detail in token.rate_details
+    ]
+    return {"facts": facts, "fault": token.rate_error, "table": {"headers": ["Source", "Price", "Age"], "rows": rows}}
