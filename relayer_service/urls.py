@@ -15,8 +15,9 @@ READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 urlpatterns = [
     path("api/v1/", include("signers.urls")),
     path("api/v1/", include("notifications.urls")),
-    path("api/v1/", include("relayers.urls")),
+    # Before the relayers, whose ids may end like its paths.
     path("api/v1/", include("rpc.urls")),
+    path("api/v1/", include("relayers.urls")),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

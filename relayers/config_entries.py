@@ -8,11 +8,18 @@ from rest_framework.exceptions import ParseError, ValidationError
 
 from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
 from relayer_service.api.parsers import loads
-from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import (
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    ObjectField,
+    StrictSerializer,
+    StringField,
+)
 from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_identifier
 from relayers.config_references import join
 from relayers.models import Relayer
-from relayers.policies import POLICIES, BooleanField, EvmAddressField, IntegerField, validate_policies
+from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
 from signers.configs import CONFIGS
 from signers.types import SignerType
@@ -94,7 +101,7 @@ class RelayerEntry(StrictSerializer):
     name = StringField(max_length=255)
     network = StringField(max_length=64)
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)
-    chain_id = IntegerField(least=1, most=LARGEST_CHAIN_ID, required=False)
+    chain_id = IntegerField(min_value=1, max_value=LARGEST_CHAIN_ID, required=False)
     address = EvmAddressField(required=False)
     signer_id = ReferenceField("signer")
     notification_id = ReferenceField("notification", required=False)

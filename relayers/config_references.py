@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from relayer_service.api.serializers import LONGEST_NAME
+from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.ops.logs import redact
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -77,7 +77,7 @@ def escape(text: str) -> str:
 
 def join(path: str, name: str) -> str:
     """Add a member's name to a path. A value that was written as a name by mistake is not told back whole."""
-    shown = redact(name[:LONGEST_NAME])
+    shown = redact(name[:MAX_NAME_LENGTH])
     return f"{path}.{shown}" if path else shown
 
 

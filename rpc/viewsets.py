@@ -1,18 +1,18 @@
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 from django.conf import settings
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api.exceptions import NotFound
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
-from relayer_service.api.viewsets import ResourceView
+from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.lookups import Lookup, from_columns, in_order
 from relayer_service.storage.resources import LONGEST_IDENTIFIER
 from relayers.models import Relayer
@@ -32,19 +32,21 @@ RELAYER = Lookup(Relayer.objects.order_by(), ["identifier"], COLUMNS)
 kept: Kept[Relayer] = Kept()
 
 
-class RpcView(ResourceView):
+class RpcViewSet(ResourceViewSet):
     """Make a JSON-RPC call through a relayer."""
 
+    lookup_url_kwarg = "relayer_id"
     serializer_class = RpcRequestSerializer
     renderer_classes = [JSONRenderer]
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_RPC"
     tags = ["JSON-RPC"]
+    not_found_message = NOT_FOUND
     enveloped = False
-    error_messages = {"POST": {HTTPStatus.NOT_FOUND: NOT_FOUND.format("relayer-1")}}
 
     @extend_schema(operation_id="call_method", summary="Call a method through a relayer", **CALL)
-    def post(self, request: Request, relayer_id: str) -> Response:
+    @action(detail=True, methods=["post"])
+    def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
         relayer = find_relayer(relayer_id)
         outcome = answer(relayer, call["method"], call["params"])
@@ -66,7 +68,7 @@ def _read(identifier: str) -> Relayer:
 
 
 def answered_id(sent: str | int | None) -> Any:
-    """Give the id as a string, as the contract says, unless clients want back what they sent."""
+    """Return the id as a string, as the contract says, unless clients want back what they sent."""
     if sent is None or isinstance(sent, str):
         return sent
     # A number may be larger than orjson writes.
