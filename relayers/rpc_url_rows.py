@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from relayer_service.net.addresses import mask
 from relayers.policy_fields import whole_number
-from relayers.rpc_urls import MAX_WEIGHT, MAX_URLS, RpcUrlSerializer
+from relayers.rpc_urls import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 
 PREFIX = "rpc_urls"
 GONE = "Another has replaced or removed this URL meanwhile: open the page again."

@@ -73,9 +73,8 @@ def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> se
         pass
 
     name = config.__name__.removesuffix("Config")
-    shape: serializers.Serializer[Any] = type(
-        f"{name}Signer", (CreateSignerSerializer,), {"__doc__": None, "type": TypeField(), "config": config()}
-    )()
+    fields = {"type": TypeField(), "config": config()}
+    shape: serializers.Serializer[Any] = type(f"{name}Signer", (CreateSignerSerializer,), fields)()
     return shape
 
 

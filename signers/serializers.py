@@ -24,9 +24,8 @@ class SignerTypeField(StringField):
 class SignerConfigSerializer(serializers.Serializer[Any]):
     """The fields of the config that are not secret, as far as they were set."""
 
-    def to_representation(self, instance: str | dict[str, Any]) -> Any:
-        # Read, so that a list writes it as the answer to a create does.
-        return orjson.loads(instance) if isinstance(instance, str) else instance
+    def to_representation(self, instance: str) -> Any:
+        return orjson.loads(instance)
 
 
 for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):

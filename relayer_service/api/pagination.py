@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.http import QueryDict
+from django.http import HttpResponse, QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from relayer_service.api import envelope
 from relayer_service.storage import pages
@@ -73,13 +72,16 @@ class PagePagination(BasePagination):
     def paginate_queryset(
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[pages.Row]:
+        self.renderer = request.accepted_renderer
         self.page = PageRequest.parse(request.query_params)
         columns = view.get_serializer_class().columns()  # type: ignore[union-attr]  # a viewset of resources
         self.total, rows = pages.page(queryset, columns, self.page.offset, self.page.per_page)
         return rows
 
-    def get_paginated_response(self, data: Any) -> Response:
-        return Response(envelope.Page(data, self.page.pagination(self.total), self.page.logs))
+    def get_paginated_response(self, data: Any) -> HttpResponse:  # type: ignore[override]  # a `Response` is one
+        """Return the page, rendered now: a `Response` would keep its rows until the garbage collector finds them."""
+        page = envelope.Page(data, self.page.pagination(self.total), self.page.logs)
+        return HttpResponse(self.renderer.render(page), content_type=self.renderer.media_type)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:

@@ -1,14 +1,13 @@
 from typing import Any
 
-from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import ListModelMixin
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from relayer_service.api.throttling import TokenRateThrottle
-from relayer_service.api.viewsets import CreateMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
 from tests.sample.serializers import ItemSerializer
 
