@@ -102,6 +102,8 @@ class ApiSchema(AutoSchema):
     `enveloped = False`.
     """
 
+    view: Any
+
     def get_tags(self) -> list[str]:
         tags: list[str] = getattr(self.view, "tags", None) or super().get_tags()
         return tags

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -15,13 +15,13 @@ from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_ident
 # A name that is told back; a part of a longer one could be a part of a secret, which nothing shows any more.
 MAX_NAME_LENGTH = 40
 LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
-REQUIRED = {"required": "this field is required", "null": "null is not allowed here"}
+REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
 class LiteralField(serializers.Field[Any, Any, Any, Any]):
     """A field whose value is written as it is stored."""
 
-    default_error_messages = REQUIRED
+    default_error_messages: ClassVar[dict[str, Any]] = REQUIRED
 
     def to_representation(self, value: Any) -> Any:
         return value
