@@ -162,8 +162,8 @@ def values(size: int) -> Iterator[tuple[str, str]]:
         "arrays": "[1,1]",
     }.items():
         yield f"an array of {name}", f"[{filled(text + ',', size)}1]"
-        most = filled(text + ",", min(size, 9_000 * (len(text) + 1)))
-        yield f"an array of 9,000 {name}", f"[{most}1]"
+        many = filled(text + ",", min(size, 9_000 * (len(text) + 1)))
+        yield f"an array of 9,000 {name}", f"[{many}1]"
     for name, text in {
         "integer": "9",
         "float": "0.9",
@@ -190,21 +190,21 @@ def values(size: int) -> Iterator[tuple[str, str]]:
 def members(size: int) -> Iterator[tuple[str, str]]:
     """Yield members of an object, of about a size together."""
 
-    def many(name: str, value: str = "1", most: int = sys.maxsize) -> str:
+    def many(name: str, value: str = "1", maximum: int = sys.maxsize) -> str:
         """Number the names, as no two may be the same."""
         each = len((name % 1_000_000 + value).encode()) + 5
-        return ",".join(f'"{name % (1_000_000 + n)}":{value}' for n in range(min(most, size // each)))
+        return ",".join(f'"{name % (1_000_000 + n)}":{value}' for n in range(min(maximum, size // each)))
 
     yield "short names", many("%d")
-    yield "9,000 short names", many("%d", most=9_000)
-    yield "9,000 names of 100 letters", many("%d" + "x" * 93, most=9_000)
+    yield "9,000 short names", many("%d", maximum=9_000)
+    yield "9,000 names of 100 letters", many("%d" + "x" * 93, maximum=9_000)
     yield "200 names of 4,900 letters", many("%d" + "x" * 4_893)
     yield "one long name", f'"{filled("x", size)}":1'
     yield "a name of escapes", f'"{filled(chr(92) + "u0041", size)}":1'
     yield "a name that stands many times", filled('"a":1,', size) + '"a":1'
-    yield "a name that stands twice at the end", many("%d", most=9_000) + ',"a":1,"a":1'
+    yield "a name that stands twice at the end", many("%d", maximum=9_000) + ',"a":1,"a":1'
     for secret in SECRETS:
-        yield f"9,000 names with {secret[:12]}", many("%d" + secret, most=9_000)
+        yield f"9,000 names with {secret[:12]}", many("%d" + secret, maximum=9_000)
         yield f"names of 4,000 letters with {secret[:12]}", many("%d" + filled(secret, 4_000))
         yield f"names of 4,000 letters that end with {secret[:12]}", many("%d" + "x" * 3_990 + secret)
     yield "values of 90 letters", many("%d", f'"{"x" * 90}"', 9_000)

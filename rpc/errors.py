@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 
 class RpcError(Exception):
-    """A failure that the caller is told of. The description is in our words and holds nothing secret."""
+    """A failure that the answer shows. The description is in our words and holds nothing secret."""
 
     code: ClassVar[int]
     message: ClassVar[str]

@@ -1,4 +1,4 @@
-"""The signers' part of the OpenAPI document: the request is a union of seven shapes, told apart by `type`."""
+"""What the OpenAPI document shows of signers beside their serializers: a request is one of seven shapes, by `type`."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def check_form(body: bytes, max_values: float) -> None:
     if openers <= MAX_DEPTH and openers + body.count(b",") < max_values:
         return
     text = without_escapes(body)
-    # A value has two strings at the most, itself and its name. Beyond that there is no need to take them apart.
+    # A value has at most two strings, itself and its name. Beyond that there is no need to take them apart.
     if text.count(b'"') > 4 * max_values or count_values(outline := without_strings(text)) > max_values:
         raise ParseError(f"the body has more than {max_values} JSON values")
     if depth(outline) > MAX_DEPTH:

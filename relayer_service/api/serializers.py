@@ -12,7 +12,8 @@ from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.ops.logs import redact
 from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_identifier
 
-# A name that is told back; a part of a longer one could be a part of a secret, which nothing shows any more.
+# A fault names an unknown member up to this length: a part of a longer name could be part of a secret that
+# `redact` no longer recognises.
 MAX_NAME_LENGTH = 40
 LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
@@ -139,7 +140,7 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
-        # A value that was sent as a name by mistake is not to be told back whole.
+        # A value that was sent as a name by mistake is not repeated whole.
         unknown = islice((name for name in data if name not in self.fields), MAX_FAULTS)
         names = [redact(name) if len(name) <= MAX_NAME_LENGTH else LONG_NAME for name in unknown]
         faults: dict[str, Any] = {name: ["this field is not known"] for name in names}

@@ -2,7 +2,7 @@
 
 Counting a million rows, or skipping half a million, takes as long as reading them. So triggers on each listed table
 append `+1` and `-1` for the bucket of 10,000 sequence numbers that a row belongs to. The sum is the exact total in
-the reader's own snapshot, whoever wrote the rows; the sums by bucket tell where a page begins. Appending takes no
+the reader's own snapshot, whoever wrote the rows; the sums by bucket say where a page begins. Appending takes no
 lock, so writers never wait for each other; the worker folds what was appended into one row a bucket.
 """
 
