@@ -1,7 +1,6 @@
 """Where the service's time goes: its WSGI callable in this process, under cProfile."""
 
 import cProfile
-import io
 import json
 import pstats
 import sys
@@ -10,10 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks import wsgi
 from benchmarks.resources import RESOURCES, SMALL, Figure, figures_of
 
 # On a slow machine fewer requests tell as much.
-MOST_SECONDS = 20
+MAX_SECONDS = 20
 
 # The first that a file's path holds names the group its time is counted in.
 GROUPS = {
@@ -34,34 +34,17 @@ GROUPS = {
 
 
 def profile(figure: Figure, token: str, requests: int) -> dict[str, Any]:
-    """Give the share of each group, and of the functions in which most time passes with all that they call."""
-    from relayer_service.wsgi import application
+    """Return the share of each group, and of the functions in which most time passes with all that they call."""
 
     def call() -> None:
-        statuses: list[str] = []
-        environ = {
-            "REQUEST_METHOD": "GET",
-            "PATH_INFO": figure.resource.path,
-            "QUERY_STRING": figure.query.removeprefix("?"),
-            "SERVER_NAME": "127.0.0.1",
-            "SERVER_PORT": "80",
-            "REMOTE_ADDR": "127.0.0.1",
-            "HTTP_HOST": "127.0.0.1",
-            "HTTP_AUTHORIZATION": f"Bearer {token}",
-            "wsgi.url_scheme": "http",
-            "wsgi.input": io.BytesIO(),
-            "wsgi.errors": io.StringIO(),
-        }
-        answer = application(environ, lambda status, headers: statuses.append(status))
-        b"".join(answer)
-        answer.close()  # type: ignore[attr-defined]  # as a WSGI server does
-        assert statuses == ["200 OK"], statuses
+        status, _ = wsgi.call("GET", figure.resource.path, token, query=figure.query.removeprefix("?"))
+        assert status == "200 OK", status
 
     for _ in range(50):
         call()
     profiler = cProfile.Profile()
     profiler.enable()
-    until, done = time.monotonic() + MOST_SECONDS, 0
+    until, done = time.monotonic() + MAX_SECONDS, 0
     while done < requests and time.monotonic() < until:
         call()
         done += 1

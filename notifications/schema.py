@@ -1,4 +1,4 @@
-"""The notifications' part of the OpenAPI document."""
+"""What the OpenAPI document shows of notifications beside their serializers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from notifications.serializers import NotificationSerializer, UpdateNotification
 
 
 class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Give the type the name that it has in the contract."""
+    """The type under the name that it has in the contract."""
 
     target_class = "notifications.serializers.TypeField"
 

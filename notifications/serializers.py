@@ -4,11 +4,11 @@ from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
-from rest_framework import serializers
+from drf_spectacular.utils import extend_schema_field
 
 from notifications.models import Notification, validate_webhook_url
-from relayer_service.api.serializers import ChoiceField, StrictSerializer, StringField
+from relayer_service.api.representation import RequestSerializer, ResourceSerializer
+from relayer_service.api.serializers import BooleanField, ChoiceField, StringField
 
 
 class TypeField(ChoiceField):
@@ -33,19 +33,19 @@ class SigningKeyField(StringField):
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
 
 
-@extend_schema_serializer(component_name="Notification")
-class NotificationSerializer(serializers.Serializer[Notification]):
+class NotificationSerializer(ResourceSerializer):
     """A webhook target, as answers show it: whether it has a signing key, never the key."""
 
     id = StringField(source="identifier")
     type = TypeField()
     url = StringField(help_text="Where events are sent to.")
-    has_signing_key = serializers.BooleanField(help_text="Whether a signing key is set.")
+    has_signing_key = BooleanField(help_text="Whether a signing key is set.")
 
 
-@extend_schema_serializer(component_name="UpdateNotification")
-class UpdateNotificationSerializer(StrictSerializer):
+class UpdateNotificationSerializer(RequestSerializer):
     """What to change of a notification; what is left out stays as it is."""
+
+    answer_class = NotificationSerializer
 
     type = TypeField(required=False)
     url = WebhookUrlField(
@@ -76,6 +76,3 @@ class UpdateNotificationSerializer(StrictSerializer):
         # With nothing to write, this does nothing.
         instance.save(update_fields=changed)
         return instance
-
-    def to_representation(self, instance: Notification) -> dict[str, Any]:
-        return NotificationSerializer(instance).data

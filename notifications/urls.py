@@ -1,8 +1,6 @@
-from django.urls import re_path
+from notifications.viewsets import NotificationViewSet
+from relayer_service.api.routers import ResourceRouter
 
-from notifications.viewsets import NotificationView
-
-# An id may hold any character, so that all that follows is the id.
-urlpatterns = [
-    re_path(r"^notifications/(?P<notification_id>[\s\S]+)$", NotificationView.as_view(), name="notification-detail")
-]
+router = ResourceRouter()
+router.register("notifications", NotificationViewSet)
+urlpatterns = router.urls

@@ -1,3 +1,4 @@
+from importlib import import_module
 from typing import Any
 
 from django.conf import settings
@@ -12,11 +13,13 @@ handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
+# The path of a relayer takes whatever follows `relayers/`, so that calls through one come before.
+RESOURCES = ("signers", "notifications", "rpc", "relayers")
+# In one list, as every include costs each request time.
+API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns]
+
 urlpatterns = [
-    path("api/v1/", include("signers.urls")),
-    path("api/v1/", include("notifications.urls")),
-    path("api/v1/", include("relayers.urls")),
-    path("api/v1/", include("rpc.urls")),
+    path("api/v1/", include(API)),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

@@ -6,7 +6,14 @@ from typing import Any
 
 from django.utils import timezone
 
-from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import (
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    ObjectField,
+    StrictSerializer,
+    StringField,
+)
 from relayer_service.fleet.entries import IdField, ReferenceField
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
@@ -16,7 +23,7 @@ from relayers import states
 from relayers.account import ask_address, check_signer, choose_address, is_local
 from relayers.chain import chain_ids
 from relayers.models import ACCOUNT_COLUMNS, Relayer
-from relayers.policies import POLICIES, BooleanField, EvmAddressField, IntegerField, validate_policies
+from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
 from signers.models import Signer
 
@@ -40,7 +47,7 @@ class RelayerEntry(StrictSerializer):
     name = StringField(max_length=255)
     network = StringField(max_length=64)
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)
-    chain_id = IntegerField(least=1, most=MAX_CHAIN_ID, required=False)
+    chain_id = IntegerField(min_value=1, max_value=MAX_CHAIN_ID, required=False)
     address = EvmAddressField(required=False)
     signer_id = ReferenceField("signers")
     notification_id = ReferenceField("notifications", required=False)

@@ -10,7 +10,8 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
-from relayers.policies import BooleanField, EvmPolicies, IntegerField, validate_policies
+from relayer_service.api.serializers import BooleanField, IntegerField
+from relayers.policies import EvmPolicies, validate_policies
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]

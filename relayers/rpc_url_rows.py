@@ -14,7 +14,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from relayer_service.net.addresses import mask
 from relayers.policy_fields import whole_number
-from relayers.rpc_urls import HEAVIEST, MOST_URLS, RpcUrlSerializer
+from relayers.rpc_urls import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 
 PREFIX = "rpc_urls"
 GONE = "Another has replaced or removed this URL meanwhile: open the page again."
@@ -43,7 +43,7 @@ class RpcUrlRow(forms.Form):
     # With the value that the page showed, so that another's change meanwhile is not reverted.
     weight = forms.CharField(
         required=False,
-        initial=str(HEAVIEST),
+        initial=str(MAX_WEIGHT),
         show_hidden_initial=True,
         widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric"}),
     )
@@ -94,8 +94,8 @@ class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django canno
         for row in self.forms:
             if row.is_kept and row.is_edited and row["kept"].value() not in self.stored:
                 row.add_error("url", GONE)
-        if not any(self.errors) and sum(1 for _ in self.merged()) > MOST_URLS:
-            raise forms.ValidationError(f"at most {MOST_URLS} URLs are allowed")
+        if not any(self.errors) and sum(1 for _ in self.merged()) > MAX_URLS:
+            raise forms.ValidationError(f"at most {MAX_URLS} URLs are allowed")
 
     def merged(self) -> Iterator[tuple[RpcUrl, RpcUrlRow | None]]:
         """Yield the URLs as they are to be, each with the row that it comes from."""
@@ -113,7 +113,7 @@ class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django canno
 
 
 RpcUrlRows: Any = forms.formset_factory(
-    RpcUrlRow, formset=RpcUrlRowSet, extra=1, max_num=MOST_URLS, absolute_max=2 * MOST_URLS
+    RpcUrlRow, formset=RpcUrlRowSet, extra=1, max_num=MAX_URLS, absolute_max=2 * MAX_URLS
 )
 
 

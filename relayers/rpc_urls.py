@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from rest_framework import serializers
 
-from relayer_service.api.serializers import StrictSerializer, StringField
+from relayer_service.api.serializers import IntegerField, ListField, StrictSerializer, StringField
 from relayer_service.net import addresses, outgoing
 from relayer_service.net.addresses import mask
-from relayers.policies import IntegerField, list_messages
 
-HEAVIEST = 100
-MOST_URLS = 50
+MAX_WEIGHT = 100
+MAX_URLS = 50
 
 
 def validate_node_url(value: str) -> None:
@@ -33,18 +31,18 @@ class RpcUrlSerializer(StrictSerializer):
 
     url = NodeUrlField(help_text="An absolute http or https URL.")
     weight = IntegerField(
-        most=HEAVIEST,
+        max_value=MAX_WEIGHT,
         required=False,
-        default=HEAVIEST,
+        default=MAX_WEIGHT,
         help_text="From 0 to 100, in proportion to the others; 0 is off.",
     )
 
 
-class RpcUrlsField(serializers.ListField):
+class RpcUrlsField(ListField):
     child = RpcUrlSerializer()
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=MOST_URLS, error_messages=list_messages(MOST_URLS), **kwargs)
+        super().__init__(max_length=MAX_URLS, **kwargs)
 
 
 def masked(rpc_urls: list[dict[str, Any]]) -> list[dict[str, Any]]:

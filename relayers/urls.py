@@ -1,5 +1,6 @@
-from django.urls import re_path
+from relayer_service.api.routers import ResourceRouter
+from relayers.viewsets import RelayerViewSet
 
-from relayers.viewsets import RelayerListView
-
-urlpatterns = [re_path(r"^relayers/?$", RelayerListView.as_view(), name="relayer-list")]
+router = ResourceRouter()
+router.register("relayers", RelayerViewSet)
+urlpatterns = router.urls

@@ -1,43 +1,23 @@
 from __future__ import annotations
 
-from typing import Any
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.mixins import ListModelMixin
 
-from django.http import HttpResponse
-from drf_spectacular.utils import extend_schema
-from rest_framework.request import Request
-
-from relayer_service.api.listing import PageQuery, ResourceListMixin
 from relayer_service.api.throttling import TokenRateThrottle
+from relayer_service.api.viewsets import ResourceViewSet
 from relayers.models import Relayer
-from relayers.schema import RelayerSerializer
-from relayers.serializers import represent
+from relayers.schema import RELAYER_EXAMPLE
+from relayers.serializers import RelayerSerializer
 
 
-class RelayerListView(ResourceListMixin):
+@extend_schema_view(
+    list=extend_schema(operation_id="list_relayers", summary="List relayers", examples=[RELAYER_EXAMPLE])
+)
+class RelayerViewSet(ListModelMixin, ResourceViewSet):
     """List relayers."""
 
-    page_query = PageQuery(
-        Relayer.objects.all(),
-        "identifier",
-        "name",
-        "network",
-        "network_type",
-        "address",
-        "signer__identifier",
-        "notification__identifier",
-        "paused",
-        "system_disabled",
-        "disabled_reason_type",
-        "disabled_reason_details",
-        "masked_rpc_urls",
-        "policies",
-    )
-    represent = staticmethod(represent)
+    queryset = Relayer.objects.all()
     serializer_class = RelayerSerializer
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
     tags = ["Relayers"]
-
-    @extend_schema(operation_id="list_relayers", summary="List relayers")
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        return super().get(request, *args, **kwargs)

@@ -9,8 +9,16 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.amounts import BASIS_POINTS, parse_rate
-from relayer_service.api.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
-from relayers.policies import LARGEST_AMOUNT, BooleanField, EvmAddressField, IntegerField
+from relayer_service.api.serializers import (
+    REQUIRED,
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    ObjectField,
+    StrictSerializer,
+    StringField,
+)
+from relayers.policies import MAX_AMOUNT, EvmAddressField
 from rpc.models import MOST_SECONDS, PriceSource
 
 
@@ -38,7 +46,7 @@ class AmountField(IntegerField):
 
 class SecondsField(IntegerField):
     def __init__(self, *, least: int = 1) -> None:
-        super().__init__(least=least, most=MOST_SECONDS, required=False)
+        super().__init__(min_value=least, max_value=MOST_SECONDS, required=False)
 
 
 class SourceEntry(StrictSerializer):
@@ -55,7 +63,7 @@ class SourceEntry(StrictSerializer):
     sequencer_grace_seconds = SecondsField(least=0)
     pair = EvmAddressField(required=False)
     wrapped_native = EvmAddressField(required=False)
-    min_liquidity = AmountField(most=LARGEST_AMOUNT, required=False, source="min_liquidity_text")
+    min_liquidity = AmountField(max_value=MAX_AMOUNT, required=False, source="min_liquidity_text")
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         """Leave out the fields of other kinds; where the kind is unknown, all are allowed."""
@@ -104,8 +112,8 @@ class FeeTokenEntry(StrictSerializer):
     symbol = StringField(max_length=32)
     address = EvmAddressField()
     enabled = BooleanField(required=False)
-    margin_bps = IntegerField(most=BASIS_POINTS, required=False)
-    max_spread_bps = IntegerField(most=BASIS_POINTS, required=False)
+    margin_bps = IntegerField(max_value=BASIS_POINTS, required=False)
+    max_spread_bps = IntegerField(max_value=BASIS_POINTS, required=False)
     sources = serializers.ListField(
         child=SourceField(), error_messages={**REQUIRED, "not_a_list": "a list is required"}
     )

@@ -14,13 +14,13 @@ from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
-# What a call with a method that nobody knows is counted as: callers choose names without end.
+# What a call of an unknown method is counted as: callers choose names without end.
 UNKNOWN = "unknown"
 OK = "ok"
 
 
 def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
-    """Call a method; give its `result` or an `error`, and count the call."""
+    """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
     method = registry.find(relayer.network_type, name)
     outcome = OK
@@ -34,7 +34,7 @@ def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, 
 
 
 def run(method: registry.Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
-    """Give a method's result; whatever goes wrong becomes an `RpcError`."""
+    """Return a method's result; whatever goes wrong becomes an `RpcError`."""
     if method is None:
         raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")
     try:

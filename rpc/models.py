@@ -12,7 +12,7 @@ from eth_utils.address import to_checksum_address
 from relayer_service.amounts import BASIS_POINTS, parse_rate
 from relayers.chain.networks import networks
 from relayers.models import Relayer
-from relayers.policies import LARGEST_AMOUNT, validate_evm_address
+from relayers.policies import MAX_AMOUNT, validate_evm_address
 
 # What an integer column holds on every engine.
 MOST_SECONDS = 2**31 - 1
@@ -29,8 +29,8 @@ def validate_network(value: str) -> None:
 
 
 def validate_amount(value: str) -> None:
-    if not (value.isascii() and value.isdigit() and int(value) <= LARGEST_AMOUNT):
-        raise ValidationError(f"a whole number from 0 to {LARGEST_AMOUNT} is required")
+    if not (value.isascii() and value.isdigit() and int(value) <= MAX_AMOUNT):
+        raise ValidationError(f"a whole number from 0 to {MAX_AMOUNT} is required")
 
 
 class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot subscript it

@@ -17,7 +17,7 @@ from rpc.relayer_lookup import RpcRelayer
 
 
 class Method(ABC):
-    """A method: its name, the params it takes, the result it gives, and what it does."""
+    """A method: its name, the params it takes, the result it returns, and what it does."""
 
     name: ClassVar[str]
     network_type: ClassVar[str]
@@ -30,7 +30,7 @@ class Method(ABC):
 
     @abstractmethod
     def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the result; raise an `RpcError` where there is none."""
+        """Return the result; raise an `RpcError` where there is none."""
 
 
 Registered = TypeVar("Registered", bound=type[Method])
@@ -50,7 +50,7 @@ def find(network_type: str, name: str) -> Method | None:
 
 @cache
 def registered() -> dict[tuple[str, str], Method]:
-    """Give all methods by network type and name, once their files are loaded."""
+    """Return all methods by network type and name, once their files are loaded."""
     for module in pkgutil.iter_modules(methods.__path__):
         importlib.import_module(f"{methods.__name__}.{module.name}")
     return _methods

@@ -10,8 +10,7 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
-from relayer_service.api.serializers import ChoiceField, StringField
-from relayers.policies import IntegerField
+from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
 from rpc.registry import Method, registered
 from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
@@ -22,7 +21,7 @@ OTHER_PARAMS = "Those of any other method. What a method does not take is answer
 
 
 def codes() -> str:
-    """List the errors that a call can fail with, as Markdown."""
+    """Return the errors that a call can fail with, as a list in Markdown."""
     return "\n".join(f"- `{error.code}` {error.message}" for error in RpcError.__subclasses__())
 
 
@@ -72,7 +71,7 @@ class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
 class RpcErrorSerializer(serializers.Serializer[Any]):
     """Why a call has failed."""
 
-    code = IntegerField(least=-32_768, most=-32_000, help_text=f"One of:\n\n{codes()}")
+    code = IntegerField(min_value=-32_768, max_value=-32_000, help_text=f"One of:\n\n{codes()}")
     message = StringField(help_text="What the code means.")
     description = StringField(help_text="What was wrong with this call.")
 
@@ -86,7 +85,7 @@ class RpcFailureSerializer(serializers.Serializer[Any]):
 
 
 def success_of(method: Method) -> type[serializers.Serializer[Any]]:
-    """Make the component of the answer to a method that has worked."""
+    """Return the component of the answer to a method that has worked."""
     fields = {
         "__doc__": f"The answer to {method.name}.",
         "jsonrpc": ChoiceField([VERSION]),

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework import serializers
-
-from relayer_service.api.serializers import REQUIRED, ChoiceField, ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import ChoiceField, LiteralField, ObjectField, StrictSerializer, StringField
 
 VERSION = "2.0"
 
 
-class RpcIdField(serializers.Field[Any, Any, Any, Any]):
+class RpcIdField(LiteralField):
     """A string, a whole number or null."""
 
-    default_error_messages = {**REQUIRED, "invalid": "a string, a whole number or null is required"}
+    default_error_messages = {"invalid": "a string, a whole number or null is required"}
 
     def to_internal_value(self, data: Any) -> str | int:
         # To Python, true is an integer too.
         if isinstance(data, bool) or not isinstance(data, (str, int)):
             self.fail("invalid")
         return data
-
-    def to_representation(self, value: str | int) -> str | int:
-        return value
 
 
 class RpcParamsField(ObjectField):

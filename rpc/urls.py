@@ -1,6 +1,6 @@
-from django.urls import re_path
+from relayer_service.api.routers import ResourceRouter
+from rpc.viewsets import RpcViewSet
 
-from rpc.viewsets import RpcView
-
-# An id may hold any character, also slashes.
-urlpatterns = [re_path(r"^relayers/(?P<relayer_id>[\s\S]+)/rpc/?$", RpcView.as_view(), name="relayer-rpc")]
+router = ResourceRouter()
+router.register("relayers", RpcViewSet, basename="relayer")
+urlpatterns = router.urls

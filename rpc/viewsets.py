@@ -1,17 +1,17 @@
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any
 
 import orjson
 from django.conf import settings
 from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
-from relayer_service.api.viewsets import ResourceView
+from relayer_service.api.viewsets import ResourceViewSet
 from rpc.dispatch import answer
 from rpc.relayer_lookup import NOT_FOUND, find_relayer
 from rpc.schema import CALL
@@ -21,19 +21,21 @@ from rpc.serializers import VERSION, RpcRequestSerializer
 REQUEST = RpcRequestSerializer()
 
 
-class RpcView(ResourceView):
+class RpcViewSet(ResourceViewSet):
     """Make a JSON-RPC call through a relayer."""
 
+    lookup_url_kwarg = "relayer_id"
     serializer_class = RpcRequestSerializer
     renderer_classes = [JSONRenderer]
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_RPC"
     tags = ["JSON-RPC"]
+    not_found_message = NOT_FOUND
     enveloped = False
-    error_messages = {"POST": {HTTPStatus.NOT_FOUND: NOT_FOUND.format("relayer-1")}}
 
     @extend_schema(operation_id="call_method", summary="Call a method through a relayer", **CALL)
-    def post(self, request: Request, relayer_id: str) -> Response:
+    @action(detail=True, methods=["post"])
+    def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
         relayer = find_relayer(relayer_id)
         outcome = answer(relayer, call["method"], call["params"])
@@ -41,7 +43,7 @@ class RpcView(ResourceView):
 
 
 def answered_id(sent: str | int | None) -> Any:
-    """Give the id as a string, as the contract says, unless clients want back what they sent."""
+    """Return the id as a string, as the contract says, unless clients want back what they sent."""
     if sent is None or isinstance(sent, str):
         return sent
     # A number may be larger than orjson writes.

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from relayer_service.api.serializers import ObjectField, StrictSerializer, StringField
 from signers.types import SignerType
 
-LONGEST_SHOWN = 2_048
+MAX_SHOWN_LENGTH = 2_048
 
 
 @extend_schema_field({"$ref": "#/components/schemas/KeyRequestConfig"})
@@ -23,14 +23,14 @@ class ServiceAccountRequestConfig(ObjectField):
 
 
 class ShownField(StringField):
-    """A string that answers give back, and so of a bounded length: a page has up to a thousand of them."""
+    """A string that answers show, and so of a bounded length: a page has up to a thousand of them."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=LONGEST_SHOWN, **kwargs)
+        super().__init__(max_length=MAX_SHOWN_LENGTH, **kwargs)
 
 
 class ConfigSerializer(StrictSerializer):
-    """The config of one signer type. `shown` is the allow-list of what answers may give back."""
+    """The config of one signer type. `shown` is the allow-list of what answers may show."""
 
     shown: ClassVar[tuple[str, ...]] = ()
     # Where the secrets are sent: whoever changes it must know them.
@@ -116,7 +116,7 @@ CONFIGS: dict[SignerType, type[ConfigSerializer]] = {
 
 
 def split(signer_type: SignerType, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part a config into what answers show and what is kept secret."""
+    """Return a config in two parts: what answers show, and what is kept secret."""
     shown = CONFIGS[signer_type].shown
     public = {name: config[name] for name in shown if name in config}
     secret = {name: value for name, value in config.items() if name not in shown}

@@ -1,4 +1,4 @@
-"""The signers' part of the OpenAPI document: the request is a union of seven shapes, told apart by `type`."""
+"""What the OpenAPI document shows of signers beside their serializers: a request is one of seven shapes, by `type`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from drf_spectacular.utils import (
     OpenApiResponse,
     PolymorphicProxySerializer,
     extend_schema_field,
-    extend_schema_serializer,
 )
 from rest_framework import serializers
 
-from relayer_service.api.serializers import StrictSerializer, StringField
-from relayer_service.storage.resources import LONGEST_IDENTIFIER
 from signers.configs import CONFIGS, ConfigSerializer
+from signers.serializers import CreateSignerSerializer, SignerSerializer
 from signers.types import SignerType
 
 # Made-up values: what has the form of a secret is none.
@@ -56,20 +54,7 @@ EXAMPLES: dict[SignerType, dict[str, Any]] = {
 }
 
 
-@extend_schema_field(
-    {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": LONGEST_IDENTIFIER,
-        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
-        "description": "The caller's identifier; when it is left out, a UUID is generated.",
-    }
-)
-class IdField(serializers.CharField):
-    pass
-
-
-SHOWN_EXAMPLE = OpenApiExample(
+SIGNER_EXAMPLE = OpenApiExample(
     "Signer",
     {
         "id": "signer-1",
@@ -81,40 +66,16 @@ SHOWN_EXAMPLE = OpenApiExample(
 
 
 def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> serializers.Serializer[Any]:
-    """Document a request of one type."""
+    """Return the documented form of a request of one type."""
 
     @extend_schema_field({"allOf": [{"$ref": "#/components/schemas/SignerTypeRequest"}], "const": signer_type.value})
     class TypeField(serializers.CharField):
         pass
 
     name = config.__name__.removesuffix("Config")
-    fields = {
-        "id": IdField(required=False),
-        "type": TypeField(),
-        "config": config(),
-    }
-    shape: serializers.Serializer[Any] = type(f"{name}Signer", (StrictSerializer,), fields)()
+    fields = {"type": TypeField(), "config": config()}
+    shape: serializers.Serializer[Any] = type(f"{name}Signer", (CreateSignerSerializer,), fields)()
     return shape
-
-
-class SignerConfigSerializer(serializers.Serializer[Any]):
-    """The fields of the config that are not secret, as far as they were set."""
-
-
-for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):
-    SignerConfigSerializer._declared_fields[_name] = StringField(required=False)
-
-
-@extend_schema_serializer(
-    component_name="Signer",
-    examples=[SHOWN_EXAMPLE],
-)
-class SignerSerializer(serializers.Serializer[Any]):
-    """A signer, as answers show it: no secret."""
-
-    id = StringField()
-    type = StringField(help_text="As it was sent, but `local` for `plain`.")
-    config = SignerConfigSerializer()
 
 
 CREATE_SIGNER: dict[str, Any] = {
@@ -133,7 +94,7 @@ CREATE_SIGNER: dict[str, Any] = {
         )
         for signer_type, example in EXAMPLES.items()
     ]
-    + [SHOWN_EXAMPLE],
+    + [SIGNER_EXAMPLE],
 }
 
 

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer, StringField
-from relayer_service.storage.resources import LONGEST_IDENTIFIER, new_identifier, validate_identifier
+from relayer_service.api.representation import RequestSerializer, ResourceSerializer
+from relayer_service.api.serializers import ChoiceField, IdentifierField, ObjectField, StringField
+from relayer_service.storage.resources import new_identifier
 from signers.configs import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
@@ -13,14 +16,37 @@ from signers.types import SignerType
 SHOWN_TYPES = {signer_type.value: signer_type.shown for signer_type in SignerType}
 
 
-class CreateSignerSerializer(StrictSerializer):
+class SignerTypeField(StringField):
+    def to_representation(self, value: str) -> str:
+        return SHOWN_TYPES[value]
+
+
+class SignerConfigSerializer(serializers.Serializer[Any]):
+    """The fields of the config that are not secret, as far as they were set."""
+
+    def to_representation(self, instance: str) -> Any:
+        return orjson.loads(instance)
+
+
+for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):
+    SignerConfigSerializer._declared_fields[_name] = StringField(required=False)
+
+
+class SignerSerializer(ResourceSerializer):
+    """A signer, as answers show it: no secret."""
+
+    id = StringField(source="identifier")
+    type = SignerTypeField(help_text="As it was sent, but `local` for `plain`.")
+    config = SignerConfigSerializer()
+
+
+class CreateSignerSerializer(RequestSerializer):
     """A signer to create: the config has the shape that its type asks for."""
 
-    id = StringField(
-        required=False,
-        max_length=LONGEST_IDENTIFIER,
-        validators=[validate_identifier],
-        help_text="The caller's identifier; when it is left out, a UUID is generated.",
+    answer_class = SignerSerializer
+
+    id = IdentifierField(
+        required=False, help_text="The caller's identifier; when it is left out, a UUID is generated."
     )
     type = ChoiceField(choices=SignerType.choices)
     config = ObjectField()
@@ -36,11 +62,3 @@ class CreateSignerSerializer(StrictSerializer):
         signer.set_config(validated_data["config"])
         signer.save(force_insert=True)
         return signer
-
-    def to_representation(self, instance: Signer) -> dict[str, Any]:
-        return represent(instance.identifier, instance.type, instance.config)
-
-
-def represent(identifier: str, signer_type: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Give a signer as answers show it."""
-    return {"id": identifier, "type": SHOWN_TYPES[signer_type], "config": config}

@@ -1,4 +1,4 @@
-"""The seven signer types and their config shapes, from section 2.2 of the contract."""
+"""The seven signer types of the contract's section 2.2."""
 
 from django.db import models
 
@@ -14,5 +14,5 @@ class SignerType(models.TextChoices):
 
     @property
     def shown(self) -> str:
-        """The value that answers give: the contract shows `local` for a local key."""
+        """The value that answers have: the contract shows `local` for a local key."""
         return "local" if self is SignerType.PLAIN else self.value

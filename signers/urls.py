@@ -1,5 +1,6 @@
-from django.urls import re_path
+from relayer_service.api.routers import ResourceRouter
+from signers.viewsets import SignerViewSet
 
-from signers.viewsets import SignerListView
-
-urlpatterns = [re_path(r"^signers/?$", SignerListView.as_view(), name="signer-list")]
+router = ResourceRouter()
+router.register("signers", SignerViewSet)
+urlpatterns = router.urls

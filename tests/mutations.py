@@ -42,8 +42,8 @@ MUTATIONS: dict[int, Mutation] = {
     1: Mutation(
         "The body of an error has no `data`.",
         "relayer_service/api/envelope.py",
-        "Envelope(data=None, message=message, success=False)",
-        "Envelope(message=message, success=False)",
+        '{"data": None, "message": message, "success": False}',
+        '{"message": message, "success": False}',
         ("tests/contract/test_errors.py",),
     ),
     2: Mutation(
@@ -55,14 +55,14 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     3: Mutation(
         "The total of a list is that of its largest bucket of 10,000 rows.",
-        "relayer_service/storage/counting.py",
+        "relayer_service/storage/pages.py",
         "coalesce(sum(n), 0) AS total",
         "coalesce(max(n), 0) AS total",
         ("tests/relayer_service/test_counting.py",),
     ),
     4: Mutation(
         "The rows of a page come in the reverse order of their creation.",
-        "relayer_service/storage/counting.py",
+        "relayer_service/storage/pages.py",
         "ORDER BY page.sequence",
         "ORDER BY page.sequence DESC",
         ("tests/contract/test_pagination.py",),
@@ -202,9 +202,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     24: Mutation(
         "Amounts above 2^64 wei are rounded in the list of relayers.",
-        "relayers/serializers.py",
-        "orjson.Fragment(policies)",
-        "orjson.loads(policies)",
+        "relayer_service/api/representation.py",
+        "return orjson.Fragment if",
+        "return orjson.loads if",
         ("tests/contract/test_relayers.py",),
     ),
     25: Mutation(

@@ -1,5 +1,6 @@
 """The bodies of the contract's section 2.1 and 7, as pure functions."""
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -7,28 +8,33 @@ import orjson
 from django.conf import settings
 
 
-class Envelope(dict[str, Any]):
-    """A finished body, which the renderer leaves as it is."""
+@dataclass(frozen=True)
+class Page:
+    """A page of a list, with what its envelope says beside it."""
+
+    data: list[Any]
+    pagination: dict[str, Any]
+    logs: list[str]
 
 
-def success(data: Any, *, logs: list[str] | None = None, pagination: dict[str, Any] | None = None) -> Envelope:
-    body = Envelope(data=data, error="", metadata={"logs": log_entries(logs or []), "traces": []})
-    if pagination is not None:
-        body["pagination"] = pagination
-    body["success"] = True
-    return body
+def success(data: Any) -> dict[str, Any]:
+    """Return the body of a success; that of a page has its `pagination`."""
+    if isinstance(data, Page):
+        metadata = {"logs": log_entries(data.logs), "traces": []}
+        return {"data": data.data, "error": "", "metadata": metadata, "pagination": data.pagination, "success": True}
+    return {"data": data, "error": "", "metadata": {"logs": [], "traces": []}, "success": True}
 
 
-def failure(message: str, *, faults: list[str] | None = None) -> Envelope:
-    """Build an error body; `faults` tell the caller of a bad request what to mend."""
-    body = Envelope(data=None, message=message, success=False)
+def failure(message: str, *, faults: list[str] | None = None) -> dict[str, Any]:
+    """Return the body of an error; `faults` say what to mend in a bad request."""
+    body: dict[str, Any] = {"data": None, "message": message, "success": False}
     if faults and settings.ERROR_DETAILS:
         body["metadata"] = {"logs": log_entries(faults)}
     return body
 
 
 def failure_bytes(status: int) -> bytes:
-    """Build the error body that has no more to say than its status."""
+    """Return the error body that has no more to say than its status."""
     return orjson.dumps(failure(HTTPStatus(status).phrase))
 
 
@@ -37,6 +43,6 @@ def log_entries(messages: list[str]) -> list[dict[str, str]]:
 
 
 def exact_integer(digits: str) -> int | orjson.Fragment:
-    """Give the number that an ASCII string of digits writes, in a form that JSON keeps exact at any length."""
+    """Return the number that an ASCII string of digits writes, in a form that JSON keeps exact at any length."""
     digits = digits.lstrip("0") or "0"
     return int(digits) if len(digits) < 19 else orjson.Fragment(digits)

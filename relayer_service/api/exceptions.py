@@ -28,8 +28,8 @@ class NotFound(exceptions.NotFound):
 
 
 # A body of a thousand wrong fields is answered with the first of them.
-MOST_FAULTS = 50
-LONGEST_FAULT = 200
+MAX_FAULTS = 50
+MAX_FAULT_LENGTH = 200
 RETRY_AFTER_SECONDS = 5
 
 # Statuses that the contract does not know are bad requests to it.
@@ -81,17 +81,17 @@ def error_response(
     faults: list[str] | None = None,
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:
-    """Finish the answer here, so that it is JSON whatever renderers the view has."""
+    """Return a finished answer, so that it is JSON whatever renderers the view has."""
     body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults))
     return HttpResponse(body, status=status, headers=headers, content_type="application/json")
 
 
 def faults(exc: Exception) -> list[str]:
-    """Say what was wrong with a request, one line a fault, each with the path of its field."""
+    """Return what was wrong with a request, one line a fault, each with the path of its field."""
     if isinstance(exc, exceptions.UnsupportedMediaType):
         return ["the content type must be application/json"]
     if isinstance(exc, exceptions.APIException):
-        return [line[:LONGEST_FAULT] for line in islice(_lines(exc.detail, ""), MOST_FAULTS)]
+        return [line[:MAX_FAULT_LENGTH] for line in islice(_lines(exc.detail, ""), MAX_FAULTS)]
     return []
 
 

@@ -33,7 +33,7 @@ PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWA
 
 
 class RequestMiddleware:
-    """Give the request its id and its client's true address; log and count it when it is answered."""
+    """Sets the request's id and its client's true address; logs and counts it when it is answered."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -54,7 +54,7 @@ class RequestMiddleware:
 
     @staticmethod
     def _resolve_client(request: HttpRequest) -> None:
-        """Put the client's address into REMOTE_ADDR and drop what an untrusted peer says of itself."""
+        """Put the client's address into REMOTE_ADDR and drop the headers in which an untrusted peer names another."""
         peer = request.META.get("REMOTE_ADDR", "")
         if settings.TRUSTED_PROXIES and client_address.within(peer, settings.TRUSTED_PROXIES):
             forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
@@ -89,7 +89,7 @@ class RequestMiddleware:
 
 
 class HttpsOnlyMiddleware:
-    """Refuse a call with a token over plain HTTP where HTTPS is insisted on; pages for people are redirected."""
+    """Refuses a call with a token over plain HTTP where HTTPS is required; pages for people are redirected."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -107,10 +107,10 @@ class HttpsOnlyMiddleware:
 
 
 class ApiMiddleware:
-    """See that whatever leaves under `/api/` is what the contract says, whoever made it.
+    """Makes every answer under `/api/` one of the contract's, whatever code made it.
 
-    Errors of views are enveloped by their exception handler; this is for what never reaches one: a bad Host header,
-    a middleware or a renderer that crashed, a path that no URL pattern takes.
+    The exception handler envelopes errors of views; this is for what never reaches it: a bad Host header, a
+    middleware or a renderer that crashed, a path that no URL pattern matches.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

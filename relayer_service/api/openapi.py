@@ -4,10 +4,10 @@ from http import HTTPStatus
 from typing import Any, Literal
 
 from django.urls import URLPattern
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
-from rest_framework.mixins import CreateModelMixin
 
+from relayer_service.api import envelope
 from relayer_service.api.serializers import StrictSerializer
 
 LOG_ENTRY = {
@@ -98,9 +98,11 @@ def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
 class ApiSchema(AutoSchema):
     """Wrap each success body in the envelope and add the error answers.
 
-    A view adds errors of its own in `error_messages = {status: message}` and turns the envelope off with
+    A viewset's `id_taken_message` and `not_found_message` are among them; it turns the envelope off with
     `enveloped = False`.
     """
+
+    view: Any
 
     def get_tags(self) -> list[str]:
         tags: list[str] = getattr(self.view, "tags", None) or super().get_tags()
@@ -112,9 +114,6 @@ class ApiSchema(AutoSchema):
         if direction == "request" and isinstance(serializer, StrictSerializer):
             schema["additionalProperties"] = False
         return schema
-
-    def _is_create_operation(self) -> bool:
-        return self.method == "POST" and isinstance(self.view, CreateModelMixin)
 
     def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:
         inherited: Any = super()._get_request_body
@@ -133,7 +132,10 @@ class ApiSchema(AutoSchema):
         errors = {status: status.phrase for status in EVERY_VIEW}
         if getattr(self.view, "rate_limit", None):
             errors[HTTPStatus.TOO_MANY_REQUESTS] = HTTPStatus.TOO_MANY_REQUESTS.phrase
-        errors.update(getattr(self.view, "error_messages", {}).get(self.method, {}))
+        if self.view.detail:
+            errors[HTTPStatus.NOT_FOUND] = self.view.not_found_message.format(f"{self.view.basename}-1")
+        if self.view.action == "create":
+            errors[HTTPStatus.CONFLICT] = self.view.id_taken_message
         return dict(sorted(errors.items()))
 
     def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -150,12 +152,11 @@ class ApiSchema(AutoSchema):
 
     def _example_envelope(self, value: Any) -> Any:
         """Put an example's data on the wire's form; drf-spectacular has made a list of it on list views."""
-        from relayer_service.api import envelope
-
         if isinstance(value, dict) and set(value) >= {"data", "success"}:
             return value
-        pagination = {"current_page": 1, "per_page": 10, "total_items": 1} if isinstance(value, list) else None
-        return dict(envelope.success(value, pagination=pagination))
+        if isinstance(value, list):
+            value = envelope.Page(value, {"current_page": 1, "per_page": 10, "total_items": 1}, [])
+        return envelope.success(value)
 
     @staticmethod
     def _error_body(status: HTTPStatus, message: str) -> dict[str, Any]:
@@ -182,6 +183,13 @@ class ApiSchema(AutoSchema):
             name, schema = headers[status]
             body["headers"][name] = {"schema": schema}
         return body
+
+
+class ExactInteger(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = "relayer_service.api.serializers.IntegerField"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        return {"type": "integer", "minimum": self.target.min_value, "maximum": self.target.max_value}
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

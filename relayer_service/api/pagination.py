@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from django.conf import settings
-from django.http import QueryDict
+from django.http import HttpResponse, QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
 
 from relayer_service.api import envelope
+from relayer_service.storage import pages
 
 if TYPE_CHECKING:
     # The framework loads this module while it loads its views.
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 DEFAULT_PER_PAGE = 10
 INTEGER = re.compile(r"[0-9]+", re.ASCII)
 # A number with more digits is past the end of any list, and more than a database takes.
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 
 
 @dataclass
@@ -35,10 +37,10 @@ class PageRequest:
     def parse(cls, query: QueryDict) -> Self:
         digits = _digits(query, "page", 1)
         asked = _number(_digits(query, "per_page", DEFAULT_PER_PAGE))
-        most: int = settings.PAGINATION_MAX_PER_PAGE
-        if asked <= most:
+        maximum: int = settings.PAGINATION_MAX_PER_PAGE
+        if asked <= maximum:
             return cls(digits, asked)
-        return cls(digits, most, [f"per_page was lowered to {most}, the most this service gives"])
+        return cls(digits, maximum, [f"per_page was lowered to {maximum}, the most this service gives"])
 
     @property
     def offset(self) -> int:
@@ -50,7 +52,7 @@ class PageRequest:
 
 
 def _digits(query: QueryDict, name: str, default: int) -> str:
-    """Give a parameter's digits without leading zeros."""
+    """Return a parameter's digits without leading zeros."""
     values = query.getlist(name, [str(default)])
     if len(values) > 1:
         raise ValidationError({name: ["this parameter stands twice"]})
@@ -60,21 +62,33 @@ def _digits(query: QueryDict, name: str, default: int) -> str:
 
 
 def _number(digits: str) -> int:
-    return int(digits) if len(digits) <= MOST_DIGITS else 10**MOST_DIGITS
+    return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS
 
 
 class PagePagination(BasePagination):
-    """Tells the OpenAPI document of the two parameters; `listing.py` makes the pages."""
+    """Reads a page and its total in one statement, of the columns that the viewset's serializer shows."""
+
+    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
+        self.renderer = request.accepted_renderer
+        self.page = PageRequest.parse(request.query_params)
+        columns = view.get_serializer_class().columns()
+        self.total, rows = pages.page(queryset, columns, self.page.offset, self.page.per_page)
+        return rows
+
+    def get_paginated_response(self, data: Any) -> HttpResponse:  # type: ignore[override]  # a `Response` is one
+        """Return the page, rendered now: a `Response` would keep its rows until the garbage collector finds them."""
+        page = envelope.Page(data, self.page.pagination(self.total), self.page.logs)
+        return HttpResponse(self.renderer.render(page), content_type=self.renderer.media_type)
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:
             schema = {"type": "integer", "minimum": 0, "default": default}
             return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
-        most = settings.PAGINATION_MAX_PER_PAGE
+        maximum = settings.PAGINATION_MAX_PER_PAGE
         return [
             parameter("page", "The page to give; pages start at 1, and 0 reads as 1.", 1),
-            parameter("per_page", f"How many items a page has; above {most} it is lowered.", DEFAULT_PER_PAGE),
+            parameter("per_page", f"How many items a page has; above {maximum} it is lowered.", DEFAULT_PER_PAGE),
         ]
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 ENDED_EARLY = "the body ended early"
-# Far more than any request needs; each value and each level costs time in all that looks at them later.
-MOST_VALUES = 10_000
-DEEPEST = 64
+# Far more than any request needs; each value and each level costs time in all that reads them later.
+MAX_VALUES = 10_000
+MAX_DEPTH = 64
 STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 ALL_BUT_BRACKETS = bytes(set(range(256)) - STEPS.keys())
 WHITESPACE = b" \t\r\n"
@@ -43,9 +43,9 @@ class StrictJSONParser(BaseParser):
         return loads(body)
 
 
-def loads(body: bytes, most_values: float = MOST_VALUES) -> Any:
+def loads(body: bytes, max_values: float = MAX_VALUES) -> Any:
     """Decode JSON, refusing what is not UTF-8, repeated keys, NaN, Infinity, lone surrogates and what is too much."""
-    check_form(body, most_values)
+    check_form(body, max_values)
     try:
         text = body.decode()
         data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
@@ -58,17 +58,17 @@ def loads(body: bytes, most_values: float = MOST_VALUES) -> Any:
     return data
 
 
-def check_form(body: bytes, most_values: float) -> None:
+def check_form(body: bytes, max_values: float) -> None:
     """Refuse very many values or deep nesting, at the cost of counting bytes."""
     openers = body.count(b"[") + body.count(b"{")
-    if openers <= DEEPEST and openers + body.count(b",") < most_values:
+    if openers <= MAX_DEPTH and openers + body.count(b",") < max_values:
         return
     text = without_escapes(body)
-    # A value has two strings at the most, itself and its name. Beyond that there is no need to take them apart.
-    if text.count(b'"') > 4 * most_values or count_values(outline := without_strings(text)) > most_values:
-        raise ParseError(f"the body has more than {most_values} JSON values")
-    if depth(outline) > DEEPEST:
-        raise ParseError(f"the body is nested more than {DEEPEST} deep")
+    # A value has at most two strings, itself and its name. Beyond that there is no need to take them apart.
+    if text.count(b'"') > 4 * max_values or count_values(outline := without_strings(text)) > max_values:
+        raise ParseError(f"the body has more than {max_values} JSON values")
+    if depth(outline) > MAX_DEPTH:
+        raise ParseError(f"the body is nested more than {MAX_DEPTH} deep")
 
 
 def without_escapes(body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""From what a view returns to the bytes on the wire."""
+"""From what a viewset returns to the bytes on the wire."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -28,7 +28,7 @@ class JSONRenderer(BaseRenderer):
 
 
 class EnvelopeRenderer(JSONRenderer):
-    """Put a view's data into the success envelope; an envelope that is finished stays as it is."""
+    """The success envelope around what a viewset returns: a resource, or a page of them."""
 
     def render(
         self,
@@ -36,7 +36,7 @@ class EnvelopeRenderer(JSONRenderer):
         accepted_media_type: str | None = None,
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
-        return super().render(data if isinstance(data, envelope.Envelope) else envelope.success(data))
+        return super().render(envelope.success(data))
 
 
 class AlwaysFirstRenderer(BaseContentNegotiation):

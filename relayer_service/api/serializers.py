@@ -2,25 +2,36 @@
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.api.exceptions import MOST_FAULTS
+from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.ops.logs import redact
+from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_identifier
 
-# A name that is told back; a part of a longer one could be a part of a secret, which nothing shows any more.
-LONGEST_NAME = 40
-LONG_NAME = f"(a name of over {LONGEST_NAME} characters)"
-REQUIRED = {"required": "this field is required", "null": "null is not allowed here"}
+# A fault names an unknown member up to this length: a part of a longer name could be part of a secret that
+# `redact` no longer recognises.
+MAX_NAME_LENGTH = 40
+LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
+REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
-class StringField(serializers.CharField):
+class LiteralField(serializers.Field[Any, Any, Any, Any]):
+    """A field whose value is written as it is stored."""
+
+    default_error_messages: ClassVar[dict[str, Any]] = REQUIRED
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class StringField(LiteralField, serializers.CharField):
     """A JSON string, kept to the byte."""
 
     default_error_messages = {
-        **REQUIRED,
         "invalid": "a string is required",
         "blank": "an empty string is not allowed here",
         "max_length": "at most {max_length} characters are allowed",
@@ -37,10 +48,27 @@ class StringField(serializers.CharField):
         return data
 
 
-class ChoiceField(serializers.ChoiceField):
+@extend_schema_field(
+    {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_IDENTIFIER,
+        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
+    }
+)
+class IdentifierField(StringField):
+    """The id of a resource to create."""
+
+    default_validators = [validate_identifier]
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=LONGEST_IDENTIFIER, **kwargs)
+
+
+class ChoiceField(LiteralField, serializers.ChoiceField):
     """One of a few strings; the fault names them and never repeats what was sent."""
 
-    default_error_messages = {**REQUIRED, "invalid_choice": "one of the allowed values is required"}
+    default_error_messages = {"invalid_choice": "one of the allowed values is required"}
 
     def __init__(self, choices: Any, **kwargs: Any) -> None:
         super().__init__(choices, **kwargs)
@@ -52,22 +80,56 @@ class ChoiceField(serializers.ChoiceField):
         return data
 
 
-class ObjectField(serializers.Field[Any, Any, Any, Any]):
+class BooleanField(LiteralField, serializers.BooleanField):
+    """A JSON boolean, and nothing that looks like one."""
+
+    default_error_messages = {"invalid": "true or false is required"}
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            self.fail("invalid")
+        return data
+
+
+class IntegerField(LiteralField):
+    """A JSON number without a fraction, exact."""
+
+    default_error_messages = {"invalid": "a whole number from {min_value} to {max_value} is required"}
+
+    def __init__(self, *, min_value: int = 0, max_value: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.min_value, self.max_value = min_value, max_value
+
+    def to_internal_value(self, data: Any) -> int:
+        # To Python, true is an integer too.
+        if isinstance(data, bool) or not isinstance(data, int) or not self.min_value <= data <= self.max_value:
+            self.fail("invalid", min_value=self.min_value, max_value=self.max_value)
+        return data
+
+
+class ObjectField(LiteralField):
     """Any JSON object."""
 
-    default_error_messages = {**REQUIRED, "invalid": "an object is required"}
+    default_error_messages = {"invalid": "an object is required"}
 
     def to_internal_value(self, data: Any) -> Mapping[str, Any]:
         if not isinstance(data, dict):
             self.fail("invalid")
         return data
 
-    def to_representation(self, value: Any) -> Any:
-        return value
+
+class ListField(serializers.ListField):
+    """A JSON array, each entry as `child` takes it."""
+
+    default_error_messages = {
+        **REQUIRED,
+        "not_a_list": "a list is required",
+        "max_length": "at most {max_length} entries are allowed",
+    }
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuse a body that is no object, or that has a member the contract does not name."""
+    """Refuses a body that is no object, or that has a member the contract does not name."""
 
     default_error_messages = {**REQUIRED, "invalid": "an object is required"}
 
@@ -78,9 +140,9 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
-        # A value that was sent as a name by mistake is not to be told back whole.
-        unknown = islice((name for name in data if name not in self.fields), MOST_FAULTS)
-        names = [redact(name) if len(name) <= LONGEST_NAME else LONG_NAME for name in unknown]
+        # A value that was sent as a name by mistake is not repeated whole.
+        unknown = islice((name for name in data if name not in self.fields), MAX_FAULTS)
+        names = [redact(name) if len(name) <= MAX_NAME_LENGTH else LONG_NAME for name in unknown]
         faults: dict[str, Any] = {name: ["this field is not known"] for name in names}
         try:
             values = super().to_internal_value(data)

@@ -1,67 +1,85 @@
-"""What the views of every resource share."""
+"""What the viewsets of all resources share. A viewset is the sum of the mixins whose actions it offers."""
 
-from http import HTTPStatus
-from typing import Any
+from typing import Any, ClassVar
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from rest_framework import mixins
 from rest_framework.exceptions import ParseError
-from rest_framework.generics import GenericAPIView
-from rest_framework.mixins import CreateModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
+from rest_framework.serializers import BaseSerializer, Serializer
+from rest_framework.viewsets import GenericViewSet
 
 from relayer_service.api.exceptions import Conflict, NotFound
 
 
-class ResourceView(GenericAPIView[Any]):
-    """A view of the contract: the methods it defines and no others, and no body that is missing."""
+class ResourceViewSet(GenericViewSet[Any]):
+    """The actions on a resource, which is found by the id that callers know.
 
-    http_method_names = ["get", "head", "post", "patch"]
+    `serializer_class` shows it in answers; `request_serializer_classes` read the bodies of actions that take one.
+    """
+
+    # No OPTIONS: the contract has none.
+    http_method_names = ["get", "head", "post", "put", "patch", "delete"]
+    lookup_field = "identifier"
+    # An id may hold any character, slashes included.
+    lookup_value_regex = r"[\s\S]+"
+    request_serializer_classes: ClassVar[dict[str, type[Serializer[Any]]]] = {}
+    # With a place for the id, if it shows it.
+    not_found_message: str
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        has_body = request.method in {"POST", "PATCH"} and request.method in self.allowed_methods
+        has_body = request.method in {"POST", "PUT", "PATCH"} and request.method in self.allowed_methods
         if has_body and request.stream is None:
             raise ParseError("the body is empty")
 
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        return self.request_serializer_classes.get(self.action) or super().get_serializer_class()
 
-class ResourceCreateMixin(CreateModelMixin, ResourceView):
-    """Answer POST by creating a resource; of two that want the same id, the database lets one in."""
-
-    create_serializer_class: type[Serializer[Any]]
-    id_taken_message: str
-
-    def post(self, request: Request) -> Response:
-        serializer = self.create_serializer_class(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        try:
-            # One INSERT is its own transaction: a conflict leaves nothing behind, and two round trips are saved.
-            resource = serializer.save()
-        except IntegrityError:
-            raise Conflict(self.id_taken_message) from None
-        return Response(serializer.to_representation(resource), status=HTTPStatus.CREATED)
-
-
-class ResourceUpdateMixin(ResourceView):
-    """Answer PATCH by changing a resource; its row is locked, so that of two changes at once neither is lost."""
-
-    not_found_message: str
-
-    def patch(self, request: Request, identifier: str) -> Response:
-        serializer = self.get_serializer(data=request.data)
-        # Before the row is locked: nobody shall wait for a body that comes slowly.
-        serializer.is_valid(raise_exception=True)
-        with transaction.atomic():
-            resource = serializer.update(self.lock(identifier), serializer.validated_data)
-        return Response(serializer.to_representation(resource))
-
-    def lock(self, identifier: str) -> Any:
-        """Find the resource of a path; a slash at its end may be a part of the id, or just end the path."""
-        rows = self.get_queryset().select_for_update(no_key=True)
+    def get_object(self) -> Any:
+        """Return the resource of a path; a slash at its end may be a part of the id, or just end the path."""
+        identifier: str = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+        rows = self.get_queryset()
         for wanted in dict.fromkeys([identifier, identifier.removesuffix("/")]):
             # PostgreSQL takes no NUL, so that no id has one.
             found = None if "\0" in wanted else rows.filter(identifier=wanted).first()
             if found is not None:
+                self.check_object_permissions(self.request, found)
                 return found
-        raise NotFound(self.not_found_message)
+        raise NotFound(self.not_found_message.format(identifier))
+
+
+class CreateMixin(mixins.CreateModelMixin):
+    """Creates a resource; of two that want the same id, the database lets one in."""
+
+    id_taken_message: str
+
+    def perform_create(self, serializer: BaseSerializer[Any]) -> None:
+        try:
+            # One INSERT is its own transaction: a conflict leaves nothing behind, and two round trips are saved.
+            serializer.save()
+        except IntegrityError:
+            raise Conflict(self.id_taken_message) from None
+
+    def get_success_headers(self, data: Any) -> dict[str, str]:
+        """Return no headers: a resource's `url` is not the place where the resource is found."""
+        return {}
+
+
+class PartialUpdateMixin(ResourceViewSet):
+    """Changes a resource; its row is locked, so that of two changes at once neither is lost."""
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = super().get_queryset()
+        return rows.select_for_update(no_key=True) if self.action == "partial_update" else rows
+
+    def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        serializer = self.get_serializer(data=request.data, partial=True)
+        # Before the row is locked: nobody shall wait for a body that comes slowly.
+        serializer.is_valid(raise_exception=True)
+        with transaction.atomic():
+            serializer.instance = self.get_object()
+            serializer.save()
+        return Response(serializer.data)

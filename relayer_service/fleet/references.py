@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from relayer_service.api.serializers import LONGEST_NAME
+from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.ops.logs import redact
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)\})?")
@@ -74,7 +74,7 @@ def resolve_text(text: str, environment: Mapping[str, str]) -> str:
 
 def join(path: str, name: str) -> str:
     """Add a member's name to a path, shortened: a secret may have been written as a name by mistake."""
-    shown = redact(name[:LONGEST_NAME])
+    shown = redact(name[:MAX_NAME_LENGTH])
     return f"{path}.{shown}" if path else shown
 
 

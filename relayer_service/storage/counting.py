@@ -2,7 +2,7 @@
 
 Counting a million rows, or skipping half a million, takes as long as reading them. So triggers on each listed table
 append `+1` and `-1` for the bucket of 10,000 sequence numbers that a row belongs to. The sum is the exact total in
-the reader's own snapshot, whoever wrote the rows; the sums by bucket tell where a page begins. Appending takes no
+the reader's own snapshot, whoever wrote the rows; the sums by bucket say where a page begins. Appending takes no
 lock, so writers never wait for each other; the worker folds what was appended into one row a bucket.
 """
 
@@ -74,22 +74,6 @@ COMPARE = """
 SELECT coalesce(sum(there), 0), coalesce(sum(counted), 0), coalesce(sum(abs(there - counted)), 0)
 FROM ({buckets}) AS buckets
 """
-# Takes the table's name, the offset, the number of rows and the offset again. The rows of the page are chosen by
-# their numbers alone, so that nothing is read of those that are skipped, nor of what they refer to.
-PAGE = """
-WITH buckets AS (SELECT bucket, sum(rows) AS n FROM relayer_service_rowdelta WHERE list_name = %s GROUP BY bucket),
-     ends AS (SELECT bucket, n, sum(n) OVER (ORDER BY bucket) AS upto FROM buckets),
-     place AS (SELECT bucket, upto - n AS before FROM ends WHERE upto > %s ORDER BY bucket LIMIT 1),
-     chosen AS (
-       SELECT sequence FROM {table} WHERE sequence >= (SELECT bucket FROM place) * {bucket_rows}
-       ORDER BY sequence LIMIT %s OFFSET %s - coalesce((SELECT before FROM place), 0)
-     )
-SELECT total, page.*
-FROM (SELECT coalesce(sum(n), 0) AS total FROM buckets) AS totals
-LEFT JOIN ({rows}) AS page ON TRUE
-ORDER BY page.sequence
-"""
-CHOSEN = "SELECT sequence FROM chosen"
 FOLD_ROWS = 500
 
 

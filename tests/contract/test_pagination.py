@@ -10,7 +10,7 @@ LOWERED = "per_page was lowered to 1000, the most this service gives"
 
 
 def make_items(count: int) -> list[dict[str, str]]:
-    """Create items, and give their bodies."""
+    """Create items, and return their bodies."""
     Item.objects.bulk_create([Item(identifier=f"item-{n:04}", name=f"Name {n}") for n in range(1, count + 1)])
     return [{"id": f"item-{n:04}", "name": f"Name {n}"} for n in range(1, count + 1)]
 

@@ -17,7 +17,7 @@ TOO_LONG = f"the body is over {LIMIT} bytes"
 
 
 def body_of(size: int) -> bytes:
-    """Give a good body of exactly this many bytes."""
+    """Return a good body of exactly this many bytes."""
     frame = b'{"id":"item-1","name":"%s"}'
     return frame % (b"x" * (size - len(frame) + 2))
 

@@ -11,8 +11,8 @@ from rest_framework.exceptions import ParseError
 
 from relayer_service.api import serializers
 from relayer_service.api.parsers import (
-    DEEPEST,
-    MOST_VALUES,
+    MAX_DEPTH,
+    MAX_VALUES,
     count_values,
     depth,
     loads,
@@ -59,13 +59,13 @@ def test_values_and_levels_are_counted_without_parsing(document: Any, escaped: b
 @pytest.mark.parametrize(
     "body",
     [
-        b"[" + b"1," * (MOST_VALUES - 2) + b"1]",
-        b"[" + b"[]," * (MOST_VALUES - 2) + b"[ ]]",
-        b'["a", ' + b'"",' * (MOST_VALUES - 3) + b'""]',
-        json.dumps({str(number): number for number in range(MOST_VALUES - 1)}).encode(),
-        json.dumps([",[{" * MOST_VALUES, '\\"' * MOST_VALUES]).encode(),
-        b"[" * DEEPEST + b"]" * DEEPEST,
-        b'{"a":' * DEEPEST + b"1" + b"}" * DEEPEST,
+        b"[" + b"1," * (MAX_VALUES - 2) + b"1]",
+        b"[" + b"[]," * (MAX_VALUES - 2) + b"[ ]]",
+        b'["a", ' + b'"",' * (MAX_VALUES - 3) + b'""]',
+        json.dumps({str(number): number for number in range(MAX_VALUES - 1)}).encode(),
+        json.dumps([",[{" * MAX_VALUES, '\\"' * MAX_VALUES]).encode(),
+        b"[" * MAX_DEPTH + b"]" * MAX_DEPTH,
+        b'{"a":' * MAX_DEPTH + b"1" + b"}" * MAX_DEPTH,
         b'"' + b"[" * 1_000 + b'"',
     ],
     ids=lambda body: repr(body[:12]),
@@ -77,13 +77,13 @@ def test_a_body_of_the_most_values_or_levels_is_read(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        (b"[" + b"1," * (MOST_VALUES - 1) + b"1]", TOO_MANY),
-        (b"[" + b"{}," * (MOST_VALUES - 1) + b"{ }]", TOO_MANY),
+        (b"[" + b"1," * (MAX_VALUES - 1) + b"1]", TOO_MANY),
+        (b"[" + b"{}," * (MAX_VALUES - 1) + b"{ }]", TOO_MANY),
         (b'["a", ' + b'"",' * 300_000 + b'""]', TOO_MANY),
-        (json.dumps({str(number): number for number in range(MOST_VALUES)}).encode(), TOO_MANY),
+        (json.dumps({str(number): number for number in range(MAX_VALUES)}).encode(), TOO_MANY),
         (b"[" * 100_000, TOO_MANY),
-        (b"[" * (DEEPEST + 1) + b"]" * (DEEPEST + 1), TOO_DEEP),
-        (b'{"a":' * (DEEPEST + 1) + b"1" + b"}" * (DEEPEST + 1), TOO_DEEP),
+        (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), TOO_DEEP),
+        (b'{"a":' * (MAX_DEPTH + 1) + b"1" + b"}" * (MAX_DEPTH + 1), TOO_DEEP),
         (b"[" * 930 + b"]" * 930, TOO_DEEP),
     ],
     ids=lambda value: repr(value[:12]),

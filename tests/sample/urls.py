@@ -1,13 +1,17 @@
-from django.urls import re_path
+from django.urls import include, path, re_path
 
+from relayer_service.api.routers import ResourceRouter
 from relayer_service.urls import handler500
 from relayer_service.urls import urlpatterns as service
-from tests.sample.views import CrashInRendererView, CrashView, ItemListView
+from tests.sample.viewsets import CrashInRendererView, CrashView, ItemViewSet
 
 __all__ = ["handler500", "urlpatterns"]
 
+router = ResourceRouter()
+router.register("items", ItemViewSet)
+
 urlpatterns = [
-    re_path(r"^api/v1/items/?$", ItemListView.as_view(), name="item-list"),
+    path("api/v1/", include(router.urls)),
     re_path(r"^api/v1/crash/?$", CrashView.as_view(), name="crash"),
     re_path(r"^api/v1/crash-in-renderer/?$", CrashInRendererView.as_view(), name="crash-in-renderer"),
     *service,

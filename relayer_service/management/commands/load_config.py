@@ -44,7 +44,7 @@ class Command(BaseCommand):
     @staticmethod
     def _plan(file: Path) -> Plan:
         try:
-            return plan(loads(file.read_bytes(), most_values=math.inf))
+            return plan(loads(file.read_bytes(), max_values=math.inf))
         except OSError as error:
             raise CommandError(f"{file} cannot be read: {error.strerror}") from None
         except ParseError as error:

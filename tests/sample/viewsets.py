@@ -1,33 +1,29 @@
 from typing import Any
 
+from rest_framework.mixins import ListModelMixin
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
-from relayer_service.api.listing import PageQuery, ResourceListMixin
 from relayer_service.api.throttling import TokenRateThrottle
-from relayer_service.api.viewsets import ResourceCreateMixin, ResourceView
+from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
 from tests.sample.serializers import ItemSerializer
 
 
-class ItemListView(ResourceListMixin, ResourceCreateMixin):
+class ItemViewSet(ListModelMixin, CreateMixin, ResourceViewSet):
     """List and create items."""
 
-    page_query = PageQuery(Item.objects.all(), "identifier", "name")
-    serializer_class = create_serializer_class = ItemSerializer
+    queryset = Item.objects.all()
+    serializer_class = ItemSerializer
     id_taken_message = "Item with this ID already exists"
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_SAMPLE"
     tags = ["items"]
-    error_messages = {"POST": {409: "Item with this ID already exists"}}
-
-    @staticmethod
-    def represent(identifier: str, name: str) -> dict[str, Any]:
-        return {"id": identifier, "name": name}
 
 
-class CrashView(ResourceView):
+class CrashView(APIView):
     """Fail as a bug in a view would, with a secret in the error's text."""
 
     schema = None
@@ -44,7 +40,7 @@ class BrokenRenderer(BaseRenderer):
         raise RuntimeError("the renderer failed")
 
 
-class CrashInRendererView(ResourceView):
+class CrashInRendererView(APIView):
     schema = None
     renderer_classes = [BrokenRenderer]
 

@@ -1,0 +1,107 @@
+"""How answers show a resource: the fields of its one serializer say what is selected, written and documented."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import orjson
+from rest_framework import serializers
+
+from relayer_service.api.serializers import LiteralField, StrictSerializer
+
+Writer = Callable[[Any], Any]
+
+
+class ResourceSerializer(serializers.Serializer[Any]):
+    """A resource as answers show it, from an instance of its model or from a row of `columns`.
+
+    A nested serializer shows what one column holds as JSON, or with `source="*"` an object of several columns. A
+    field that is not required is left out while it is empty.
+    """
+
+    @classmethod
+    @cache
+    def columns(cls) -> tuple[str, ...]:
+        """Return the columns that the fields show, as the ORM names them."""
+        return tuple(column for name, field in cls._declared_fields.items() for column in _columns(name, field))
+
+    @classmethod
+    @cache
+    def writer(cls) -> Writer:
+        """Return a function that turns a row of `columns` into what answers show.
+
+        It is compiled from text, as the methods of data classes are: a page has thousands of values, and a loop over
+        the fields takes three times as long.
+        """
+        values = [f"value_{n}" for n in range(len(cls.columns()))]
+        lines = ["def write(row):", f"    {', '.join(values)}, = row", "    shown = {}"]
+        names: dict[str, Any] = {}
+        rest = iter(values)
+        for name, field in cls._declared_fields.items():
+            own = [next(rest) for _ in _columns(name, field)]
+            shown = f"({', '.join(own)})" if field.source == "*" else own[0]
+            if write := _writer(field):
+                names[f"write_{name}"] = write
+                shown = f"write_{name}({shown})"
+            condition = "" if field.required else f"if {_is_set(field, own)}: "
+            lines.append(f"    {condition}shown[{name!r}] = {shown}")
+        exec("\n".join([*lines, "    return shown"]), names)  # noqa: S102  # it holds names of declared fields alone
+        writer: Writer = names["write"]
+        return writer
+
+    @classmethod
+    def many_init(cls, *args: Any, **kwargs: Any) -> Any:
+        # Without rows, it is the OpenAPI document that asks what a list is.
+        return ResourceList([*map(cls.writer(), args[0])]) if args else super().many_init(**kwargs)
+
+    def to_representation(self, instance: Any) -> Any:
+        return self.writer()([_value(instance, column) for column in self.columns()])
+
+
+@dataclass(frozen=True)
+class ResourceList:
+    """Rows as answers show them, in the place of the framework's list serializer, which is slow to make."""
+
+    data: list[Any]
+
+
+class RequestSerializer(StrictSerializer):
+    """The body of a request that changes a resource; the answer shows it as `answer_class` does."""
+
+    answer_class: ClassVar[type[ResourceSerializer]]
+
+    def to_representation(self, instance: Any) -> Any:
+        return self.answer_class().to_representation(instance)
+
+
+def _columns(name: str, field: Any) -> tuple[str, ...]:
+    return tuple(field.columns()) if field.source == "*" else ((field.source or name).replace(".", "__"),)
+
+
+def _writer(field: Any) -> Writer | None:
+    """Return what turns a column's value into what answers show; None where they show it as it is."""
+    if type(field).to_representation is LiteralField.to_representation:
+        return None
+    if field.source == "*":
+        nested: Writer = field.writer()
+        return nested
+    own: Writer = field.to_representation
+    # JSON stays as it is stored: it was checked before, and may hold integers that are too large for orjson.
+    is_stored = isinstance(field, serializers.BaseSerializer) and own.__module__ == serializers.__name__
+    return orjson.Fragment if is_stored else own
+
+
+def _is_set(field: Any, values: list[str]) -> str:
+    """Return the condition under which a field that is not required is shown."""
+    if field.source == "*":
+        return " or ".join(values)
+    return f"{values[0]} not in " + ("('{}', '[]')" if isinstance(field, serializers.BaseSerializer) else "(None, '')")
+
+
+def _value(instance: Any, column: str) -> Any:
+    """Return a column of an instance, or of another that it refers to, as the database returns it."""
+    for name in column.split("__"):
+        instance = getattr(instance, name) if instance is not None else None
+    return json.dumps(instance, ensure_ascii=False) if isinstance(instance, dict | list) else instance

@@ -1,0 +1,94 @@
+"""Paths of the API: on a viewset with a route for one resource and an action on it, and those of the service."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import include, path, resolve
+from rest_framework.decorators import action
+from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from relayer_service.api.routers import ResourceRouter
+from relayer_service.api.viewsets import PartialUpdateMixin
+from tests.api import Api
+from tests.contract import bodies
+from tests.sample.models import Item
+from tests.sample.viewsets import ItemViewSet
+
+pytestmark = pytest.mark.urls(__name__)
+
+
+class BoxViewSet(RetrieveModelMixin, PartialUpdateMixin, ItemViewSet):
+    """A resource with all that resources may have."""
+
+    lookup_url_kwarg = "box_id"
+    not_found_message = "Box {} not found"
+
+    @action(detail=True, methods=["post"])
+    def lid(self, request: Request, box_id: str) -> Response:
+        return Response({"opened": box_id})
+
+
+router = ResourceRouter()
+router.register("boxes", BoxViewSet, basename="box")
+urlpatterns = [path("api/v1/", include(router.urls))]
+
+
+def make(*identifiers: str) -> None:
+    for identifier in identifiers:
+        Item.objects.create(identifier=identifier, name=f"Box {identifier}")
+
+
+@pytest.mark.parametrize("identifier", ["a", "a/b", "lid", "a/lid/b", "a\nb", "é"])
+def test_a_resource_is_found_by_any_id(api: Api, identifier: str) -> None:
+    make(identifier)
+    answer = api.get(f"/api/v1/boxes/{identifier}")
+    assert (answer.status, answer.body) == (200, bodies.success({"id": identifier, "name": f"Box {identifier}"}))
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+@pytest.mark.parametrize("identifier", ["a", "a/b", "lid"])
+def test_the_path_of_an_action_is_not_that_of_a_resource(api: Api, identifier: str, end: str) -> None:
+    make(identifier, f"{identifier}/lid")
+    answer = api.post(f"/api/v1/boxes/{identifier}/lid{end}", {})
+    assert (answer.status, answer.body) == (200, bodies.success({"opened": identifier}))
+
+
+def test_an_id_is_tried_with_its_last_slash_and_then_without(api: Api) -> None:
+    make("a", "b", "b/")
+    found = [api.get(f"/api/v1/boxes/{name}").body["data"]["id"] for name in ("a", "a/", "b", "b/")]
+    assert found == ["a", "a", "b", "b/"]
+
+
+@pytest.mark.parametrize("identifier", ["none", "a//", "a%00"])
+def test_an_unknown_id_is_not_found(api: Api, identifier: str) -> None:
+    make("a")
+    answer = api.get(f"/api/v1/boxes/{identifier}")
+    shown = identifier.replace("%00", "\0")
+    assert (answer.status, answer.body) == (404, bodies.failure(f"Box {shown} not found"))
+
+
+@pytest.mark.parametrize(
+    ("location", "allowed"),
+    [("boxes", "GET, HEAD, POST"), ("boxes/a", "GET, HEAD, PATCH"), ("boxes/a/lid", "POST")],
+)
+def test_each_path_says_which_methods_it_has(api: Api, location: str, allowed: str) -> None:
+    answer = api("PUT", f"/api/v1/{location}", {})
+    assert (answer.status, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
+    ("location", "name"),
+    [
+        ("signers", "signer-list"),
+        ("notifications/a", "notification-detail"),
+        ("notifications/a/rpc", "notification-detail"),
+        ("relayers", "relayer-list"),
+        ("relayers/a/rpc", "relayer-rpc"),
+        ("relayers/a/b/rpc", "relayer-rpc"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "/"])
+def test_the_service_has_these_routes(location: str, name: str, end: str) -> None:
+    assert resolve(f"/api/v1/{location}{end}", "relayer_service.urls").view_name == name
