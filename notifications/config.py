@@ -8,14 +8,13 @@ from urllib.parse import urlsplit
 from notifications import signing
 from notifications.models import Notification
 from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
-from relayer_service.api.serializers import StrictSerializer
-from relayer_service.fleet.entries import IdField
+from relayer_service.api.serializers import IdentifierField, StrictSerializer
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 
 
 class NotificationEntry(StrictSerializer):
-    id = IdField()
+    id = IdentifierField()
     type = TypeField()
     url = WebhookUrlField()
     signing_key = SigningKeyField(required=False, allow_null=True, allow_blank=True)

@@ -9,12 +9,13 @@ from django.utils import timezone
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
+    IdentifierField,
     IntegerField,
     ObjectField,
     StrictSerializer,
     StringField,
 )
-from relayer_service.fleet.entries import IdField, ReferenceField
+from relayer_service.fleet.entries import ReferenceField
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from relayer_service.net.addresses import MASK, mask
@@ -43,7 +44,7 @@ class PoliciesField(ObjectField):
 
 
 class RelayerEntry(StrictSerializer):
-    id = IdField()
+    id = IdentifierField()
     name = StringField(max_length=255)
     network = StringField(max_length=64)
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)

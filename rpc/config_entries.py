@@ -19,7 +19,7 @@ from relayer_service.api.serializers import (
     StringField,
 )
 from relayers.policies import MAX_AMOUNT, EvmAddressField
-from rpc.models import MOST_SECONDS, PriceSource
+from rpc.models import MAX_SECONDS, PriceSource
 
 
 class RateField(StringField):
@@ -45,8 +45,8 @@ class AmountField(IntegerField):
 
 
 class SecondsField(IntegerField):
-    def __init__(self, *, least: int = 1) -> None:
-        super().__init__(min_value=least, max_value=MOST_SECONDS, required=False)
+    def __init__(self, *, min_value: int = 1) -> None:
+        super().__init__(min_value=min_value, max_value=MAX_SECONDS, required=False)
 
 
 class SourceEntry(StrictSerializer):
@@ -60,7 +60,7 @@ class SourceEntry(StrictSerializer):
     native_feed = EvmAddressField(required=False)
     native_heartbeat_seconds = SecondsField()
     sequencer_feed = EvmAddressField(required=False)
-    sequencer_grace_seconds = SecondsField(least=0)
+    sequencer_grace_seconds = SecondsField(min_value=0)
     pair = EvmAddressField(required=False)
     wrapped_native = EvmAddressField(required=False)
     min_liquidity = AmountField(max_value=MAX_AMOUNT, required=False, source="min_liquidity_text")

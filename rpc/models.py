@@ -15,8 +15,8 @@ from relayers.models import Relayer
 from relayers.policies import MAX_AMOUNT, validate_evm_address
 
 # What an integer column holds on every engine.
-MOST_SECONDS = 2**31 - 1
-SECONDS = [MinValueValidator(1), MaxValueValidator(MOST_SECONDS)]
+MAX_SECONDS = 2**31 - 1
+SECONDS = [MinValueValidator(1), MaxValueValidator(MAX_SECONDS)]
 
 PRICE_STATES = ["ok", "stale", "failed", "not read yet", "off"]
 # The worker reads prices every minute: one that was read so long ago shows that it does not.
@@ -155,7 +155,7 @@ class PriceSource(models.Model):
     sequencer_grace_seconds = models.PositiveIntegerField(
         "grace after an outage",
         default=3600,
-        validators=[MaxValueValidator(MOST_SECONDS)],
+        validators=[MaxValueValidator(MAX_SECONDS)],
         help_text="In seconds: for so long after the sequencer is up again, prices count as stale.",
     )
     pair = AddressField(blank=True, help_text="The pair of the token with the wrapped native coin.")

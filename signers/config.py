@@ -7,8 +7,8 @@ from typing import Any
 from rest_framework.exceptions import ParseError
 
 from relayer_service.api.parsers import loads
-from relayer_service.api.serializers import ChoiceField, ObjectField, StrictSerializer
-from relayer_service.fleet.entries import IdField, identifier_of
+from relayer_service.api.serializers import ChoiceField, IdentifierField, ObjectField, StrictSerializer
+from relayer_service.fleet.entries import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from relayer_service.storage.encryption import DecryptionError
@@ -63,7 +63,7 @@ def readable_secrets(row: Signer) -> dict[str, Any]:
 
 
 class SignerEntry(StrictSerializer):
-    id = IdField()
+    id = IdentifierField()
     type = ChoiceField(choices=SignerType.choices)
     config = ConfigField()
 

@@ -10,7 +10,7 @@ from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.ops.logs import redact
-from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_identifier
+from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
 # A fault names an unknown member up to this length: a part of a longer name could be part of a secret that
 # `redact` no longer recognises.
@@ -52,7 +52,7 @@ class StringField(LiteralField, serializers.CharField):
     {
         "type": "string",
         "minLength": 1,
-        "maxLength": LONGEST_IDENTIFIER,
+        "maxLength": MAX_IDENTIFIER_LENGTH,
         "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
     }
 )
@@ -62,7 +62,7 @@ class IdentifierField(StringField):
     default_validators = [validate_identifier]
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=LONGEST_IDENTIFIER, **kwargs)
+        super().__init__(max_length=MAX_IDENTIFIER_LENGTH, **kwargs)
 
 
 class ChoiceField(LiteralField, serializers.ChoiceField):

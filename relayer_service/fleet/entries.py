@@ -1,4 +1,4 @@
-"""Fields that entries of a fleet file share: an id of their own, and the id of another entry or row."""
+"""References from one entry of a fleet file to another."""
 
 from __future__ import annotations
 
@@ -7,12 +7,6 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.serializers import StringField
-from relayer_service.storage.resources import LONGEST_IDENTIFIER, validate_identifier
-
-
-class IdField(StringField):
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(max_length=LONGEST_IDENTIFIER, validators=[validate_identifier], **kwargs)
 
 
 class ReferenceField(StringField):

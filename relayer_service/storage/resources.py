@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.utils import timezone
 
-LONGEST_IDENTIFIER = 255
+MAX_IDENTIFIER_LENGTH = 255
 # Of the Unicode categories Cc and Cs.
 CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -29,7 +29,7 @@ class Resource(models.Model):
     sequence = models.BigAutoField(primary_key=True)
     identifier = models.CharField(
         "id",
-        max_length=LONGEST_IDENTIFIER,
+        max_length=MAX_IDENTIFIER_LENGTH,
         unique=True,
         default=new_identifier,
         validators=[validate_identifier],

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from relayer_service.api.serializers import StrictSerializer, StringField
-from relayer_service.fleet.entries import IdField, ReferenceField
+from relayer_service.api.serializers import IdentifierField, StrictSerializer, StringField
+from relayer_service.fleet.entries import ReferenceField
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from tests.sample.models import Item
 
 
 class ItemEntry(StrictSerializer):
-    id = IdField()
+    id = IdentifierField()
     name = StringField()
     relayer_id = ReferenceField("relayers", required=False)
 
