@@ -179,7 +179,7 @@ HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimu
 
 # Fleet files.
 
-# What a file may have, in the order of the file. An entry refers to entries of the sections before its own.
+# What a file may have, in this order: an entry may refer to entries of the sections before its own.
 FLEET_SECTIONS = [
     "signers.config.SignerSection",
     "notifications.config.NotificationSection",
