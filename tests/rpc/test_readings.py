@@ -134,7 +134,10 @@ def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[f
     assert node.asked[-1].count("eth_call") == 2
 
 
-def test_whoever_waits_for_a_node_holds_no_database_connection(transactional_db: None, node: FeeNode) -> None:
+def test_whoever_waits_for_a_node_holds_no_database_connection(
+    transactional_db: None, node: FeeNode, settings: Any
+) -> None:
+    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 60
     made = relayer(node)
     chainlink_native_source(fee_token(decimals=18))
     node.may_answer.clear()
