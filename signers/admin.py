@@ -12,7 +12,7 @@ from unfold.decorators import action, display
 from relayer_service.admin.base import ResourceAdmin
 from signers import signing
 from signers.backends.base import SignerError
-from signers.configs import CONFIGS
+from signers.config_shapes import CONFIGS
 from signers.forms import SignerForm, config_fields, form_field_name
 from signers.models import Signer
 from signers.types import SignerType

@@ -12,7 +12,7 @@ from relayer_service.fleet.entries import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from relayer_service.storage.encryption import DecryptionError
-from signers.configs import CONFIGS
+from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 

@@ -14,7 +14,7 @@ from relayer_service.admin.forms import ResourceForm
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.storage.encryption import DecryptionError
-from signers.configs import CONFIGS
+from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 

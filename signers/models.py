@@ -8,7 +8,7 @@ from django.db import models
 
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
 from relayer_service.storage.resources import Resource
-from signers.configs import split
+from signers.config_shapes import split
 from signers.types import SignerType
 
 

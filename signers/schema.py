@@ -12,7 +12,7 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 
-from signers.configs import CONFIGS, ConfigSerializer
+from signers.config_shapes import CONFIGS, ConfigSerializer
 from signers.serializers import CreateSignerSerializer, SignerSerializer
 from signers.types import SignerType
 

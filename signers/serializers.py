@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, IdentifierField, ObjectField, StringField
 from relayer_service.storage.resources import new_identifier
-from signers.configs import CONFIGS
+from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 

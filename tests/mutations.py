@@ -139,7 +139,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     15: Mutation(
         "Answers show a secret of a signer's config.",
-        "signers/configs.py",
+        "signers/config_shapes.py",
         '= ("account_address", "api_key_id")',
         '= ("account_address", "api_key_id", "wallet_secret")',
         ("tests/signers/test_secrets.py",),

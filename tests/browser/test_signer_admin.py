@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from signers.configs import CONFIGS
+from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 from tests.browser.conftest import TakeScreenshot

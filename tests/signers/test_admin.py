@@ -14,7 +14,7 @@ from pytest_django import Settings
 
 from signers import signing
 from signers.backends.base import SignerError
-from signers.configs import CONFIGS as SHAPES
+from signers.config_shapes import CONFIGS as SHAPES
 from signers.models import Signer
 from tests.sample.models import SignerUser
 from tests.signers.examples import CONFIGS
