@@ -57,9 +57,10 @@ class LoopThread:
     def stop(self) -> None:
         """End the loop: what still runs on it is cancelled, and what it owns is closed."""
         with self._lock:
-            thread = self._thread
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
+            # Forgotten at once: a second stop would cut off the end of the loop.
+            loop, thread, self._loop = self._loop, self._thread, None
+            if loop is not None:
+                loop.call_soon_threadsafe(loop.stop)
         if thread is not None:
             thread.join(STOP_SECONDS)
 
@@ -83,7 +84,8 @@ class LoopThread:
             loop.run_forever()
         finally:
             with self._lock:
-                self._loop = None
+                if self._loop is loop:
+                    self._loop = None
             loop.run_until_complete(self._end(loop))
             loop.close()
 
