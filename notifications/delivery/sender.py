@@ -54,8 +54,13 @@ class Sender:
                 self._loop.call(lambda: self._loop.own(self._targets).wake(target_pk))
 
     def stop(self, seconds: float) -> None:
-        """Claim nothing more, and wait for what is in flight; another worker sends what is not back by then."""
+        """Claim nothing more, and wait for what is in flight; another worker sends what is not back by then.
+
+        Each thread of a worker calls this when it ends: the first one does it.
+        """
         with self._lock:
+            if self.stopping:
+                return
             self.stopping = True
         finished = self._loop.submit(self._finish(seconds))
         futures.wait([finished], seconds + DATABASE_PAUSE_SECONDS)

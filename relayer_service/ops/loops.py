@@ -25,6 +25,8 @@ class LoopThread:
     The loop resolves names in a pool of its own: a name server that hangs must not hold up the names of other loops.
     """
 
+    _loop: asyncio.AbstractEventLoop | None
+
     def __init__(self, name: str) -> None:
         self.name = name
         self._forget()
@@ -57,16 +59,18 @@ class LoopThread:
     def stop(self) -> None:
         """End the loop: what still runs on it is cancelled, and what it owns is closed."""
         with self._lock:
-            thread = self._thread
-            if self._loop is not None:
-                self._loop.call_soon_threadsafe(self._loop.stop)
+            # Forgotten at once: a second stop would cut off the end of the loop.
+            loop, thread = self._loop, self._thread
+            self._loop = None
+            if loop is not None:
+                loop.call_soon_threadsafe(loop.stop)
         if thread is not None:
             thread.join(STOP_SECONDS)
 
     def _forget(self) -> None:
         # The lock too: a thread that a forked process does not have may hold it.
         self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop = None
         self._thread: threading.Thread | None = None
         self._owned: dict[tuple[asyncio.AbstractEventLoop, Callable[[], Any]], Any] = {}
 
@@ -83,7 +87,8 @@ class LoopThread:
             loop.run_forever()
         finally:
             with self._lock:
-                self._loop = None
+                if self._loop is loop:
+                    self._loop = None
             loop.run_until_complete(self._end(loop))
             loop.close()
 

@@ -63,6 +63,20 @@ def test_a_stop_cancels_what_runs_and_closes_what_the_loop_owns() -> None:
     assert "a-loop-that-ends" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_threads_may_stop_a_loop_at_once() -> None:
+    loop = LoopThread("a-loop-that-many-end")
+
+    def use_and_stop(_: int) -> None:
+        loop.submit(asyncio.sleep(0))
+        loop.stop()
+
+    # An error in a thread of the loop fails the test.
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(use_and_stop, range(300)))
+    loop.stop()
+    assert "a-loop-that-many-end" not in {thread.name for thread in threading.enumerate()}
+
+
 def test_a_loop_that_was_stopped_starts_again_and_owns_nothing() -> None:
     loop = LoopThread("a-loop")
 
