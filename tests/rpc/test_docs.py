@@ -76,7 +76,7 @@ def test_the_service_computes_the_example_as_it_is_written(answers: dict[str, An
     assert statistics.median_high(tips) == found.gas_price.priority_fee
     assert steps == {
         "gas": str(found.gas),
-        "tip": str(found.gas_price.priority_fee),
+        "priority fee": str(found.gas_price.priority_fee),
         "next base fee": str(found.gas_price.base_fee),
         "price": str(found.gas_price.price),
         "operator fee": str(found.operator_fee),
