@@ -39,7 +39,7 @@ SIGNING_KEYS = {
 
 
 def blocks(language: str) -> list[str]:
-    """Give the document's blocks of code in a language."""
+    """Return the document's blocks of code in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, re.M | re.S)
 
 
@@ -207,14 +207,14 @@ def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> Non
 
 
 def shape(value: Any) -> Any:
-    """Give the names and types of what a body holds."""
+    """Return the names and types of what a body holds."""
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
     return type(value)
 
 
 def declared(kind: Any) -> Any:
-    """Give the same of a typed dictionary."""
+    """Return the same of a typed dictionary."""
     if is_typeddict(kind):
         return {name: declared(inner) for name, inner in get_type_hints(kind).items()}
     return kind
@@ -242,7 +242,7 @@ def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:
     assert seconds == settings.WEBHOOK_SCHEDULE
     assert f"each {settings.WEBHOOK_JITTER_PERCENT}% more or less" in DOCUMENT
     assert f"There are {settings.WEBHOOK_TIMEOUT_SECONDS} seconds for connection and answer together." in DOCUMENT
-    assert f"At most {settings.WEBHOOK_TARGET_CONCURRENCY} deliveries are on their way to a target" in DOCUMENT
+    assert f"At most {settings.WEBHOOK_TARGET_CONCURRENCY} deliveries are in flight to a target" in DOCUMENT
 
 
 def test_the_example_of_settings_shows_the_defaults() -> None:
