@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
+from relayer_service.api.exceptions import flatten
 from relayer_service.api.serializers import StrictSerializer
 from relayer_service.fleet.entries import identifier_of
 from relayer_service.fleet.references import FIELD_PATH, Fault, join, resolve
@@ -99,18 +100,3 @@ class FleetFile:
         """Return where in the file a fault is: the list and the entry."""
         match = ENTRY_PATH.match(fault[0])
         return ([*self.lists].index(match[1]), int(match[2])) if match and match[1] in self.lists else (-1, -1)
-
-
-def flatten(detail: Any, path: str) -> Iterator[Fault]:
-    """Yield each fault of a validation error with its path."""
-    if isinstance(detail, dict):
-        for name, inner in detail.items():
-            if name == "non_field_errors":
-                yield from flatten(inner, path)
-            else:
-                yield from flatten(inner, f"{path}[{name}]" if isinstance(name, int) else join(path, name))
-    elif isinstance(detail, list):
-        for inner in detail:
-            yield from flatten(inner, path)
-    else:
-        yield path, str(detail)
