@@ -44,7 +44,6 @@ METRICS_ALLOW = env.networks("METRICS_ALLOW")
 READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryption,worker")
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
-SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 12 * 60 * 60
 SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
@@ -53,8 +52,6 @@ SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
 # Calls of the API are refused instead (`HttpsOnlyMiddleware`): before a redirect a token would be sent in clear.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
 
 # What a page may load: only from this origin, and no inline scripts.
 CONTENT_SECURITY_POLICY = {
@@ -157,7 +154,7 @@ WEBHOOK_TARGET_CONCURRENCY = env.integer("WEBHOOK_TARGET_CONCURRENCY", 8, minimu
 WEBHOOK_TARGETS = env.integer("WEBHOOK_TARGETS", 200, minimum=1)
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
-# Days for which a finished delivery is kept after its last attempt; 0: for ever.
+# Days for which a finished delivery stays in the log after its last attempt; 0: for ever.
 DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
@@ -268,7 +265,6 @@ AUTH_PASSWORD_VALIDATORS = [
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
-USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "/static/"

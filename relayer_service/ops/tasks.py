@@ -36,13 +36,13 @@ logger = logging.getLogger(__name__)
 QUEUE_NAME = "relayer-service"
 HEARTBEAT = "heartbeat"
 HEARTBEAT_SECONDS = 10
-# How often a queue that cannot wake its workers is polled, and how long a broken one is left alone.
+# How often a queue that cannot wake its workers is polled, and how long one that failed is not called.
 POLL_SECONDS = 0.2
 BROKEN_SECONDS = 2
 
 
 def create_queue(url: str) -> Huey:
-    """Return the queue that a URL names. Results are not kept, so nothing has to be pruned.
+    """Return the queue that a URL names. Results are not stored, so nothing has to be pruned.
 
     Messages are signed: otherwise whoever can write to the queue could have a worker run anything.
     """

@@ -112,7 +112,7 @@ def compare(connection: BaseDatabaseWrapper, table: str) -> Comparison:
 
 
 def count(connection: BaseDatabaseWrapper, table: str) -> None:
-    """Have the database count a table's rows, and mend what it has counted so far."""
+    """Have the database count a table's rows, and correct what it has counted so far."""
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # On SQLite every transaction keeps other writers out.
@@ -144,7 +144,7 @@ def counted_tables(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """Put back the triggers that SQLite drops when it makes a table anew, and those that a release adds.
+    """Put back the triggers that SQLite drops when it rebuilds a table, and those that a release adds.
 
     Without a plan it was a flush, which on SQLite empties the tables in any order.
     """

@@ -74,6 +74,6 @@ class TTLCache(Generic[Key, Value]):
 
 
 def clear_all() -> None:
-    """Empty every cache of the process, for tests that begin anew."""
+    """Empty every cache of the process, for tests."""
     for each in _caches:
         each.clear()
