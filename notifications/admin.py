@@ -82,13 +82,13 @@ class NotificationAdmin(ResourceAdmin):
         return label("ok", "success")
 
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
-        """Count the log that goes with notifications. Django would read all of it, be it a million deliveries."""
+        """Count the log that goes with notifications. Django would read all of it, which may be a million rows."""
         chosen = [notification.pk for notification in objs]
         deliveries = Delivery.objects.filter(notification__in=chosen).order_by().values_list("notification")
         counts = dict(deliveries.annotate(count=Count("pk")))
         lines = [f"{notification}, with {counted(counts.get(notification.pk, 0))}" for notification in objs]
         totals = {"notifications": len(chosen), "deliveries": sum(counts.values())}
-        return lines, totals, set(), list(why_kept(objs))
+        return lines, totals, set(), list(blockers(objs))
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         # Before Django's transaction begins: a long log is not deleted in one.
@@ -141,8 +141,8 @@ class NotificationAdmin(ResourceAdmin):
         self.message_user(request, text, messages.SUCCESS)
 
 
-def why_kept(notifications: Iterable[Notification]) -> Iterator[str]:
-    """Yield what keeps notifications from being deleted, of whichever app; finished deliveries do not."""
+def blockers(notifications: Iterable[Notification]) -> Iterator[str]:
+    """Yield what blocks the deletion of notifications, in any app; finished deliveries do not."""
     chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
     for relation in Notification._meta.related_objects:
         model = relation.related_model
@@ -157,7 +157,7 @@ def why_kept(notifications: Iterable[Notification]) -> Iterator[str]:
 
 
 def delete_logs(notifications: Iterable[Notification]) -> None:
-    """Delete the deliveries of notifications, unless something keeps one of these."""
-    if not any(why_kept(notifications)):
+    """Delete the deliveries of notifications, unless the deletion of one is blocked."""
+    if not any(blockers(notifications)):
         for notification in notifications:
             delete_finished(notification.deliveries.all())

@@ -38,9 +38,8 @@ class NotificationSection(Section):
             new.set_signing_key(key)
             return Change(new)
         change = Change(row, self.snapshot(row))
-        if values["url"] != row.url:
-            row.set_url(values["url"])
-            change.note("url", "url", "failing_since", "gone_at")
+        if columns := row.set_url(values["url"]):
+            change.note("url", *columns)
         if key is not None and not self.holds(row, "signing_key", key):
             row.set_signing_key(key)
             change.note("signing_key", "signing_key")

@@ -173,7 +173,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return super().lookup_allowed(lookup, value, request)
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        """Return whether the user may send again: nobody changes a delivery, so it takes who may change its target."""
+        """Return whether the user may send again: a delivery itself has no change permission, its target's counts."""
         return bool(may_change_notifications(request) and self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:

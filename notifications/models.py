@@ -57,10 +57,12 @@ class Notification(Resource):
         # The stored value, not the attribute: nothing needs to be decrypted for this.
         return self.__dict__["signing_key"] is not None
 
-    def set_url(self, url: str) -> None:
-        """Set the URL, and forget failures of another one."""
-        if url != self.url:
-            self.url, self.failing_since, self.gone_at = url, None, None
+    def set_url(self, url: str) -> set[str]:
+        """Set the URL, and forget failures of another one; return the columns to save."""
+        if url == self.url:
+            return set()
+        self.url, self.failing_since, self.gone_at = url, None, None
+        return {"url", "failing_since", "gone_at"}
 
     def set_signing_key(self, signing_key: str | None) -> None:
         """Set the key; None or an empty one removes it."""
@@ -72,7 +74,7 @@ def new_message_id() -> str:
 
 
 class Delivery(Leased):
-    """One event for one target. What is due is sent, whether or not a worker was told of it."""
+    """One event for one target. What is due is sent, whether or not a task was queued for it."""
 
     class State(models.TextChoices):
         PENDING = "pending", "Pending"

@@ -64,15 +64,12 @@ class UpdateNotificationSerializer(RequestSerializer):
     )
 
     def update(self, instance: Notification, validated_data: dict[str, Any]) -> Notification:
-        """Save what changes and nothing else; of the one type there is, nothing can."""
-        changed = []
-        url, signing_key = validated_data.get("url", instance.url), validated_data.get("signing_key")
-        if url != instance.url:
-            instance.set_url(url)
-            changed += ["url", "failing_since", "gone_at"]
+        """Save what changes and nothing else; there is one type only, so that it cannot change."""
+        changed = instance.set_url(validated_data.get("url", instance.url))
+        signing_key = validated_data.get("signing_key")
         if signing_key is not None:
             instance.set_signing_key(signing_key)
-            changed.append("signing_key")
+            changed.add("signing_key")
         # With nothing to write, this does nothing.
         instance.save(update_fields=changed)
         return instance

@@ -28,7 +28,7 @@ START_SECONDS = 30
 STOP_SECONDS = 30
 # Linux' prctl: signal a child when its parent has died.
 PR_SET_PDEATHSIG = 1
-# Within a minute: restarting does not cure whatever ends a process more often.
+# Within a minute: a process that ends more often is not cured by a restart.
 MAX_RESTARTS = 5
 
 
@@ -41,8 +41,12 @@ def main() -> int:
     # Files written from here on are not readable by other users of the machine.
     os.umask(0o077)
     try:
-        data_dir = prepare_data_dir(Path(os.environ.get("DATA_DIR") or PROJECT / "var").absolute())
-        set_defaults(data_dir)
+        data_dir = Path(os.environ.get("DATA_DIR") or PROJECT / "var").absolute()
+        prepare_data_dir(data_dir)
+        # What the settings of all processes read.
+        os.environ["DATA_DIR"] = str(data_dir)
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
+        os.environ.setdefault("PROFILE", "local")
         require_free_port(settings.HOST, settings.PORT)
         prepare_service()
     except (CannotStart, ImproperlyConfigured) as problem:
@@ -65,7 +69,7 @@ def require_free_port(host: str, port: int) -> None:
         raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
 
 
-def prepare_data_dir(data_dir: Path) -> Path:
+def prepare_data_dir(data_dir: Path) -> None:
     """Create the directory, and in it the secrets that are neither there nor in the environment."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -77,7 +81,6 @@ def prepare_data_dir(data_dir: Path) -> Path:
         probe.unlink()
     except OSError as error:
         raise CannotStart(f"DATA_DIR {data_dir} cannot be written to ({error.strerror}).") from None
-    return data_dir
 
 
 def create_secret(path: Path) -> None:
@@ -91,13 +94,6 @@ def create_secret(path: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     partial.rename(path)
-
-
-def set_defaults(data_dir: Path) -> None:
-    """Set the environment that the settings of all processes read."""
-    os.environ["DATA_DIR"] = str(data_dir)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
-    os.environ.setdefault("PROFILE", "local")
 
 
 def prepare_service() -> None:
@@ -169,8 +165,8 @@ class Supervisor:
     def run(self) -> int:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
-        # The web process writes to its end once it can answer, and answers once ours is closed: so the banner comes
-        # before the first answer.
+        # The web process writes to its end once it can answer, and answers once this end is closed: so the banner
+        # comes before the first answer.
         gate, web_end = socket.socketpair()
         try:
             with gate:
@@ -271,10 +267,8 @@ def die_with_parent() -> None:
 
 def kill_session(process: subprocess.Popen[bytes]) -> None:
     """End the children that a process left behind."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 if __name__ == "__main__":

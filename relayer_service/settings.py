@@ -7,6 +7,7 @@ from typing import Any
 from dotenv import load_dotenv
 
 from relayer_service import theme
+from relayer_service.api import docs
 from relayer_service.ops import environment as env
 from relayer_service.ops import logs
 from relayer_service.storage import databases
@@ -43,7 +44,6 @@ METRICS_ALLOW = env.networks("METRICS_ALLOW")
 READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryption,worker")
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
-SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 12 * 60 * 60
 SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
@@ -52,8 +52,6 @@ SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
 # Calls of the API are refused instead (`HttpsOnlyMiddleware`): before a redirect a token would be sent in clear.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
-SECURE_REFERRER_POLICY = "same-origin"
-X_FRAME_OPTIONS = "DENY"
 
 # What a page may load: only from this origin, and no inline scripts.
 CONTENT_SECURITY_POLICY = {
@@ -156,7 +154,7 @@ WEBHOOK_TARGET_CONCURRENCY = env.integer("WEBHOOK_TARGET_CONCURRENCY", 8, minimu
 WEBHOOK_TARGETS = env.integer("WEBHOOK_TARGETS", 200, minimum=1)
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
-# Days for which a finished delivery is kept after its last attempt; 0: for ever.
+# Days for which a finished delivery stays in the log after its last attempt; 0: for ever.
 DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
@@ -267,7 +265,6 @@ AUTH_PASSWORD_VALIDATORS = [
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
-USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "/static/"
@@ -291,42 +288,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": None,
 }
 
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Relayer Management Service",
-    "VERSION": "0.1.0",
-    "OAS_VERSION": "3.1.0",
-    "DESCRIPTION": (
-        "Manage signers, notifications and relayers, and make JSON-RPC calls through a relayer.\n\n"
-        "All paths carry the prefix `/api/v1`. The interface described here is that of the main development "
-        "branch, which includes unreleased features; a stable release line v1.1.x exists for production use.\n\n"
-        "Every request carries `Authorization: Bearer <ACCESS_TOKEN>`. Every answer but that of the JSON-RPC "
-        "call is one JSON envelope."
-    ),
-    "LICENSE": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
-    "SERVERS": [{"url": "/", "description": "This service"}],
-    "SERVE_PUBLIC": True,
-    "SERVE_AUTHENTICATION": [],
-    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
-    "SWAGGER_UI_SETTINGS": {
-        "deepLinking": True,
-        "defaultModelsExpandDepth": 0,
-        "displayRequestDuration": True,
-        "persistAuthorization": False,
-    },
-    "SCHEMA_PATH_PREFIX": "/api/v1",
-    "COMPONENT_SPLIT_REQUEST": True,
-    "COMPONENT_SPLIT_PATCH": False,
-    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
-    "PREPROCESSING_HOOKS": ["relayer_service.api.openapi.keep_api_paths"],
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "relayer_service.api.openapi.finish",
-        "signers.schema.add_components",
-    ],
-}
+SPECTACULAR_SETTINGS = docs.SETTINGS
 
 # The admin.
 

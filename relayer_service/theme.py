@@ -41,7 +41,7 @@ UNFOLD: dict[str, Any] = {
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
-    # Ours, not the theme's: the functions that make the cards.
+    # Read by this service, not by the theme: the functions that make the cards.
     "DASHBOARD_CARDS": [
         "relayer_service.admin.dashboard.readiness",
         "relayer_service.admin.dashboard.periodic_work",

@@ -15,7 +15,7 @@ from relayer_service.api.serializers import (
     StrictSerializer,
     StringField,
 )
-from relayer_service.fleet.entries import ReferenceField
+from relayer_service.fleet.files import ReferenceField
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from relayer_service.net.addresses import MASK, mask

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from relayer_service.fleet.entries import identifier_of
+from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import BATCH_SIZE, Change, Section
 from relayers.chain.networks import networks

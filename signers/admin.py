@@ -12,10 +12,8 @@ from unfold.decorators import action, display
 from relayer_service.admin.base import ResourceAdmin
 from signers import signing
 from signers.backends.base import SignerError
-from signers.config_shapes import CONFIGS
-from signers.forms import SignerForm, config_fields, form_field_name
+from signers.forms import CONFIG_FIELDS, SignerForm
 from signers.models import Signer
-from signers.types import SignerType
 
 MAX_USERS_SHOWN = 20
 # What the service knows of a signer besides its config.
@@ -35,13 +33,11 @@ class SignerAdmin(ResourceAdmin):
     actions_submit_line = ["save_and_verify"]
     # On the add page, the fields of the chosen type only; on the change page there is nothing to choose.
     conditional_fields = {
-        form_field_name(signer_type, name): f"typeof type === 'undefined' || type === '{signer_type.value}'"
-        for signer_type, name, _, _ in config_fields()
+        field.key: f"typeof type === 'undefined' || type === '{field.type.value}'" for field in CONFIG_FIELDS
     }
 
     def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
-        types = [SignerType(obj.type)] if obj else list(CONFIGS)
-        config = [form_field_name(item, name) for item, name, _, _ in config_fields() if item in types]
+        config = [field.key for field in CONFIG_FIELDS if obj is None or field.type == obj.type]
         if obj and not self.has_change_permission(request, obj):
             config = ["shown_config"]
         fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
@@ -57,7 +53,7 @@ class SignerAdmin(ResourceAdmin):
         """Keep the fields of the fixed type only, so that none of another type can be sent."""
         form = super().get_form(request, obj, change=change, **kwargs)
         if obj:
-            others = [form_field_name(item, name) for item, name, _, _ in config_fields() if item != obj.type]
+            others = [field.key for field in CONFIG_FIELDS if field.type != obj.type]
             form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
         return form
 

@@ -8,17 +8,16 @@ from rest_framework.exceptions import ParseError
 
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ChoiceField, IdentifierField, ObjectField, StrictSerializer
-from relayer_service.fleet.entries import identifier_of
+from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
-from relayer_service.storage.encryption import DecryptionError
 from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 
 
 class ConfigField(ObjectField):
-    """The config of the entry's type. The secrets that are set are kept where the config leaves them out."""
+    """The config of the entry's type. Secrets that it leaves out stay as they are set."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         config = dict(super().to_internal_value(data))
@@ -51,15 +50,7 @@ def kept_secrets(row: Signer | None, signer_type: str, config: dict[str, Any]) -
         return {}
     if any(config.get(name) != row.config.get(name) for name in CONFIGS[SignerType(row.type)].destination):
         return {}
-    return readable_secrets(row)
-
-
-def readable_secrets(row: Signer) -> dict[str, Any]:
-    try:
-        secrets: dict[str, Any] = row.secrets
-    except DecryptionError:
-        return {}
-    return secrets
+    return row.readable_secrets() or {}
 
 
 class SignerEntry(StrictSerializer):
@@ -103,7 +94,7 @@ class SignerSection(Section):
 
 def update_config(change: Change, config: dict[str, Any]) -> None:
     row: Signer = change.row
-    before = {**row.config, **readable_secrets(row)}
+    before = {**row.config, **(row.readable_secrets() or {})}
     shape = CONFIGS[SignerType(row.type)]
     for name in map(str, shape().fields):
         if before.get(name) != config.get(name):
@@ -112,7 +103,7 @@ def update_config(change: Change, config: dict[str, Any]) -> None:
         return
     sealed = row.sealed_secrets
     row.set_config(config)
-    # Secrets that are the same are not sealed anew.
+    # The same secrets are not encrypted again.
     if "secrets" not in change.columns:
         row.secrets = sealed
     change.columns |= {"verified_identity", "verified_at"}

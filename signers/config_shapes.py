@@ -23,18 +23,21 @@ class ServiceAccountRequestConfig(ObjectField):
 
 
 class ShownField(StringField):
-    """A string that answers show, and so of a bounded length: a page has up to a thousand of them."""
+    """A string that answers may show, and so of a bounded length: a page has up to a thousand. Others are secret."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=MAX_SHOWN_LENGTH, **kwargs)
 
 
 class ConfigSerializer(StrictSerializer):
-    """The config of one signer type. `shown` is the allow-list of what answers may show."""
+    """The config of one signer type. `shown` are the names of the fields that answers may show."""
 
-    shown: ClassVar[tuple[str, ...]] = ()
+    shown: ClassVar[tuple[str, ...]]
     # Where the secrets are sent: whoever changes it must know them.
     destination: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        cls.shown = tuple(name for name, field in cls._declared_fields.items() if isinstance(field, ShownField))
 
 
 class LocalConfig(ConfigSerializer):
@@ -46,8 +49,6 @@ class LocalConfig(ConfigSerializer):
 class CloudKeyConfig(ConfigSerializer):
     """A key in AWS KMS; the credentials are those of the service's own environment."""
 
-    shown: ClassVar[tuple[str, ...]] = ("key_id", "region")
-
     key_id = ShownField()
     region = ShownField()
 
@@ -55,7 +56,6 @@ class CloudKeyConfig(ConfigSerializer):
 class SecretStoreConfig(ConfigSerializer):
     """A key that is read from HashiCorp Vault's KV store."""
 
-    shown: ClassVar[tuple[str, ...]] = ("address", "key_name", "mount_point", "namespace")
     destination: ClassVar[tuple[str, ...]] = ("address",)
 
     address = ShownField()
@@ -69,15 +69,11 @@ class SecretStoreConfig(ConfigSerializer):
 class SecretStoreTransitConfig(SecretStoreConfig):
     """A key that signs inside HashiCorp Vault's Transit engine."""
 
-    shown: ClassVar[tuple[str, ...]] = (*SecretStoreConfig.shown, "pubkey")
-
     pubkey = ShownField()
 
 
 class KeyServiceConfig(ConfigSerializer):
     """A key held by Turnkey."""
-
-    shown: ClassVar[tuple[str, ...]] = ("api_public_key", "organization_id", "private_key_id", "public_key")
 
     api_private_key = StringField()
     api_public_key = ShownField()
@@ -88,8 +84,6 @@ class KeyServiceConfig(ConfigSerializer):
 
 class WalletServiceConfig(ConfigSerializer):
     """An account held by Coinbase CDP."""
-
-    shown: ClassVar[tuple[str, ...]] = ("account_address", "api_key_id")
 
     account_address = ShownField()
     api_key_id = ShownField()
@@ -116,7 +110,7 @@ CONFIGS: dict[SignerType, type[ConfigSerializer]] = {
 
 
 def split(signer_type: SignerType, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a config in two parts: what answers show, and what is kept secret."""
+    """Return a config in two parts: what answers show, and what is secret."""
     shown = CONFIGS[signer_type].shown
     public = {name: config[name] for name in shown if name in config}
     secret = {name: value for name, value in config.items() if name not in shown}

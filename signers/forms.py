@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django import forms
@@ -26,29 +26,42 @@ class SecretTextarea(UnfoldAdminTextareaWidget):
         return None
 
 
-def form_field_name(signer_type: SignerType, name: str) -> str:
-    return f"{signer_type.value}__{name}"
+@dataclass(frozen=True)
+class ConfigField:
+    """A field of the config of one signer type; `key` is its name in the form, which has those of all types."""
+
+    type: SignerType
+    name: str
+    field: Field[Any, Any, Any, Any]
+    is_secret: bool
+
+    @property
+    def key(self) -> str:
+        return f"{self.type.value}__{self.name}"
+
+    @property
+    def is_object(self) -> bool:
+        return isinstance(self.field, ObjectField)
+
+    def form_field(self) -> forms.Field:
+        widget: forms.Widget
+        if self.is_object:
+            widget = SecretTextarea(attrs={"rows": 6, "placeholder": "{ }", "autocomplete": "off"})
+        elif self.is_secret:
+            widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False)
+        else:
+            widget = UnfoldAdminTextInputWidget()
+        help_text = str(self.field.help_text or ("A JSON object." if self.is_object else ""))
+        if not self.field.required:
+            help_text = "Optional."
+        return forms.CharField(label=self.name, required=False, strip=False, widget=widget, help_text=help_text)
 
 
-def config_fields() -> Iterator[tuple[SignerType, str, Field[Any, Any, Any, Any], bool]]:
-    """Yield the config fields of every type: the type, the name, the field, and whether it is secret."""
-    for signer_type, config in CONFIGS.items():
-        for name, field in config().fields.items():
-            yield signer_type, name, field, name not in config.shown
-
-
-def form_field(name: str, field: Field[Any, Any, Any, Any], secret: bool) -> forms.Field:
-    widget: forms.Widget
-    if isinstance(field, ObjectField):
-        widget = SecretTextarea(attrs={"rows": 6, "placeholder": "{ }", "autocomplete": "off"})
-    elif secret:
-        widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False)
-    else:
-        widget = UnfoldAdminTextInputWidget()
-    help_text = str(field.help_text or ("A JSON object." if isinstance(field, ObjectField) else ""))
-    if not field.required:
-        help_text = "Optional."
-    return forms.CharField(label=name, required=False, strip=False, widget=widget, help_text=help_text)
+CONFIG_FIELDS = [
+    ConfigField(signer_type, str(name), field, name not in config.shown)
+    for signer_type, config in CONFIGS.items()
+    for name, field in config().fields.items()
+]
 
 
 class SignerForm(ResourceForm):
@@ -62,52 +75,47 @@ class SignerForm(ResourceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        for signer_type, name, _, secret in config_fields():
-            key = form_field_name(signer_type, name)
-            # The admin leaves out the fields of other types once the type is fixed.
-            if key not in self.fields:
-                continue
-            if not secret:
-                self.fields[key].initial = self.instance.config.get(name, "")
+        # The admin leaves out the fields of other types once the type is fixed.
+        for field in (field for field in CONFIG_FIELDS if field.key in self.fields):
+            if not field.is_secret:
+                self.fields[field.key].initial = self.instance.config.get(field.name, "")
             elif self.instance.pk:
-                self.fields[key].help_text = "Kept secret. Leave it empty to keep the value that is set."
+                self.fields[field.key].help_text = "Kept secret. Leave it empty to keep the value that is set."
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         signer_type = cleaned.get("type") or self.instance.type
         if not signer_type:
             return cleaned
-        config = self._config(SignerType(signer_type), cleaned)
-        serializer = CONFIGS[SignerType(signer_type)](data=config)
+        fields = [field for field in CONFIG_FIELDS if field.type == signer_type]
+        serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
         if serializer.is_valid():
             self.config = serializer.validated_data
         else:
+            keys = {field.name: field.key for field in fields if field.key in self.fields}
             for name, faults in serializer.errors.items():
-                key = form_field_name(SignerType(signer_type), name)
                 for fault in faults:
-                    self.add_error(key if key in self.fields else None, str(fault))
+                    self.add_error(keys.get(name), str(fault))
         return cleaned
 
-    def _config(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def _config(self, fields: list[ConfigField], cleaned: dict[str, Any]) -> dict[str, Any]:
         """Return the config: what was typed in, and for secrets left empty what was set before."""
-        config: dict[str, Any] = {}
-        before: dict[str, Any] | None = None
-        for kind, name, field, secret in config_fields():
-            key = form_field_name(kind, name)
-            if kind != signer_type:
-                continue
-            if typed := cleaned.get(key):
-                config[name] = self._object(key, typed) if isinstance(field, ObjectField) else typed
-            elif secret and self.instance.pk:
-                before = self._secrets_before(signer_type, cleaned) if before is None else before
-                if name in before:
-                    config[name] = before[name]
+        typed = {field.name: cleaned[field.key] for field in fields if cleaned.get(field.key)}
+        left_empty = [field.name for field in fields if field.is_secret and field.name not in typed]
+        config = {
+            field.name: self._object(field.key, typed[field.name]) if field.is_object else typed[field.name]
+            for field in fields
+            if field.name in typed
+        }
+        if left_empty and self.instance.pk:
+            before = self._secrets_before(typed)
+            config |= {name: before[name] for name in left_empty if name in before}
         return config
 
-    def _secrets_before(self, signer_type: SignerType, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def _secrets_before(self, typed: dict[str, Any]) -> dict[str, Any]:
         """Return the secrets that are set, unless they would now be sent to somewhere else."""
-        for name in CONFIGS[signer_type].destination:
-            if cleaned.get(form_field_name(signer_type, name)) != self.instance.config.get(name):
+        for name in CONFIGS[SignerType(self.instance.type)].destination:
+            if typed.get(name) != self.instance.config.get(name):
                 self.add_error(None, f"The {name} has changed: type all secrets again.")
                 return {}
         try:
@@ -132,6 +140,4 @@ class SignerForm(ResourceForm):
 
 
 # Declared on the class, as the admin asks the class for its fields.
-SignerForm.declared_fields.update(
-    {form_field_name(kind, name): form_field(name, field, secret) for kind, name, field, secret in config_fields()}
-)
+SignerForm.declared_fields.update({field.key: field.form_field() for field in CONFIG_FIELDS})

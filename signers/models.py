@@ -31,11 +31,10 @@ class Signer(Resource):
 
     def set_config(self, config: dict[str, Any]) -> None:
         """Set the whole config, in the form of requests."""
-        before = (self.config, self.secrets) if self.pk and self._is_readable() else None
-        after = split(SignerType(self.type), config)
-        if before == after:
+        shown, secrets = split(SignerType(self.type), config)
+        if self.pk and (self.config, self.readable_secrets()) == (shown, secrets):
             return
-        self.config, self.secrets = after
+        self.config, self.secrets = shown, secrets
         # Verify has seen another key.
         self.verified_identity, self.verified_at = "", None
 
@@ -50,12 +49,13 @@ class Signer(Resource):
         assert stored is not None, "a signer is saved before it is used"
         return stored
 
-    def _is_readable(self) -> bool:
+    def readable_secrets(self) -> dict[str, Any] | None:
+        """Return the secrets, or None if they cannot be decrypted."""
         try:
-            self.secrets  # noqa: B018  # reading it is the test
+            secrets: dict[str, Any] = self.secrets
         except DecryptionError:
-            return False
-        return True
+            return None
+        return secrets
 
     def full_config(self) -> dict[str, Any]:
         """Return the whole config, secrets included, for the backend."""

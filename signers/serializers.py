@@ -13,12 +13,10 @@ from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 
-SHOWN_TYPES = {signer_type.value: signer_type.shown for signer_type in SignerType}
-
 
 class SignerTypeField(StringField):
     def to_representation(self, value: str) -> str:
-        return SHOWN_TYPES[value]
+        return "local" if value == "plain" else value
 
 
 class SignerConfigSerializer(serializers.Serializer[Any]):

@@ -1,4 +1,4 @@
-"""The backends of stored signers, each made once and kept with its clients and logins; and Verify."""
+"""The backends of stored signers, each made once and reused with its clients and logins; and Verify."""
 
 from __future__ import annotations
 
@@ -41,13 +41,9 @@ def curve(signer: Signer) -> Curve:
     return backend_class(signer.type).curve
 
 
-def can_serve(signer: Signer, network_type: str) -> bool:
-    return network_type in curve(signer).network_types
-
-
 def why_not(signer: Signer, network_type: str) -> str:
     """Return why a signer cannot serve a network type; empty if it can."""
-    if can_serve(signer, network_type):
+    if network_type in curve(signer).network_types:
         return ""
     label = SignerType(signer.type).label
     return f"{label} is an {curve(signer)} signer: it signs messages and cannot serve an {network_type} relayer."

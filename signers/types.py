@@ -11,8 +11,3 @@ class SignerType(models.TextChoices):
     PROVIDER_C_TRANSIT = "provider_c_transit", "HashiCorp Vault Transit (provider_c_transit)"
     PROVIDER_D = "provider_d", "Turnkey (provider_d)"
     PROVIDER_E = "provider_e", "Coinbase CDP (provider_e)"
-
-    @property
-    def shown(self) -> str:
-        """The value that answers have: the contract shows `local` for a local key."""
-        return "local" if self is SignerType.PLAIN else self.value

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 2048
 MAX_ERROR_LENGTH = 200
-# Less than most servers keep a connection: to use one that they have just closed is a failure of ours.
+# Less than most servers hold a connection: a request on one that was just closed would count as a failure.
 KEEP_ALIVE_SECONDS = 2
 # Statuses with which a target may say when the next attempt is welcome.
 RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}

@@ -13,7 +13,7 @@ from django.utils import timezone
 from notifications.models import Delivery
 
 BATCH_SIZE = 500
-# Between two batches: on SQLite nobody else can write while one is deleted.
+# Between two batches: on SQLite others cannot write while one is deleted.
 PAUSE_SECONDS = 0.01
 
 
@@ -33,7 +33,7 @@ def delete_finished(deliveries: QuerySet[Delivery]) -> None:
     finished = deliveries.exclude(state=Delivery.State.PENDING).order_by("created_at")
     while True:
         with transaction.atomic():
-            # Locked, so that none is replayed meanwhile; one that is being replayed is left alone.
+            # Locked, so that none is replayed meanwhile; one that is being replayed is skipped.
             batch = list(finished.select_for_update(skip_locked=True).values_list("pk", flat=True)[:BATCH_SIZE])
             Delivery.objects.filter(pk__in=batch).only("pk").delete()
         if len(batch) < BATCH_SIZE:

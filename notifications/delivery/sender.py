@@ -191,10 +191,10 @@ class TargetSender:
     async def _send(self, row: Delivery) -> None:
         try:
             outcome = await attempts.send(self._session, row)
-            # Not in one line with the wait: the list is another by then.
+            # Not in one line with the wait: the list may be replaced meanwhile.
             self._outcomes.append(outcome)
         except Exception:
-            # A fault of ours; the row is due again when its lease ends.
+            # A bug of this service; the row is due again when its lease ends.
             logger.exception("A webhook could not be sent")
         finally:
             task = asyncio.current_task()

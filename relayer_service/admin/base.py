@@ -85,7 +85,7 @@ class ResourceAdmin(ModelAdmin, ChangedColumnsAdmin):
 
 
 class ReadOnly:
-    """Mixed into an admin or an inline: staff may view, and no more."""
+    """Mixed into an admin or an inline: staff may only view."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

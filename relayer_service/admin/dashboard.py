@@ -56,12 +56,12 @@ def alarm(count: int) -> str:
     return label(f"{count:,}", "danger") if count else "0"
 
 
+def outcome(ok: bool) -> str:
+    return label("ok", "success") if ok else label("failed", "danger")
+
+
 def readiness(request: HttpRequest) -> Card:
-    states = {name: health.works(name, probe) for name, probe in health.PROBES.items()}
-    rows = [
-        [name.capitalize(), label("ok", "success") if works else label("failed", "danger")]
-        for name, works in states.items()
-    ]
+    rows = [[name.capitalize(), outcome(health.works(name, probe))] for name, probe in health.PROBES.items()]
     return Card("Readiness", rows, url=reverse("ready"))
 
 
@@ -69,11 +69,7 @@ def periodic_work(request: HttpRequest) -> Card | None:
     if not request.user.has_perm("relayer_service.view_periodicrun"):
         return None
     rows = [
-        [
-            run.name.replace("_", " ").capitalize(),
-            ago(run.finished_at),
-            label("failed", "danger") if run.failed else label("ok", "success"),
-        ]
+        [run.name.replace("_", " ").capitalize(), ago(run.finished_at), outcome(not run.failed)]
         for run in PeriodicRun.objects.all()
     ]
     url = reverse("admin:relayer_service_periodicrun_changelist")

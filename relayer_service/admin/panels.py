@@ -1,4 +1,4 @@
-"""Panels: what an app shows above the form of an object, be it a model of its own or of another app.
+"""Panels: what an app shows above the form of an object, of its own models or of another app's.
 
 An app names its panels in its `AppConfig`, by model and in the order of the page:
 

@@ -26,7 +26,7 @@ def success(data: Any) -> dict[str, Any]:
 
 
 def failure(message: str, *, faults: list[str] | None = None) -> dict[str, Any]:
-    """Return the body of an error; `faults` say what to mend in a bad request."""
+    """Return the body of an error; `faults` say what is wrong with a bad request."""
     body: dict[str, Any] = {"data": None, "message": message, "success": False}
     if faults and settings.ERROR_DETAILS:
         body["metadata"] = {"logs": log_entries(faults)}
@@ -40,9 +40,3 @@ def failure_bytes(status: int) -> bytes:
 
 def log_entries(messages: list[str]) -> list[dict[str, str]]:
     return [{"level": "log", "message": message} for message in messages]
-
-
-def exact_integer(digits: str) -> int | orjson.Fragment:
-    """Return the number that an ASCII string of digits writes, in a form that JSON keeps exact at any length."""
-    digits = digits.lstrip("0") or "0"
-    return int(digits) if len(digits) < 19 else orjson.Fragment(digits)

@@ -91,18 +91,24 @@ def faults(exc: Exception) -> list[str]:
     if isinstance(exc, exceptions.UnsupportedMediaType):
         return ["the content type must be application/json"]
     if isinstance(exc, exceptions.APIException):
-        return [line[:MAX_FAULT_LENGTH] for line in islice(_lines(exc.detail, ""), MAX_FAULTS)]
+        found = islice(flatten(exc.detail), MAX_FAULTS)
+        return [(f"{path}: {text}" if path else text)[:MAX_FAULT_LENGTH] for path, text in found]
     return []
 
 
-def _lines(detail: Any, path: str) -> Iterator[str]:
+def flatten(detail: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each fault of a validation error with the path of its field."""
     if isinstance(detail, dict):
         for name, value in detail.items():
-            # Faults of the object as a whole belong to the object.
-            inner = path if name == "non_field_errors" else f"{path}.{name}" if path else str(name)
-            yield from _lines(value, inner)
+            if name == "non_field_errors":
+                # Faults of the object as a whole.
+                yield from flatten(value, path)
+            elif isinstance(name, int):
+                yield from flatten(value, f"{path}[{name}]")
+            else:
+                yield from flatten(value, f"{path}.{name}" if path else name)
     elif isinstance(detail, list):
-        for index, value in enumerate(detail):
-            yield from _lines(value, f"{path}[{index}]" if isinstance(value, dict) else path)
+        for value in detail:
+            yield from flatten(value, path)
     else:
-        yield f"{path}: {detail}" if path else str(detail)
+        yield path, str(detail)

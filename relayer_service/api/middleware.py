@@ -20,7 +20,7 @@ from relayer_service.ops.logs import request_id
 
 logger = logging.getLogger("relayer_service.requests")
 
-# Answers to programs are data: nothing in them is to be run, framed or kept.
+# Answers to programs are data: nothing in them is to be run, framed or stored.
 DATA_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -32,11 +32,13 @@ SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
 PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
 
 
-class RequestMiddleware:
-    """Sets the request's id and its client's true address; logs and counts it when it is answered."""
-
+class Middleware:
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
+
+
+class RequestMiddleware(Middleware):
+    """Sets the request's id and its client's true address; logs and counts it when it is answered."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
@@ -68,31 +70,22 @@ class RequestMiddleware:
         match = request.resolver_match
         route = (match.view_name or match.route) if match else "unmatched"
         metrics.observe_request(request.method or "", route, response.status_code, seconds)
+        milliseconds = round(seconds * 1000, 1)
         fields = {
             "method": request.method,
             "path": request.path,
             "status": response.status_code,
-            "milliseconds": round(seconds * 1000, 1),
+            "milliseconds": milliseconds,
             "client": request.META.get("REMOTE_ADDR", ""),
         }
-        token = getattr(request, "access_token_key", None)
-        if token:
+        if token := getattr(request, "access_token_key", None):
             fields["token"] = token
-        logger.info(
-            "%s %s %s %.1f ms",
-            request.method,
-            request.path,
-            response.status_code,
-            seconds * 1000,
-            extra={"fields": fields},
-        )
+        line = (request.method, request.path, response.status_code, milliseconds)
+        logger.info("%s %s %s %.1f ms", *line, extra={"fields": fields})
 
 
-class HttpsOnlyMiddleware:
+class HttpsOnlyMiddleware(Middleware):
     """Refuses a call with a token over plain HTTP where HTTPS is required; pages for people are redirected."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if settings.SECURE_SSL_REDIRECT and not request.is_secure() and self._needs_https(request):
@@ -106,15 +99,12 @@ class HttpsOnlyMiddleware:
         return is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META)
 
 
-class ApiMiddleware:
+class ApiMiddleware(Middleware):
     """Makes every answer under `/api/` one of the contract's, whatever code made it.
 
     The exception handler envelopes errors of views; this is for what never reaches it: a bad Host header, a
     middleware or a renderer that crashed, a path that no URL pattern matches.
     """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)

@@ -10,52 +10,37 @@ from drf_spectacular.openapi import AutoSchema
 from relayer_service.api import envelope
 from relayer_service.api.serializers import StrictSerializer
 
-LOG_ENTRY = {
-    "type": "object",
-    "properties": {
-        "level": {"type": "string", "examples": ["log"]},
-        "message": {"type": "string"},
-    },
-    "required": ["level", "message"],
-}
+LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
+
+
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
 COMPONENTS: dict[str, dict[str, Any]] = {
-    "LogEntry": LOG_ENTRY,
-    "Metadata": {
-        "type": "object",
-        "properties": {
-            "logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}},
-            "traces": {"type": "array", "items": {}},
-        },
-        "required": ["logs", "traces"],
-    },
-    "Pagination": {
-        "type": "object",
-        "properties": {
+    "LogEntry": object_schema({"level": {"type": "string", "examples": ["log"]}, "message": {"type": "string"}}),
+    "Metadata": object_schema({"logs": LOG_ENTRIES, "traces": {"type": "array", "items": {}}}),
+    "Pagination": object_schema(
+        {
             "current_page": {"type": "integer", "minimum": 1},
             "per_page": {"type": "integer", "minimum": 0},
             "total_items": {"type": "integer", "minimum": 0},
-        },
-        "required": ["current_page", "per_page", "total_items"],
-    },
+        }
+    ),
     "Error": {
         "type": "object",
         "description": "`metadata` stands in the answer to a bad request alone and says what to mend.",
-        "properties": {
-            "data": {"type": "null"},
-            "message": {"type": "string"},
-            "success": {"const": False},
-            "metadata": {
-                "type": "object",
-                "properties": {"logs": {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}},
-                "required": ["logs"],
-            },
-        },
-        "required": ["data", "message", "success"],
+        "properties": {**ERROR, "metadata": object_schema({"logs": LOG_ENTRIES})},
+        "required": list(ERROR),
     },
 }
-REQUEST_ID = {
-    "schema": {"type": "string"},
-    "description": "The id under which the log has this request.",
+REQUEST_ID = {"schema": {"type": "string"}, "description": "The id under which the log has this request."}
+# The headers that an error has besides.
+ERROR_HEADERS = {
+    HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": {"schema": {"type": "string", "examples": ["Bearer"]}}},
+    HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": {"schema": {"type": "string", "examples": ["GET, HEAD"]}}},
+    HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": {"schema": {"type": "string", "examples": ["1"]}}},
 }
 EVERY_VIEW = (
     HTTPStatus.BAD_REQUEST,
@@ -66,7 +51,7 @@ EVERY_VIEW = (
 
 
 def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tuple[str, str, str, URLPattern]]:
-    """Document the versioned interface alone, each path without its optional trailing slash."""
+    """Document only the versioned interface, each path without its optional trailing slash."""
     return [
         (path.removesuffix("/"), regex, method, callback)
         for path, regex, method, callback in endpoints
@@ -92,7 +77,7 @@ def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
     }
     if paginated:
         properties["pagination"] = {"$ref": "#/components/schemas/Pagination"}
-    return {"type": "object", "properties": properties, "required": list(properties)}
+    return object_schema(properties)
 
 
 class ApiSchema(AutoSchema):
@@ -162,27 +147,13 @@ class ApiSchema(AutoSchema):
     def _error_body(status: HTTPStatus, message: str) -> dict[str, Any]:
         example: dict[str, Any] = {"data": None, "message": message, "success": False}
         if status == HTTPStatus.BAD_REQUEST:
-            logs = [{"level": "log", "message": "field: this field is required"}]
-            example["metadata"] = {"logs": logs}
-        body: dict[str, Any] = {
+            example["metadata"] = {"logs": envelope.log_entries(["field: this field is required"])}
+        content = {"schema": {"$ref": "#/components/schemas/Error"}, "examples": {"Error": {"value": example}}}
+        return {
             "description": message,
-            "content": {
-                "application/json": {
-                    "schema": {"$ref": "#/components/schemas/Error"},
-                    "examples": {"Error": {"value": example}},
-                }
-            },
+            "content": {"application/json": content},
+            "headers": {"X-Request-ID": REQUEST_ID, **ERROR_HEADERS.get(status, {})},
         }
-        headers = {
-            HTTPStatus.UNAUTHORIZED: ("WWW-Authenticate", {"type": "string", "examples": ["Bearer"]}),
-            HTTPStatus.METHOD_NOT_ALLOWED: ("Allow", {"type": "string", "examples": ["GET, HEAD"]}),
-            HTTPStatus.TOO_MANY_REQUESTS: ("Retry-After", {"type": "string", "examples": ["1"]}),
-        }
-        body["headers"] = {"X-Request-ID": REQUEST_ID}
-        if status in headers:
-            name, schema = headers[status]
-            body["headers"][name] = {"schema": schema}
-        return body
 
 
 class ExactInteger(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+import orjson
 from django.conf import settings
 from django.http import HttpResponse, QueryDict
 from rest_framework.exceptions import ValidationError
@@ -47,7 +48,8 @@ class PageRequest:
         return max(0, _number(self.digits) - 1) * self.per_page
 
     def pagination(self, total: int) -> dict[str, Any]:
-        page = envelope.exact_integer(self.digits if self.digits != "0" else "1")
+        # The digits themselves: orjson writes no larger integers than those of 64 bits.
+        page = orjson.Fragment(self.digits if self.digits != "0" else "1")
         return {"current_page": page, "per_page": self.per_page, "total_items": total}
 
 

@@ -1,6 +1,6 @@
 """From what a viewset returns to the bytes on the wire."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -18,24 +18,14 @@ class JSONRenderer(BaseRenderer):
     format = "json"
     charset = None
 
-    def render(
-        self,
-        data: Any,
-        accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
-    ) -> bytes:
+    def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
         return orjson.dumps(data)
 
 
 class EnvelopeRenderer(JSONRenderer):
     """The success envelope around what a viewset returns: a resource, or a page of them."""
 
-    def render(
-        self,
-        data: Any,
-        accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
-    ) -> bytes:
+    def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
         return super().render(envelope.success(data))
 
 

@@ -29,7 +29,7 @@ class LiteralField(serializers.Field[Any, Any, Any, Any]):
 
 
 class StringField(LiteralField, serializers.CharField):
-    """A JSON string, kept to the byte."""
+    """A JSON string, stored byte for byte."""
 
     default_error_messages = {
         "invalid": "a string is required",

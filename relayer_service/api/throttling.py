@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django_ratelimit.core import get_usage
@@ -19,20 +19,13 @@ class TokenRateThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         name: str = view.rate_limit  # type: ignore[attr-defined]  # the views that name this class declare it
-        usage = _usage(request, name)
+        rate = getattr(settings, name)
+        if not rate:
+            return True
+        # None while the cache cannot be reached.
+        usage = get_usage(request._request, group=name, key=lambda *_: request.auth.key, rate=rate, increment=True)
         self.seconds_left = max(1, usage["time_left"]) if usage else 1
         return not (usage and usage["should_limit"])
 
     def wait(self) -> int:
         return self.seconds_left
-
-
-def _usage(request: Request, setting: str) -> dict[str, Any] | None:
-    """Count a request and return django-ratelimit's count; None where the limit is off or the cache is away."""
-    rate = getattr(settings, setting)
-    if not rate:
-        return None
-    usage: dict[str, Any] | None = get_usage(
-        request._request, group=setting, key=lambda *_: request.auth.key, rate=rate, increment=True
-    )
-    return usage

@@ -77,7 +77,7 @@ class PartialUpdateMixin(ResourceViewSet):
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         serializer = self.get_serializer(data=request.data, partial=True)
-        # Before the row is locked: nobody shall wait for a body that comes slowly.
+        # Before the row is locked: a body that comes slowly must not hold up other changes.
         serializer.is_valid(raise_exception=True)
         with transaction.atomic():
             serializer.instance = self.get_object()

@@ -1,5 +1,5 @@
 """Fleet files: the configuration of a whole fleet in one JSON file, which is loaded all or nothing, and dumped.
 
 An app adds a list to the file with a `Section` in its `config.py`, named in `FLEET_SECTIONS`. It may use `sections`,
-`entries` and `references` for that; the commands use `planning`.
+`files` and `references` for that; the commands use `planning`.
 """

@@ -4,16 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from rest_framework.exceptions import ValidationError as FieldError
 
-from relayer_service.api.serializers import StrictSerializer
-from relayer_service.fleet.entries import identifier_of
+from relayer_service.api.exceptions import flatten
+from relayer_service.api.serializers import StrictSerializer, StringField
 from relayer_service.fleet.references import FIELD_PATH, Fault, join, resolve
 
 ENTRY_PATH = re.compile(r"(\w+)\[(\d+)\]")
+
+
+class ReferenceField(StringField):
+    """The id of a row that exists, or of an entry in a section that stands before this one in `FLEET_SECTIONS`."""
+
+    def __init__(self, section: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.section = section
+
+    def to_internal_value(self, data: Any) -> str:
+        identifier = super().to_internal_value(data)
+        section = self.context["sections"][self.section]
+        if identifier not in section.known:
+            word = section.queryset.model._meta.verbose_name
+            raise FieldError(f"there is no {word} with this id, neither in the file nor in the service")
+        return identifier
 
 
 class Faults(Exception):
@@ -71,7 +88,7 @@ class FleetFile:
         return {name: fields[name].run_validation(entry[name]) for name in sound}, broken
 
     def check(self, path: str, rule: Callable[[], None]) -> bool:
-        """Apply a rule of a model; return False, with its faults kept, where it is broken."""
+        """Apply a rule of a model; record its faults and return False where it is broken."""
         try:
             rule()
         except ValidationError as error:
@@ -101,16 +118,7 @@ class FleetFile:
         return ([*self.lists].index(match[1]), int(match[2])) if match and match[1] in self.lists else (-1, -1)
 
 
-def flatten(detail: Any, path: str) -> Iterator[Fault]:
-    """Yield each fault of a validation error with its path."""
-    if isinstance(detail, dict):
-        for name, inner in detail.items():
-            if name == "non_field_errors":
-                yield from flatten(inner, path)
-            else:
-                yield from flatten(inner, f"{path}[{name}]" if isinstance(name, int) else join(path, name))
-    elif isinstance(detail, list):
-        for inner in detail:
-            yield from flatten(inner, path)
-    else:
-        yield path, str(detail)
+def identifier_of(entry: Any, name: str = "id") -> str:
+    """Return an id that an entry names, valid or not; empty where it is missing or no string."""
+    identifier = entry.get(name) if isinstance(entry, dict) else None
+    return identifier if isinstance(identifier, str) else ""

@@ -10,8 +10,7 @@ from django.db import models
 from django.utils.module_loading import import_string
 
 from relayer_service.api.serializers import StrictSerializer
-from relayer_service.fleet.entries import ReferenceField, identifier_of
-from relayer_service.fleet.files import FleetFile
+from relayer_service.fleet.files import FleetFile, ReferenceField, identifier_of
 from relayer_service.fleet.references import Variables
 from relayer_service.storage.encryption import DecryptionError
 
@@ -128,7 +127,7 @@ class Section:
 
     @staticmethod
     def holds(row: Any, name: str, value: Any) -> bool:
-        """Return whether an encrypted column holds this value; whatever is empty is alike."""
+        """Return whether an encrypted column holds this value; all empty values are the same."""
         try:
             return bool((getattr(row, name) or None) == (value or None))
         except DecryptionError:

@@ -163,7 +163,7 @@ def literal_address(host: str) -> str | None:
 
 
 def ascii_host(host: str) -> str:
-    """Return a host as it is sent to name servers; raise ValueError for one that cannot be."""
+    """Return a host in the form that name servers take; raise ValueError for one that has none."""
     # Longer than any name, and slow to encode.
     if len(host) > MAX_HOST_LENGTH:
         raise ValueError("too long")

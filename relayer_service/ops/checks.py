@@ -1,7 +1,7 @@
 """System checks: mistakes in the configuration are found at the start, not by the first request."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -15,9 +15,6 @@ GENERATE = (
 MIN_SECRET_KEY_LENGTH = 50
 # Different characters or bytes in a key: a random one has far more.
 MIN_DIFFERENT = 8
-READY_PARTS = {"database", "cache", "migrations", "encryption", "worker"}
-
-Check = Callable[..., list[CheckMessage]]
 
 
 @register(Tags.security)
@@ -74,10 +71,12 @@ def check_hosts(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
-    unknown = set(settings.READY_REQUIRES) - READY_PARTS
+    from relayer_service.ops.health import PROBES
+
+    unknown = set(settings.READY_REQUIRES) - PROBES.keys()
     error = Error(
         f"READY_REQUIRES names unknown parts: {', '.join(sorted(unknown))}.",
-        hint=f"The parts are: {', '.join(sorted(READY_PARTS))}.",
+        hint=f"The parts are: {', '.join(sorted(PROBES))}.",
         id="relayer_service.E004",
     )
     return [error] if unknown else []
@@ -118,7 +117,7 @@ def check_encryption_keys(databases: Sequence[str] | None = None, **kwargs: Any)
 
 @register(Tags.database)
 def check_row_counts(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
-    """Find listed tables whose rows are not counted; no error, which would stop `migrate` from mending it."""
+    """Find listed tables whose rows are not counted; a warning, as an error would stop `migrate`, which repairs it."""
     from relayer_service.storage import counting
 
     return [

@@ -38,7 +38,7 @@ def health(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Return which of the parts that answers depend on work, by name alone."""
+    """Return which of the parts that answers depend on work, by name only."""
     parts = {name: "ok" if works(name, probe) else "failed" for name, probe in PROBES.items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK

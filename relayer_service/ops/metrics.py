@@ -81,7 +81,7 @@ class QueueCollector(Collector):
 
 
 class StateCollector(Collector):
-    """Count the rows of a table by their `state` when it is asked for, as every process sees the same ones."""
+    """Count the rows of a table by their `state` at each scrape: every process sees the same ones."""
 
     name: str
     text: str

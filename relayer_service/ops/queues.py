@@ -1,4 +1,4 @@
-"""Storages of the task queue that never block their caller, even if the queue hangs."""
+"""The task queue that a URL names. Its storage never blocks a caller, even if the queue hangs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import redis
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from huey import Huey
+from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
-from relayer_service.storage.caches import RETRY_SECONDS
+from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
+from relayer_service.storage.databases import POSTGRESQL_SCHEMES
 
 logger = logging.getLogger(__name__)
 
+QUEUE_NAME = "relayer-service"
 MAX_WAITING = 1_000
 # How long a process that ends waits for its remaining pushes.
 FLUSH_SECONDS = 5.0
@@ -107,3 +114,24 @@ class PostgresQueue(InBackground, PostgresStorage): ...
 
 
 class SqliteQueue(InBackground, SqliteStorage): ...
+
+
+def create_queue(url: str) -> Huey:
+    """Return the queue that a URL names. Results are not stored, so nothing has to be pruned.
+
+    Messages are signed: otherwise whoever can write to the queue could have a worker run anything.
+    """
+    options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
+    if url.startswith(("redis://", "rediss://", "unix://")):
+        # Longer than the second that a worker waits for a task.
+        timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
+        pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
+        return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
+    if url.startswith(POSTGRESQL_SCHEMES):
+        # Listening would hold one connection for each thread of each worker.
+        options |= {"dsn": url, "blocking": False, "create_tables": False, "connect_timeout": 2}
+        return Huey(QUEUE_NAME, storage_class=PostgresQueue, **options)
+    if url.startswith("sqlite:"):
+        options |= {"filename": url.removeprefix("sqlite:"), "timeout": 5, "create_tables": False}
+        return Huey(QUEUE_NAME, storage_class=SqliteQueue, **options)
+    raise ImproperlyConfigured("TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:")

@@ -14,52 +14,25 @@ from functools import wraps
 from typing import Any
 
 import psycopg
-import redis
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 from django.db import close_old_connections, transaction
-from huey import Huey
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
-from huey.serializer import SignedSerializer
 
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.ops.logs import request_id
-from relayer_service.ops.queues import PostgresQueue, RedisQueue, SqliteQueue
+from relayer_service.ops.queues import create_queue
 from relayer_service.storage import counting
-from relayer_service.storage.caches import ONCE_MORE
-from relayer_service.storage.databases import POSTGRESQL_SCHEMES, require_room
+from relayer_service.storage.databases import require_room
 
 logger = logging.getLogger(__name__)
 
-QUEUE_NAME = "relayer-service"
 HEARTBEAT = "heartbeat"
 HEARTBEAT_SECONDS = 10
-# How often a queue that cannot wake its workers is polled, and how long a broken one is left alone.
+# How often a queue that cannot wake its workers is polled, and how long one that failed is not called.
 POLL_SECONDS = 0.2
 BROKEN_SECONDS = 2
-
-
-def create_queue(url: str) -> Huey:
-    """Return the queue that a URL names. Results are not kept, so nothing has to be pruned.
-
-    Messages are signed: otherwise whoever can write to the queue could have a worker run anything.
-    """
-    options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
-    if url.startswith(("redis://", "rediss://", "unix://")):
-        # Longer than the second that a worker waits for a task.
-        timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
-        pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
-        return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
-    if url.startswith(POSTGRESQL_SCHEMES):
-        # Listening would hold one connection for each thread of each worker.
-        options |= {"dsn": url, "blocking": False, "create_tables": False, "connect_timeout": 2}
-        return Huey(QUEUE_NAME, storage_class=PostgresQueue, **options)
-    if url.startswith("sqlite:"):
-        options |= {"filename": url.removeprefix("sqlite:"), "timeout": 5, "create_tables": False}
-        return Huey(QUEUE_NAME, storage_class=SqliteQueue, **options)
-    raise ImproperlyConfigured("TASK_QUEUE_URL must begin with redis://, postgresql:// or sqlite:")
 
 
 queue = create_queue(settings.TASK_QUEUE_URL)

@@ -21,7 +21,7 @@ ONCE_MORE = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
 class FailOpenRedisCache(RedisCache):
     """Answer as an empty cache while Redis cannot be reached.
 
-    After a failure Redis is left alone for a few seconds, so that a Redis that hangs delays one request and not
+    After a failure Redis is not called for a few seconds, so that a Redis that hangs delays one request and not
     all of them. Failures are logged once for each such pause.
     """
 

@@ -1,4 +1,4 @@
-"""Exact totals and deep pages at any size, kept by the database itself.
+"""Exact totals and deep pages at any size, counted by the database itself.
 
 Counting a million rows, or skipping half a million, takes as long as reading them. So triggers on each listed table
 append `+1` and `-1` for the bucket of 10,000 sequence numbers that a row belongs to. The sum is the exact total in
@@ -112,7 +112,7 @@ def compare(connection: BaseDatabaseWrapper, table: str) -> Comparison:
 
 
 def count(connection: BaseDatabaseWrapper, table: str) -> None:
-    """Have the database count a table's rows, and mend what it has counted so far."""
+    """Have the database count a table's rows, and correct what it has counted so far."""
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # On SQLite every transaction keeps other writers out.
@@ -144,7 +144,7 @@ def counted_tables(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """Put back the triggers that SQLite drops when it makes a table anew, and those that a release adds.
+    """Put back the triggers that SQLite drops when it rebuilds a table, and those that a release adds.
 
     Without a plan it was a flush, which on SQLite empties the tables in any order.
     """
@@ -156,9 +156,6 @@ def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
 
 class CountRows(Operation):
     """A migration's operation that has the database count the rows of a model's table."""
-
-    reduces_to_sql = True
-    reversible = True
 
     def __init__(self, model_name: str) -> None:
         self.model_name = model_name
@@ -184,16 +181,9 @@ class CountRows(Operation):
     def describe(self) -> str:
         return f"Count the rows of {self.model_name}"
 
-    @property
-    def migration_name_fragment(self) -> str:
-        return f"count_{self.model_name.lower()}"
-
     def _table(self, app_label: str, state: ProjectState) -> str:
         table: str = state.apps.get_model(app_label, self.model_name)._meta.db_table
         return table
-
-    def deconstruct(self) -> tuple[str, list[Any], dict[str, Any]]:
-        return type(self).__name__, [self.model_name], {}
 
 
 def _triggers(vendor: str, table: str) -> list[str]:

@@ -162,14 +162,3 @@ def reseal(instance: models.Model, field: EncryptedJSONField, old: Sealed) -> bo
     new = seal(unseal(old, context), context)
     rows = type(instance)._base_manager.filter(pk=instance.pk, **{field.attname: old})
     return bool(rows.update(**{field.attname: new}))
-
-
-def encrypted_fields() -> list[EncryptedJSONField]:
-    from django.apps import apps
-
-    return [
-        field
-        for model in apps.get_models()
-        for field in model._meta.concrete_fields
-        if isinstance(field, EncryptedJSONField)
-    ]

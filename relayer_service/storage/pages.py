@@ -14,7 +14,7 @@ from django.db.models.expressions import RawSQL
 from relayer_service.storage.counting import BUCKET_ROWS
 
 # Takes the table's name, the offset, the number of rows and the offset again. The rows of the page are chosen by
-# their numbers alone, so that nothing is read of those that are skipped, nor of what they refer to.
+# their numbers only, so that nothing is read of those that are skipped, nor of what they refer to.
 PAGE = """
 WITH buckets AS (SELECT bucket, sum(rows) AS n FROM relayer_service_rowdelta WHERE list_name = %s GROUP BY bucket),
      ends AS (SELECT bucket, n, sum(n) OVER (ORDER BY bucket) AS upto FROM buckets),
@@ -29,7 +29,7 @@ LEFT JOIN ({rows}) AS page ON TRUE
 ORDER BY page.sequence
 """
 CHOSEN = "SELECT sequence FROM chosen"
-# More than any table has, and no more than databases take.
+# More rows than any table has, and within the integers of databases.
 MAX_OFFSET = 2**62
 
 Row = tuple[Any, ...]
@@ -51,7 +51,7 @@ def page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: 
 
 
 def _compile(queryset: QuerySet[Any], columns: tuple[str, ...]) -> str:
-    chosen = RawSQL(CHOSEN, (), output_field=BigIntegerField())  # noqa: S611  # a constant of ours
+    chosen = RawSQL(CHOSEN, (), output_field=BigIntegerField())  # noqa: S611  # a constant
     rows = queryset.order_by().filter(sequence__in=chosen).values_list("sequence", *columns)
     sql, parameters = rows.query.sql_with_params()
     assert not parameters, "a page takes no parameters but its place and size"

@@ -26,7 +26,7 @@ class TTLCache(Generic[Key, Value]):
         self._max_entries = max_entries
         # By key, oldest first: when it expires, and the value.
         self._entries: dict[Key, tuple[float, Value]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._removals = 0
         _caches.add(self)
 
@@ -39,7 +39,11 @@ class TTLCache(Generic[Key, Value]):
 
     def set(self, key: Key, value: Value, seconds: float) -> None:
         with self._lock:
-            self._set(key, value, seconds)
+            self._entries.pop(key, None)
+            if seconds > 0:
+                self._entries[key] = (time.monotonic() + seconds, value)
+            while len(self._entries) > self._max_entries:
+                del self._entries[next(iter(self._entries))]
 
     def get_or_read(self, key: Key, read: Callable[[], Value], seconds: float) -> Value:
         """Return the value of a key, read if it is missing; a failure to read is not cached.
@@ -52,7 +56,7 @@ class TTLCache(Generic[Key, Value]):
         value = read()
         with self._lock:
             if removals == self._removals:
-                self._set(key, value, seconds)
+                self.set(key, value, seconds)
         return value
 
     def remove(self, key: Key) -> None:
@@ -68,15 +72,8 @@ class TTLCache(Generic[Key, Value]):
     def clear(self) -> None:
         self.remove_where(lambda value: True)
 
-    def _set(self, key: Key, value: Value, seconds: float) -> None:
-        self._entries.pop(key, None)
-        if seconds > 0:
-            self._entries[key] = (time.monotonic() + seconds, value)
-        while len(self._entries) > self._max_entries:
-            del self._entries[next(iter(self._entries))]
-
 
 def clear_all() -> None:
-    """Empty every cache of the process, for tests that begin anew."""
+    """Empty every cache of the process, for tests."""
     for each in _caches:
         each.clear()

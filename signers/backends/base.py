@@ -83,7 +83,7 @@ def recover(digest: bytes, r: int, s: int) -> Iterator[tuple[int, datatypes.Publ
 
 
 class Backend(ABC, Generic[PublicKey]):
-    """Access to a key, made from the decrypted config of a signer and kept for its later calls."""
+    """Access to a key, made from the decrypted config of a signer and reused for its later calls."""
 
     curve: ClassVar[Curve]
     _known_public_key: PublicKey | None = None

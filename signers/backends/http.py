@@ -123,7 +123,7 @@ class JsonApi:
     uses_proxies: bool = True
 
     def call(self, method: str, url: str, content: Content, until: float) -> dict[str, Any]:
-        """Return the JSON object of an answer; headers and body are made anew for each attempt."""
+        """Return the JSON object of an answer; headers and body are made for each attempt."""
         return retried(lambda seconds: self._try(method, url, content, seconds), until)
 
     def _try(self, method: str, url: str, content: Content, seconds: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from relayer_service.models import PeriodicRun
 from relayer_service.ops import tasks
-from relayer_service.ops.queues import background
+from relayer_service.ops.queues import background, create_queue
 from tests import processes
 from tests.sample.models import Job
 from tests.sample.tasks import LEASE, do_job, sweep_jobs
@@ -49,7 +49,7 @@ def queue_url(
 
 
 def use_queue(url: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    storage = tasks.create_queue(url).storage
+    storage = create_queue(url).storage
     monkeypatch.setattr(tasks.queue, "storage", storage)
     return storage
 

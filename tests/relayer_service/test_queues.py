@@ -16,7 +16,7 @@ from django.test import Client
 from huey.storage import MemoryStorage
 
 from relayer_service.ops import tasks
-from relayer_service.ops.queues import MAX_WAITING, InBackground, background
+from relayer_service.ops.queues import MAX_WAITING, InBackground, background, create_queue
 from relayer_service.storage.caches import RETRY_SECONDS
 from tests.relayer_service.test_rate_limits import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -70,7 +70,7 @@ def test_a_request_is_answered_while_redis_hangs(
     client: Client, token: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with redis_server(tmp_path) as (url, process):
-        monkeypatch.setattr(tasks.queue, "storage", tasks.create_queue(url).storage)
+        monkeypatch.setattr(tasks.queue, "storage", create_queue(url).storage)
         assert tasks.queue.pending_count() == 0
         os.kill(process, signal.SIGSTOP)
         assert get(client, token) == 200
@@ -85,7 +85,7 @@ def test_a_queue_that_hangs_is_asked_once_and_then_left_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with silent_server() as server:
-        storage = tasks.create_queue(f"redis://127.0.0.1:{server.port}/0").storage
+        storage = create_queue(f"redis://127.0.0.1:{server.port}/0").storage
         storage.pool.connection_kwargs["socket_timeout"] = 0.05
         monkeypatch.setattr(tasks.queue, "storage", storage)
         for number in range(3):

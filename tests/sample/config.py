@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from relayer_service.api.serializers import IdentifierField, StrictSerializer, StringField
-from relayer_service.fleet.entries import ReferenceField
+from relayer_service.fleet.files import ReferenceField
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from tests.sample.models import Item

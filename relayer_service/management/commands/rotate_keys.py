@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.db.models import Model
@@ -20,9 +21,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         EncryptionKey.objects.ensure_canary()
         unreadable: list[str] = []
-        for field in encryption.encrypted_fields():
-            if field.model is not EncryptionKey:
-                unreadable += self._rotate_all(field, options["batch"])
+        for model in apps.get_models():
+            for field in model._meta.concrete_fields if model is not EncryptionKey else []:
+                if isinstance(field, EncryptedJSONField):
+                    unreadable += self._rotate_all(field, options["batch"])
         if unreadable:
             raise CommandError("These could not be read, and stay as they are:\n  " + "\n  ".join(unreadable))
         retired = EncryptionKey.objects.exclude(identifier=encryption.primary_key_id())
@@ -31,9 +33,9 @@ class Command(BaseCommand):
         self.stderr.write("Done." + (f" No longer needed: {', '.join(names)}." if names else ""))
 
     def _rotate_all(self, field: EncryptedJSONField, batch: int) -> list[str]:
-        """Go through a table until there is nothing left; give what could not be read.
+        """Go through a table until nothing is left to encrypt; return what could not be read.
 
-        What runs with the old settings may have sealed more meanwhile.
+        Processes that still run with the old settings may have encrypted more meanwhile.
         """
         while True:
             changed, unreadable = self._rotate(field, batch)
