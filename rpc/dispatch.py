@@ -9,8 +9,8 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
+from relayers.models import Relayer
 from rpc import counters, errors, registry
-from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ UNKNOWN = "unknown"
 OK = "ok"
 
 
-def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
+def answer(relayer: Relayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
     method = registry.find(relayer.network_type, name)
@@ -33,7 +33,7 @@ def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, 
         counters.count(relayer.pk, method.name if method else UNKNOWN, outcome, time.perf_counter() - started)
 
 
-def run(method: registry.Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
+def run(method: registry.Method | None, relayer: Relayer, params: dict[str, Any]) -> dict[str, Any]:
     """Return a method's result; whatever goes wrong becomes an `RpcError`."""
     if method is None:
         raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")

@@ -12,7 +12,6 @@ from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc import counters, dispatch, errors, registry
 from rpc.models import CallCount
-from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import relayer
 
 pytestmark = pytest.mark.django_db
@@ -32,7 +31,7 @@ class Echo(registry.Method):
     params_class = EchoParams
     result_class = EchoParams
 
-    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
         if params["word"] == "refuse":
             raise errors.PolicyRefused("The word is not allowed.")
         if params["word"] == "crash":
@@ -49,7 +48,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer(word: Any, name: str = "echo") -> dict[str, Any]:
-    return dispatch.answer(RpcRelayer.of(Relayer.objects.get()), name, {"word": word})
+    return dispatch.answer(Relayer.objects.get(), name, {"word": word})
 
 
 def counted() -> dict[tuple[str, str], int]:

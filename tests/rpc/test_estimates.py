@@ -17,7 +17,6 @@ from relayer_service.storage import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
 from rpc.registry import registered
-from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.relayers import factories as relayers
 from tests.rpc import factories, independent
@@ -196,7 +195,7 @@ def test_a_fee_is_that_of_the_independent_computation(
             "transaction": "0x" + encoded(case, transaction).hex(),
         }
         ttl_cache.clear_all()
-        given_answer = answer(RpcRelayer.of(relayer), "feeEstimate", params)
+        given_answer = answer(relayer, "feeEstimate", params)
         assert given_answer == expected(chain, case, transaction, sender, relayer.policies, rate)
 
     every(number, check, amount(2, EXAMPLES))

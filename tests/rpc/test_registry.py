@@ -11,7 +11,6 @@ import pytest
 from relayers.models import Relayer
 from rpc import methods, registry
 from rpc.methods.fee_estimate import FeeEstimate, FeeEstimateParams, FeeEstimateResult
-from rpc.relayer_lookup import RpcRelayer
 
 PING = """
 from relayer_service.api.serializers import StrictSerializer, StringField
@@ -65,7 +64,7 @@ def test_a_file_is_all_that_a_method_needs(
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
     ping = registry.find("evm", "ping")
     assert ping is not None
-    assert ping.run(RpcRelayer.of(Relayer(identifier="relayer-1")), {"word": "hello"}) == {
+    assert ping.run(Relayer(identifier="relayer-1"), {"word": "hello"}) == {
         "word": "hello",
         "relayer": "relayer-1",
     }
@@ -84,10 +83,10 @@ def test_registering_gives_the_class_back(registered_anew: None) -> None:
     class Echo(FeeEstimate):
         name = "echo"
 
-        def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+        def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
             return dict(params)
 
     assert registry.register(Echo) is Echo
     found = registry.find("evm", "echo")
     assert found is not None
-    assert found.run(RpcRelayer.of(Relayer()), {"a": 1}) == {"a": 1}
+    assert found.run(Relayer(), {"a": 1}) == {"a": 1}
