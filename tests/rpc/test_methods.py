@@ -1,0 +1,24 @@
+"""The methods that can be called."""
+
+from __future__ import annotations
+
+import pytest
+
+from rpc.methods import METHODS
+from rpc.methods.base import Method
+from rpc.methods.fee_estimate import FeeEstimate, FeeEstimateParams, FeeEstimateResult
+
+
+def test_every_method_is_known_by_its_network_type_and_name() -> None:
+    ((key, method),) = METHODS.items()
+    assert key == ("evm", "feeEstimate")
+    assert isinstance(method, FeeEstimate)
+    assert (method.params_class, method.result_class) == (FeeEstimateParams, FeeEstimateResult)
+
+
+def test_a_method_says_what_it_does() -> None:
+    class Nothing(Method):
+        name = "nothing"
+
+    with pytest.raises(TypeError, match="run"):
+        Nothing()  # type: ignore[abstract]  # which is the point
