@@ -44,9 +44,3 @@ def choose_address(found: str, given: str) -> str:
     if found and found != address:
         raise ValidationError({"address": f"this is not the signer's address, which is {found}"})
     return address
-
-
-def resolve_address(signer: Signer, given: str) -> tuple[str, str]:
-    """Return the account's address, and a warning in words when the signer could not be asked for it."""
-    found, warning = ask_address(signer)
-    return choose_address(found, given), warning

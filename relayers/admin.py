@@ -58,7 +58,7 @@ class RelayerAdmin(ResourceAdmin):
         return [
             (None, {"fields": ACCOUNT}),
             ("Nodes", {"fields": ["rpc_urls"]}),
-            ("Policies", {"fields": list(policy_fields.form_fields())}),
+            ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
             *([("Seen", {"fields": ["created_at"]})] if obj else []),
         ]
 

@@ -106,7 +106,10 @@ class FeeTokenSection(Section):
                 change.note(name, name)
         if change.added or change.removed:
             change.note("sources")
-        forget_readings(change)
+        outdated = FeeToken.outdated_by({*change.fields})
+        for name, value in outdated.items():
+            setattr(row, name, value)
+        change.columns |= outdated.keys()
 
     def snapshot(self, row: FeeToken) -> dict[str, Any]:
         """Return the token's columns, and those of its sources."""
@@ -147,13 +150,3 @@ class FeeTokenSection(Section):
             "max_spread_bps": row.max_spread_bps,
             "sources": [SourceEntry(source).data for source in row.sources.all()],
         }
-
-
-def forget_readings(change: TokenChange) -> None:
-    """Drop what was read of a contract that is no longer the token's, or with other sources."""
-    forgotten: dict[str, Any] = {"decimals": None} if "address" in change.fields else {}
-    if {"address", "max_spread_bps", "sources"} & {*change.fields}:
-        forgotten |= FeeToken.NO_PRICE
-    for name, value in forgotten.items():
-        setattr(change.row, name, value)
-    change.columns |= forgotten.keys()

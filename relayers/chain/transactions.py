@@ -35,26 +35,18 @@ AUTHORIZATION: dict[str, Any] = {
     **dict.fromkeys(("nonce", "yParity", "r", "s"), big_endian_int),
 }
 CHAIN_AND_NONCE: dict[str, Any] = {"chainId": big_endian_int, "nonce": big_endian_int}
+PRICED: dict[str, Any] = {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS}
+BLOBS: dict[str, Any] = {
+    "maxFeePerBlobGas": big_endian_int,
+    "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
+}
 # The fields of each type, in their order, with their RLP types.
 FIELDS: dict[int, dict[str, Any]] = {
     LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
     ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
-    DYNAMIC_FEE: {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS},
-    BLOB: {
-        **CHAIN_AND_NONCE,
-        **PRICES,
-        **WORK,
-        **ACCESS,
-        "maxFeePerBlobGas": big_endian_int,
-        "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
-    },
-    SET_CODE: {
-        **CHAIN_AND_NONCE,
-        **PRICES,
-        **WORK,
-        **ACCESS,
-        "authorizationList": CountableList(List(AUTHORIZATION.values())),
-    },
+    DYNAMIC_FEE: PRICED,
+    BLOB: {**PRICED, **BLOBS},
+    SET_CODE: {**PRICED, "authorizationList": CountableList(List(AUTHORIZATION.values()))},
 }
 SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
 # The first byte of an RLP list, and so no type of EIP-2718.

@@ -8,7 +8,6 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -19,8 +18,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
-from relayers import policy_fields
 from relayers.chain import chain_ids
+from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import A, B, add, change, edit, fields, rpc_url
@@ -99,13 +98,13 @@ def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
 ) -> None:
     relayer = factories.relayer(policies=POLICIES)
     sent = fields(admin_client.get(change(relayer)))
-    changed = policy_fields.changed
+    set_policies = RelayerForm._set_policies
 
-    def slowly(*args: Any) -> dict[str, Any]:
+    def slowly(form: RelayerForm, changed: set[str]) -> None:
         time.sleep(0.3)
-        return changed(*args)
+        set_policies(form, changed)
 
-    monkeypatch.setattr(policy_fields, "changed", slowly)
+    monkeypatch.setattr(RelayerForm, "_set_policies", slowly)
 
     def save(name: str) -> int:
         try:
