@@ -22,7 +22,7 @@ from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers import states
 from relayers.account import ask_address, check_signer, choose_address, is_local
-from relayers.chain import chain_ids
+from relayers.chain import nodes
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
@@ -167,7 +167,7 @@ class RelayerSection(Section):
 
     def finish(self) -> None:
         """Check that nodes are on their relayers' chains, each asked once; one that cannot be asked is a warning."""
-        for url, found in zip(self.nodes, chain_ids.ask([*self.nodes]), strict=True):
+        for url, found in zip(self.nodes, nodes.chain_ids([*self.nodes]), strict=True):
             for path, expected in self.nodes[url]:
                 if isinstance(found, str):
                     self.file.warn(path, f"the chain id of this node was not checked: {found}")

@@ -15,7 +15,7 @@ from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import ask_address, check_signer, choose_address, is_local
-from relayers.chain import chain_ids
+from relayers.chain import nodes
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
@@ -138,10 +138,10 @@ class RelayerForm(ResourceForm):
         """Check that the relayer's own nodes are on its chain; one that does not answer now is accepted."""
         if not self.instance._state.adding and not changed & {"rpc_urls", "network", "chain_id"}:
             return
-        nodes = list(self.rows.merged())
-        urls = [entry["url"] for entry, _ in nodes]
+        entries = list(self.rows.merged())
+        urls = [entry["url"] for entry, _ in entries]
         expected = self.instance.expected_chain_id
-        for (entry, row), found in zip(nodes, self._answer(tuple(urls), lambda: chain_ids.ask(urls)), strict=True):
+        for (entry, row), found in zip(entries, self._answer(tuple(urls), lambda: nodes.chain_ids(urls)), strict=True):
             if isinstance(found, str):
                 self.warnings.append(f"The chain id of {mask(entry['url'])} was not checked: {found}.")
             elif found != expected:

@@ -18,7 +18,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
-from relayers.chain import chain_ids
+from relayers.chain import nodes
 from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories
@@ -32,7 +32,7 @@ POLICIES = {"gas_price_cap": 2**53 + 1, "min_balance": 2**128 - 1, "private_tran
 @pytest.fixture
 def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node is on the chain that is expected of it: these tests are about rows."""
-    monkeypatch.setattr(chain_ids, "ask", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
 
 
 @pytest.mark.usefixtures("no_node")
@@ -83,7 +83,7 @@ def test_what_was_seen_of_an_account_is_forgotten_with_it(admin_client: Client) 
 def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain_ids, "ask", lambda urls: [5 for _ in urls])
+    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [5 for _ in urls])
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
     sent = fields(admin_client.get(change(relayer)))
     Relayer.objects.update(network="my-chain", chain_id=5)
