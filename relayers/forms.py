@@ -1,4 +1,4 @@
-"""The admin's form for relayers: signer and nodes are asked before one is saved."""
+"""The admin's form for relayers: it asks signer and nodes before a relayer is saved."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class RelayerForm(ResourceForm):
             self._check_nodes(changed)
 
     def _update_errors(self, errors: ValidationError) -> None:
-        """Leave out what only follows from a fault that is reported already."""
+        """Leave out errors that only follow from one that is reported already."""
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs

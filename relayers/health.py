@@ -115,7 +115,7 @@ def read(relayers: list[Relayer]) -> list[ReadingOf]:
     except DecryptionError:
         found = [Reading(reason="its RPC URLs cannot be opened") for _ in asked]
     except Exception:
-        # A bug must not keep others from being checked; these are due again when the lease ends.
+        # A bug must not prevent the checks of others; these are due again when the lease ends.
         logger.exception("Relayers could not be checked")
         return []
     unknown = [(relayer, Reading()) for relayer in relayers if not relayer.address]
@@ -146,7 +146,7 @@ def _ask(relayers: list[Relayer]) -> list[Reading]:
 def write(readings: list[ReadingOf]) -> None:
     """Write readings to their relayers, and emit the events, in one transaction.
 
-    What cannot be written is due again when its lease ends, and holds up nothing else.
+    What cannot be written is due again when its lease ends, and blocks nothing else.
     """
     try:
         with transaction.atomic():
@@ -210,7 +210,7 @@ def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
     disabled = changes.get("system_disabled", relayer.system_disabled)
     if disabled == relayer.system_disabled:
         return
-    # Read now, as staff may have chosen another meanwhile.
+    # Read now, as staff may have chosen another since.
     notification = Notification.objects.filter(relayers=relayer).first()
     if disabled:
         details = changes["disabled_reason_details"]

@@ -77,7 +77,7 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
         if not kind:
             return cleaned
         for name in set(SOURCE_COLUMNS) - set(SHOWN[kind]):
-            # Nobody sees it, nor a fault in it.
+            # Nobody sees this field, nor an error of it.
             self.errors.pop(name, None)
             cleaned[name] = COLUMNS[name].get_default()
         return cleaned

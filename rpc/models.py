@@ -224,7 +224,7 @@ class CallCount(models.Model):
     milliseconds = models.PositiveBigIntegerField(default=0, help_text="Of all calls together.")
     slowest_milliseconds = models.PositiveBigIntegerField(default=0)
 
-    KEPT = timedelta(days=30)
+    RETENTION = timedelta(days=30)
 
     class Meta:
         constraints = [

@@ -46,7 +46,7 @@ class RpcId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
 
 
 class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Show the params of each method; others are well-formed too, and answered with an error of JSON-RPC."""
+    """The params of each method; others are well-formed too, and answered with a JSON-RPC error."""
 
     target_class = "rpc.serializers.RpcParamsField"
 

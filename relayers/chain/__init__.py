@@ -1,4 +1,4 @@
-"""The chain as its nodes tell it. Imports nothing else of `relayers`, and raises errors of its own (`errors.py`).
+"""Access to chains through their nodes. Imports nothing else of `relayers`, and raises its own errors (`errors.py`).
 
 Other packages may use:
 

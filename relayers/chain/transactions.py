@@ -71,7 +71,7 @@ _checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
 
 
 class NotATransaction(ValueError):
-    """Why a text is no transaction, in words for whoever sent it."""
+    """Why a text is no transaction, in words for the caller."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Transaction:
         return len(self.blob_hashes) * GAS_OF_A_BLOB
 
     def call(self, sender: str) -> dict[str, Any]:
-        """Return the params of `eth_estimateGas`. Prices are left out: they are ours to set."""
+        """Return the params of `eth_estimateGas`. Prices are left out: the service sets them."""
         call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
         if self.to is not None:
             call["to"] = self.to
