@@ -113,11 +113,7 @@ class FeeTokenSection(Section):
 
     def snapshot(self, row: FeeToken) -> dict[str, Any]:
         """Return the token's columns, and those of its sources."""
-        sources = [
-            {column.attname: getattr(source, column.attname) for column in PriceSource._meta.concrete_fields}
-            for source in row.sources.all()
-        ]
-        return super().snapshot(row) | {"sources": sources}
+        return super().snapshot(row) | {"sources": [source.stored for source in row.sources.all()]}
 
     def locked_rows(self) -> models.QuerySet[Any]:
         sources = models.Prefetch("sources", PriceSource.objects.select_for_update())

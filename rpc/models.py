@@ -191,6 +191,11 @@ class PriceSource(models.Model):
     def __str__(self) -> str:
         return self.get_kind_display()
 
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        """All columns, to compare with those of another time."""
+        return tuple(getattr(self, field.attname) for field in self._meta.concrete_fields)
+
     @classmethod
     def fields_of(cls, kind: str) -> list[str]:
         """Return the names of the fields that a source of this kind has."""

@@ -86,7 +86,7 @@ class Transaction:
     value: int
     data: bytes
     gas: int
-    access_list: tuple[tuple[str, tuple[str, ...]], ...]
+    access_list: tuple[dict[str, Any], ...]
     blob_hashes: tuple[str, ...]
     authorizations: tuple[dict[str, str], ...]
     # Its encoding without the signature, from which L1 fees are computed.
@@ -101,15 +101,12 @@ class Transaction:
         call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
         if self.to is not None:
             call["to"] = self.to
-        if self.access_list:
-            call["accessList"] = [
-                {"address": address, "storageKeys": list(storage)} for address, storage in self.access_list
-            ]
-        if self.blob_hashes:
-            call["blobVersionedHashes"] = list(self.blob_hashes)
-        if self.authorizations:
-            call["authorizationList"] = list(self.authorizations)
-        return call
+        lists = {
+            "accessList": self.access_list,
+            "blobVersionedHashes": self.blob_hashes,
+            "authorizationList": self.authorizations,
+        }
+        return call | {name: list(entries) for name, entries in lists.items() if entries}
 
 
 def decode(text: str) -> Transaction:
@@ -245,7 +242,7 @@ def _transaction(
         data=values["data"],
         gas=values["gas"],
         access_list=tuple(
-            (_checksummed(address), tuple(f"0x{key:064x}" for key in storage))
+            {"address": _checksummed(address), "storageKeys": [f"0x{key:064x}" for key in storage]}
             for address, storage in values.get("accessList", ())
         ),
         blob_hashes=tuple(f"0x{blob_hash.hex()}" for blob_hash in blob_hashes),

@@ -18,7 +18,6 @@ from rpc.models import FeeToken, PriceSource
 
 # Of an address; symbols are shorter.
 MAX_LENGTH = 42
-SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Token:
     def price_inputs(self) -> Hashable:
         """What the price depends on: where staff have changed one of these, it is the price of something else."""
         row = self.row
-        sources = tuple(tuple(getattr(source, name) for name in SOURCE_COLUMNS) for source in self.sources)
+        sources = tuple(source.stored for source in self.sources)
         return row.pk, row.network, row.address, row.max_spread_bps, sources
 
 
