@@ -9,10 +9,10 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
-from relayers.models import Relayer
 from rpc import counters, errors
-from rpc.methods import METHODS
 from rpc.methods.base import Method
+from rpc.registry import METHODS
+from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ UNKNOWN = "unknown"
 OK = "ok"
 
 
-def answer(relayer: Relayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
+def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
     method = METHODS.get((relayer.network_type, name))
@@ -35,7 +35,7 @@ def answer(relayer: Relayer, name: str, params: dict[str, Any]) -> dict[str, Any
         counters.count(relayer.pk, method.name if method else UNKNOWN, outcome, time.perf_counter() - started)
 
 
-def run(method: Method | None, relayer: Relayer, params: dict[str, Any]) -> dict[str, Any]:
+def run(method: Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
     """Return a method's result; whatever goes wrong becomes an `RpcError`."""
     if method is None:
         raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")

@@ -15,6 +15,7 @@ from relayers.models import Relayer
 from rpc import calls, dashboard, errors, itemised
 from rpc.fees.estimate import estimate
 from rpc.forms import EstimateForm
+from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
     """Return the items of the estimate that the form asks for, or the error that a caller would get."""
     asked = {name: form.cleaned_data[name] for name in ("fee_token", "transaction")}
     try:
-        return {"items": itemised.items(estimate(relayer, network=relayer.network, **asked))}
+        return {"items": itemised.items(estimate(RpcRelayer.of(relayer), network=relayer.network, **asked))}
     except errors.RpcError as error:
         return {"error": error.body()}
     except DecryptionError:

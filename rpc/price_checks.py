@@ -21,7 +21,7 @@ from relayers.models import Relayer
 from rpc import errors
 from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token
-from rpc.models import FeeToken
+from rpc.models import FeeToken, PriceSource
 
 logger = logging.getLogger(__name__)
 
@@ -29,77 +29,90 @@ logger = logging.getLogger(__name__)
 TOKENS_IN_BATCH = 10
 
 UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
+# What a price depends on.
+TOKEN_COLUMNS = ("network", "address", "max_spread_bps")
+SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
+
 # The price of a token, or why there is none.
 Outcome = Quote | str
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Tokens of one network and the nodes to ask for their prices, or why they cannot be asked."""
+class Asked:
+    """A token with its sources as they are when its price is asked for."""
 
-    tokens: Sequence[Token]
-    network: str
-    nodes: Sequence[Node]
-    fault: str
+    token: FeeToken
+    sources: tuple[PriceSource, ...]
 
 
-def refresh(rows: Iterable[FeeToken]) -> dict[int, str]:
+@dataclass(frozen=True)
+class Part:
+    """Tokens of one network and the nodes to ask for their prices, or why there are none."""
+
+    asked: Sequence[Asked]
+    nodes: Sequence[Node] = ()
+    network: Network | None = None
+    fault: str = ""
+
+
+def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
     """Read the prices of tokens and store them; return by primary key why there is none, or nothing."""
-    batches = list(_batches(rows))
+    parts = list(_parts(tokens))
     # The database is used before and after, so that no transaction is open while nodes are in flight.
-    found = at_once(_read, batches)
+    found = at_once(_read, parts)
     return {
-        token.row.pk: _store(token, outcome)
-        for batch, outcomes in zip(batches, found, strict=True)
-        for token, outcome in zip(batch.tokens, outcomes, strict=True)
+        asked.token.pk: _note(asked, outcome)
+        for part, outcomes in zip(parts, found, strict=True)
+        for asked, outcome in zip(part.asked, outcomes, strict=True)
     }
 
 
-def _batches(rows: Iterable[FeeToken]) -> Iterator[Batch]:
-    by_network: dict[str, list[Token]] = defaultdict(list)
-    for row in rows:
-        by_network[row.network].append(Token(row, tuple(row.sources.all())))
-    for network, tokens in by_network.items():
-        nodes, fault = _nodes(network)
-        for first in range(0, len(tokens), TOKENS_IN_BATCH):
-            yield Batch(tokens[first : first + TOKENS_IN_BATCH], network, nodes, fault)
+def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
+    by_network: dict[str, list[Asked]] = defaultdict(list)
+    for token in tokens:
+        by_network[token.network].append(Asked(token, tuple(token.sources.all())))
+    for name, group in by_network.items():
+        network = networks().get(name)
+        # A disabled one counts too, as callers can use it, but comes last.
+        relayer = Relayer.objects.filter(network=name).order_by("system_disabled", "pk").first()
+        if network is None:
+            yield Part(group, fault=f"The network {name} is not known: NETWORKS_FILE can add it.")
+        elif relayer is None:
+            yield Part(group, fault=f"There is no relayer on {name}, and so no node to ask.")
+        else:
+            yield from _parts_of(relayer, network, group)
 
 
-def _nodes(network: str) -> tuple[Sequence[Node], str]:
-    """Return the nodes of a relayer on the network, and why there are none."""
-    if network not in networks():
-        return [], f"The network {network} is not known: NETWORKS_FILE can add it."
-    # A disabled one counts too, as callers can use it, but comes last.
-    relayer = Relayer.objects.filter(network=network).order_by("system_disabled", "pk").first()
-    if relayer is None:
-        return [], f"There is no relayer on {network}, and so no node to ask."
+def _parts_of(relayer: Relayer, network: Network, group: Sequence[Asked]) -> Iterator[Part]:
     try:
-        return relayer.node_urls(), ""
+        relayer_nodes = relayer.node_urls()
     except DecryptionError:
         keys = "cannot be opened with the encryption keys that are set"
-        return [], f"The RPC URLs of the relayer {relayer.identifier} {keys}."
+        yield Part(group, fault=f"The RPC URLs of the relayer {relayer.identifier} {keys}.")
+        return
+    for first in range(0, len(group), TOKENS_IN_BATCH):
+        yield Part(group[first : first + TOKENS_IN_BATCH], relayer_nodes, network)
 
 
-def _read(batch: Batch) -> list[Outcome]:
-    """Return the prices of a batch, read in one request; the failure of one token leaves the others alone."""
-    if batch.fault:
-        return [batch.fault for _ in batch.tokens]
-    network = networks()[batch.network]
-    readings = {str(token.row.pk): _reading(token, network) for token in batch.tokens}
+def _read(part: Part) -> list[Outcome]:
+    """Return the prices of a part, read in one batch; the failure of one token leaves the others alone."""
+    if part.network is None:
+        return [part.fault for _ in part.asked]
+    readings = {str(asked.token.pk): _reading(asked, part.network) for asked in part.asked}
     try:
         with errors.chain_faults():
-            found = gather(batch.nodes, network.chain_id, readings)
+            found = gather(part.nodes, part.network.chain_id, readings)
     except errors.RpcError as error:
-        return [error.description for _ in batch.tokens]
+        return [error.description for _ in part.asked]
     return [found[name] for name in readings]
 
 
-def _reading(token: Token, network: Network) -> Reading:
+def _reading(asked: Asked, network: Network) -> Reading:
     """Return the reading of a token's price, with errors as words; without a key, as a cached price is no check."""
     try:
-        reading = price_reading(token, network)
+        reading = price_reading(Token.of(asked.token, asked.sources, network), network)
     except Exception:
-        logger.exception("The price of %s cannot be asked for", token.row)
+        logger.exception("The price of %s cannot be asked for", asked.token)
         return Reading([], lambda _: UNEXPECTED)
 
     def read(answers: list[Any]) -> Outcome:
@@ -108,14 +121,14 @@ def _reading(token: Token, network: Network) -> Reading:
         except errors.RpcError as error:
             return error.description
         except Exception:
-            logger.exception("The price of %s cannot be read", token.row)
+            logger.exception("The price of %s cannot be read", asked.token)
             return UNEXPECTED
         return quote
 
     return Reading(reading.calls, read)
 
 
-def _store(token: Token, outcome: Outcome) -> str:
+def _note(asked: Asked, outcome: Outcome) -> str:
     """Store the outcome unless the token or a source has changed meanwhile; return why there is no price."""
     changes: dict[str, Any] = {"rate_error": outcome}
     if isinstance(outcome, Quote):
@@ -131,8 +144,15 @@ def _store(token: Token, outcome: Outcome) -> str:
         }
     with transaction.atomic():
         # The admin locks the token too before it changes the token or its sources.
-        row = FeeToken.objects.select_for_update().filter(pk=token.row.pk).first()
-        if row is not None and Token(row, tuple(row.sources.order_by("pk"))).price_inputs == token.price_inputs:
+        row = FeeToken.objects.select_for_update().filter(pk=asked.token.pk).first()
+        if row is not None and _same(asked, row):
             FeeToken.objects.filter(pk=row.pk).update(**changes)
     reason: str = changes["rate_error"]
     return reason
+
+
+def _same(asked: Asked, row: FeeToken) -> bool:
+    if any(getattr(asked.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
+        return False
+    sources = PriceSource.objects.filter(token=row).order_by("pk").values_list(*SOURCE_COLUMNS)
+    return list(sources) == [tuple(getattr(source, name) for name in SOURCE_COLUMNS) for source in asked.sources]

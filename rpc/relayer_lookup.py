@@ -2,29 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
 from django.conf import settings
 
 from relayer_service.api.exceptions import NotFound
+from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.ttl_cache import TTLCache
+from relayers.chain.nodes import Node
 from relayers.models import Relayer
 
 NOT_FOUND = "Relayer with ID {} not found"
-# What methods need of a relayer.
 COLUMNS = ["sequence", "identifier", "network", "network_type", "address", "policies", "custom_rpc_urls"]
 
-# Threads share the rows and only read them.
-_relayers: TTLCache[str, Relayer] = TTLCache()
+
+@dataclass(frozen=True)
+class RpcRelayer:
+    """What methods need of a relayer: a snapshot that threads can share."""
+
+    pk: int
+    identifier: str
+    network: str
+    network_type: str
+    address: str
+    policies: Mapping[str, Any]
+    nodes: tuple[Node, ...] = field(repr=False)
+    # Why the URLs cannot be decrypted: it fails only the methods that ask a node.
+    fault: str = ""
+
+    @classmethod
+    def of(cls, row: Relayer) -> RpcRelayer:
+        nodes, fault = [], ""
+        try:
+            nodes = row.node_urls()
+        except DecryptionError as error:
+            fault = str(error)
+        policies = MappingProxyType(row.policies)
+        return cls(row.pk, row.identifier, row.network, row.network_type, row.address, policies, tuple(nodes), fault)
+
+    def node_urls(self) -> tuple[Node, ...]:
+        if self.fault:
+            raise DecryptionError(self.fault)
+        return self.nodes
 
 
-def find_relayer(identifier: str) -> Relayer:
+_relayers: TTLCache[str, RpcRelayer] = TTLCache()
+
+
+def find_relayer(identifier: str) -> RpcRelayer:
     """Return a relayer as it was at most RPC_CACHE_SECONDS ago; raise `NotFound` if there is none."""
     return _relayers.get_or_read(identifier, lambda: _read(identifier), settings.RPC_CACHE_SECONDS)
 
 
-def _read(identifier: str) -> Relayer:
+def _read(identifier: str) -> RpcRelayer:
+    row = None
     # PostgreSQL refuses to look for a NUL, which no id has.
-    row = None if "\0" in identifier else Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
+    if "\0" not in identifier:
+        row = Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
     if row is None:
         raise NotFound(NOT_FOUND.format(identifier))
-    found: Relayer = row
-    return found
+    return RpcRelayer.of(row)

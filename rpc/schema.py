@@ -12,8 +12,8 @@ from rest_framework import serializers
 
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
-from rpc.methods import METHODS
 from rpc.methods.base import Method
+from rpc.registry import METHODS
 from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
 
 # A transfer of one wei, not signed; it holds nothing that is secret.

@@ -16,11 +16,11 @@ from relayers.chain.l1 import OperatorFee
 from relayers.chain.networks import Network, networks
 from relayers.chain.readings import Reading, gather
 from relayers.chain.transactions import NotATransaction, Transaction, decode
-from relayers.models import Relayer
 from rpc import errors
 from rpc.fees import tokens
 from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token
+from rpc.relayer_lookup import RpcRelayer
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Estimate:
         return rate_text(self.quote.rate)
 
 
-def estimate(relayer: Relayer, fee_token: str, network: str, transaction: str) -> Estimate:
+def estimate(relayer: RpcRelayer, fee_token: str, network: str, transaction: str) -> Estimate:
     """Estimate the fee of an encoded transaction through a relayer."""
     if network not in {relayer.network, relayer.network_type}:
         raise errors.InvalidParams(f"network: the relayer is on {relayer.network} ({relayer.network_type})")
@@ -75,8 +75,8 @@ def estimate(relayer: Relayer, fee_token: str, network: str, transaction: str) -
     release_connection()
     with errors.chain_faults():
         found = gather(relayer.node_urls(), known.chain_id, readings)
-    if token is not None and token.row.decimals is None:
-        tokens.store_decimals(token.row, found["price"].decimals)
+    if token is not None and token.decimals is None:
+        tokens.keep_decimals(fee_token, token, found["price"].decimals)
     return compute(relayer.policies, known, decoded, sender, token, found)
 
 
@@ -92,7 +92,7 @@ def _decode(text: str, network: Network) -> Transaction:
     return transaction
 
 
-def _check_receiver(relayer: Relayer, transaction: Transaction) -> None:
+def _check_receiver(relayer: RpcRelayer, transaction: Transaction) -> None:
     allowed = relayer.policies.get("whitelist_receivers")
     if allowed is None:
         return
@@ -103,7 +103,7 @@ def _check_receiver(relayer: Relayer, transaction: Transaction) -> None:
 
 
 def _readings(
-    relayer: Relayer, network: Network, transaction: Transaction, sender: str, token: Token | None
+    relayer: RpcRelayer, network: Network, transaction: Transaction, sender: str, token: Token | None
 ) -> dict[str, Reading]:
     """Return what has to be read, the transaction's own first: its errors come before all others."""
     readings = {}
@@ -145,7 +145,7 @@ def compute(
     blob_fee = with_bps(transaction.blob_gas * found.get("blob_price", 0), rules.base_fee_margin_bps)
     native = buffered * price.price + l1_fee + operator_fee + blob_fee
     quote = found.get("price") or Quote(Fraction(1), (), network.decimals)
-    margin_bps = token.row.margin_bps if token else 0
+    margin_bps = token.margin_bps if token else 0
     return Estimate(
         network=network,
         sender=sender,
@@ -158,7 +158,7 @@ def compute(
         operator_fee=operator_fee,
         blob_fee=blob_fee,
         native=native,
-        symbol=token.row.symbol if token else network.symbol,
+        symbol=token.symbol if token else network.symbol,
         decimals=quote.decimals,
         margin_bps=margin_bps,
         quote=quote,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -14,6 +13,8 @@ from relayer_service.storage.ttl_cache import TTLCache
 from relayers.chain.networks import Network
 from relayers.policies import validate_evm_address
 from rpc import errors
+from rpc.fees.sources import SOURCES
+from rpc.fees.sources.base import Source
 from rpc.models import FeeToken, PriceSource
 
 # Of an address; symbols are shorter.
@@ -22,17 +23,33 @@ MAX_LENGTH = 42
 
 @dataclass(frozen=True)
 class Token:
-    """A registered token with the sources of its price. Threads share it and only read it."""
+    """A registered token with the sources of its price: a snapshot that threads can share."""
 
-    row: FeeToken
-    sources: tuple[PriceSource, ...]
+    pk: int
+    network: str
+    symbol: str
+    address: str
+    # None until they are read from the chain.
+    decimals: int | None = None
+    margin_bps: int = 0
+    max_spread_bps: int = 0
+    sources: tuple[Source, ...] = ()
 
-    @cached_property
-    def price_inputs(self) -> Hashable:
-        """What the price depends on: where staff have changed one of these, it is the price of something else."""
-        row = self.row
-        sources = tuple(source.stored for source in self.sources)
-        return row.pk, row.network, row.address, row.max_spread_bps, sources
+    @classmethod
+    def of(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Token:
+        return cls(
+            pk=row.pk,
+            network=row.network,
+            symbol=row.symbol,
+            address=row.address,
+            decimals=row.decimals,
+            margin_bps=row.margin_bps,
+            max_spread_bps=row.max_spread_bps,
+            sources=tuple(SOURCES[source.kind].of(source, row, network) for source in sources),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.symbol} on {self.network}"
 
 
 _tokens: TTLCache[tuple[str, str], Token] = TTLCache()
@@ -54,21 +71,21 @@ def _read(network: Network, fee_token: str) -> Token:
         except ValidationError as error:
             raise errors.InvalidParams(f"fee_token: {error.message}") from None
         by = {"token__address": to_checksum_address(fee_token)}
-    sources: tuple[PriceSource, ...] = ()
+    sources: list[PriceSource] = []
     # PostgreSQL refuses to look for a NUL, which no symbol has.
     if len(fee_token) <= MAX_LENGTH and "\0" not in fee_token:
         enabled = PriceSource.objects.filter(token__network=network.name, token__enabled=True, **by)
-        sources = tuple(enabled.select_related("token").order_by("pk"))
+        sources = list(enabled.select_related("token").order_by("pk"))
     if not sources:
         raise errors.TokenNotSupported(
             f"Fees cannot be told in this token on {network.name}: it is not registered or has no source of its price."
         )
-    return Token(sources[0].token, sources)
+    return Token.of(sources[0].token, sources, network)
 
 
-def store_decimals(row: FeeToken, decimals: int) -> None:
-    """Store the decimals of a token, so that the chain is asked for them once."""
+def keep_decimals(fee_token: str, token: Token, decimals: int) -> None:
+    """Store the decimals of a token that was found as `fee_token`, so that the chain is asked for them once."""
     # Unless staff have made it another token meanwhile.
-    same = FeeToken.objects.filter(pk=row.pk, network=row.network, address=row.address, decimals=None)
+    same = FeeToken.objects.filter(pk=token.pk, network=token.network, address=token.address, decimals=None)
     same.update(decimals=decimals)
-    row.decimals = decimals
+    _tokens.set((token.network, fee_token), replace(token, decimals=decimals), settings.RPC_CACHE_SECONDS)

@@ -1,7 +1,0 @@
-"""The JSON-RPC methods that can be called, a file for each."""
-
-from rpc.methods.base import Method
-from rpc.methods.fee_estimate import FeeEstimate
-
-# By network type and name.
-METHODS: dict[tuple[str, str], Method] = {(method.network_type, method.name): method for method in [FeeEstimate()]}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rest_framework.serializers import Serializer
 
 from relayer_service.api.serializers import StrictSerializer
-from relayers.models import Relayer
+from rpc.relayer_lookup import RpcRelayer
 
 
 class Method(ABC):
@@ -23,5 +23,5 @@ class Method(ABC):
         self.params = self.params_class()
 
     @abstractmethod
-    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the result; raise an `RpcError` where there is none."""

@@ -11,6 +11,7 @@ from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc.fees.estimate import estimate
 from rpc.methods.base import Method
+from rpc.relayer_lookup import RpcRelayer
 
 
 class FeeEstimateParams(StrictSerializer):
@@ -39,7 +40,7 @@ class FeeEstimate(Method):
     params_class = FeeEstimateParams
     result_class = FeeEstimateResult
 
-    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
         found = estimate(relayer, **params)
         return {
             "estimated_fee": found.estimated_fee,

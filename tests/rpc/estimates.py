@@ -15,6 +15,7 @@ import rlp
 from relayers.chain.networks import Network, networks
 from relayers.models import Relayer
 from rpc import dispatch
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers import factories, faults
 
 RECEIVER = "0x000000000000000000000000000000000000bEEF"
@@ -71,7 +72,7 @@ def node_answering(**changes: dict[str, Any]) -> AbstractContextManager[faults.N
 def ask(relayer: Relayer, fee_token: str = "ETH", transaction: str = "", network: str = "hardhat") -> dict[str, Any]:
     """Ask for an estimate as a caller does: of a transfer, unless a transaction is given."""
     params = {"fee_token": fee_token, "network": network, "transaction": transaction or unsigned()}
-    return dispatch.answer(relayer, "feeEstimate", params)
+    return dispatch.answer(RpcRelayer.of(relayer), "feeEstimate", params)
 
 
 def failure(code: int, message: str, description: str) -> dict[str, Any]:

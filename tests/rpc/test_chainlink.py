@@ -12,9 +12,9 @@ from relayers.chain.answers import ChainError
 from relayers.chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.chainlink import Chainlink, ChainlinkNative, ChainlinkUsd
-from rpc.models import PriceSource
+from rpc.models import FeeToken, PriceSource
 from tests.rpc.estimates import local_network
-from tests.rpc.factories import FEED, NATIVE_FEED
+from tests.rpc.factories import FEED, NATIVE_FEED, TOKEN
 
 NOW = 1_767_268_800
 SEQUENCER = "0x7777777777777777777777777777777777777777"
@@ -72,14 +72,14 @@ def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600) -> C
         sequencer_feed=sequencer_feed,
         sequencer_grace_seconds=grace,
     )
-    return ChainlinkUsd(row, local_network(sequencer_feed=of_network))
+    return ChainlinkUsd.of(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
 
 
 def native(sequencer_feed: str = "") -> Chainlink:
     row = PriceSource(
         kind=PriceSource.Kind.CHAINLINK_NATIVE, feed=FEED, heartbeat_seconds=600, sequencer_feed=sequencer_feed
     )
-    return ChainlinkNative(row, local_network())
+    return ChainlinkNative.of(row, FeeToken(address=TOKEN), local_network())
 
 
 def reason(source: Chainlink, answers: list[Any]) -> str:

@@ -11,9 +11,10 @@ import pytest
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc import counters, dispatch, errors
-from rpc.methods import METHODS
 from rpc.methods.base import Method
 from rpc.models import CallCount
+from rpc.registry import METHODS
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import relayer
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +34,7 @@ class Echo(Method):
     params_class = EchoParams
     result_class = EchoParams
 
-    def run(self, relayer: Relayer, params: Mapping[str, Any]) -> dict[str, Any]:
+    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
         if params["word"] == "refuse":
             raise errors.PolicyRefused("The word is not allowed.")
         if params["word"] == "crash":
@@ -49,7 +50,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer(word: Any, name: str = "echo") -> dict[str, Any]:
-    return dispatch.answer(Relayer.objects.get(), name, {"word": word})
+    return dispatch.answer(RpcRelayer.of(Relayer.objects.get()), name, {"word": word})
 
 
 def counted() -> dict[tuple[str, str], int]:

@@ -21,7 +21,6 @@ from rpc.fees.prices import Quote
 from rpc.fees.sources.base import SourcePrice
 from rpc.fees.sources.chainlink import ROUND, read_round
 from rpc.fees.tokens import Token
-from rpc.models import FeeToken
 from tests.servers import PROJECT
 
 TEXT = (PROJECT / "docs/fee-estimation.md").read_text()
@@ -63,7 +62,7 @@ def by_the_service(answers: dict[str, Any]) -> Estimate:
         "operator_fee": readings["operator_fee"].read(words[1:]),
         "price": Quote(rate, (SourcePrice("Chainlink", rate, NOW, NOW),), answers["token decimals"]),
     }
-    token = Token(FeeToken(network="base", symbol="USDC", margin_bps=MARGIN_BPS), ())
+    token = Token(pk=1, network="base", symbol="USDC", address="", margin_bps=MARGIN_BPS)
     return compute({}, network, transaction, "0x", token, found)
 
 

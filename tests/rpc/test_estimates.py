@@ -16,6 +16,7 @@ from pytest_django import Settings
 from relayer_service.storage import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
+from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.relayers import factories as relayers
 from tests.rpc import factories, independent
@@ -190,7 +191,7 @@ def test_a_fee_is_that_of_the_independent_computation(
             "transaction": "0x" + encoded(case, transaction).hex(),
         }
         ttl_cache.clear_all()
-        given_answer = answer(relayer, "feeEstimate", params)
+        given_answer = answer(RpcRelayer.of(relayer), "feeEstimate", params)
         assert given_answer == expected(chain, case, transaction, sender, relayer.policies, rate)
 
     every(number, check, amount(2, EXAMPLES))

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayers.models import Relayer
 from rpc.dispatch import answer
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers import factories as relayers
 from tests.rpc import factories, independent
 from tests.rpc.chain import GAS_PRICE_ORACLE, Chain
@@ -49,7 +50,7 @@ def estimated(relayer: Relayer, chain: Chain, wei: int, **token: Any) -> dict[st
         rate = token.pop("rate")
         factories.fixed_source(factories.fee_token(network="op-stack", symbol="TKN", **token), rate)
     params = {"fee_token": "TKN" if token else "COIN", "network": "evm"}
-    return answer(relayer, "feeEstimate", params | {"transaction": "0x" + TRANSACTION.unsigned().hex()})
+    return answer(RpcRelayer.of(relayer), "feeEstimate", params | {"transaction": "0x" + TRANSACTION.unsigned().hex()})
 
 
 def result(estimated_fee: str, conversion_rate: str) -> dict[str, Any]:

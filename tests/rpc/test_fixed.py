@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.fixed import Fixed
-from rpc.models import PriceSource
+from rpc.models import FeeToken, PriceSource
 from tests.rpc.chain import Chain
 from tests.rpc.conftest import Deployed
 from tests.rpc.estimates import ask, failure, local_network, relayer_at
@@ -23,7 +23,7 @@ NOON = 1_767_268_800
 
 def price(now: int, **changes: Any) -> SourcePrice:
     values = {"rate_text": "2481.9375", "rate_set_at": SET_AT, "max_age_seconds": 600} | changes
-    source = Fixed(PriceSource(kind=PriceSource.Kind.FIXED, **values), local_network())
+    source = Fixed.of(PriceSource(kind=PriceSource.Kind.FIXED, **values), FeeToken(), local_network())
     assert source.calls() == []
     return source.price([], 6, now)
 

@@ -13,6 +13,7 @@ from relayers.chain import nodes
 from relayers.chain.attempts import Call
 from relayers.models import Relayer
 from rpc import dispatch
+from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.relayers.factories import ADDRESS
 from tests.rpc.chain import with_blobs
@@ -147,7 +148,7 @@ class Fuzzer:
 
 
 def answers(network: str, inputs: Iterator[str] | list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    relayer = Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS)
+    relayer = RpcRelayer.of(Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS))
     for sent in inputs:
         params = {"fee_token": "ETH", "network": network, "transaction": sent}
         yield sent, dispatch.answer(relayer, "feeEstimate", params)

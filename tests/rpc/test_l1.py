@@ -21,6 +21,7 @@ from relayers.chain.networks import L1Fee
 from relayers.chain.readings import Reading
 from relayers.chain.transactions import decode
 from rpc.fees.estimate import estimate
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import KEY
 from tests.rpc.chain import GAS_PRICE_ORACLE, NODE_INTERFACE, Chain, encode_call
 from tests.rpc.estimates import (
@@ -184,7 +185,7 @@ def test_the_l1_gas_of_arbitrum_is_shown_and_not_added(
     change_network(l1_fee="arbitrum")
     chain.set_code(NODE_INTERFACE, "NodeInterface")
     chain.send(NODE_INTERFACE, "set(uint64,uint64,uint256,uint256)", 20, 500, 10**8, 30 * 10**9)
-    found = estimate(relayer, "ETH", "hardhat", transaction)
+    found = estimate(RpcRelayer.of(relayer), "ETH", "hardhat", transaction)
     # The transaction's own limit at the cap, and nothing else.
     assert (found.l1_gas, found.l1_fee, found.gas, found.units) == (l1_gas, 0, 50_000, 500_000)
 

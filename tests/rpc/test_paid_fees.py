@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from relayers.models import Relayer
 from rpc.dispatch import answer
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers import factories as relayers
 from tests.rpc import independent
 from tests.rpc.chain import (
@@ -90,7 +91,7 @@ def build(chain: Chain, deployed: Deployed, kind: str, action: str, sender: str)
 def estimated(relayer: Relayer, transaction: bytes) -> int:
     """Give the estimate in wei, of which the text has them all."""
     params = {"fee_token": "COIN", "network": relayer.network, "transaction": "0x" + transaction.hex()}
-    given_answer = answer(relayer, "feeEstimate", params)
+    given_answer = answer(RpcRelayer.of(relayer), "feeEstimate", params)
     return int(Decimal(given_answer["result"]["estimated_fee"]).scaleb(18))
 
 

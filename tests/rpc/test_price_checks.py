@@ -16,7 +16,6 @@ from relayer_service.ops import metrics
 from relayer_service.ops.pools import at_once
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
-from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
 from tests.relayer_service.test_metrics import samples
 from tests.relayers.faults import NodeServer
@@ -227,7 +226,7 @@ def test_a_token_that_changes_meanwhile_gets_no_price_of_before(
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_storing(monkeypatch, lambda: change(token))
+    change_before_noting(monkeypatch, lambda: change(token))
     price_checks.refresh([token])
     assert seen(token) == NO_PRICE
 
@@ -238,7 +237,7 @@ def test_a_token_that_is_renamed_or_made_dearer_meanwhile_gets_its_price(
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_storing(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
+    change_before_noting(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
     price_checks.refresh([token])
     assert seen(token)["rate_text"] == "3000"
     assert FeeToken.objects.values("symbol", "margin_bps", "enabled").get() == {
@@ -252,20 +251,20 @@ def test_a_token_that_is_deleted_meanwhile_is_no_fault(node: NodeServer, monkeyp
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_storing(monkeypatch, FeeToken.objects.all().delete)
+    change_before_noting(monkeypatch, FeeToken.objects.all().delete)
     assert list(price_checks.refresh([token]).values()) == [""]
     assert not FeeToken.objects.exists()
 
 
-def change_before_storing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
+def change_before_noting(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
     """Have something done after the nodes have answered, and before that is written."""
-    store = price_checks._store
+    note = price_checks._note
 
-    def changed(token: Token, outcome: Quote | str) -> str:
+    def changed(asked: price_checks.Asked, outcome: Quote | str) -> str:
         change()
-        return store(token, outcome)
+        return note(asked, outcome)
 
-    monkeypatch.setattr(price_checks, "_store", changed)
+    monkeypatch.setattr(price_checks, "_note", changed)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,18 +9,19 @@ import pytest
 
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import agreed_rate
+from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
 from tests.relayers import faults
 from tests.rpc.chain import Chain
 from tests.rpc.conftest import Deployed
 from tests.rpc.estimates import ChangeNetwork, ask, change_network, failure, relayer_at
-from tests.rpc.factories import chainlink_native_source, fee_token, fixed_source, pair_source
+from tests.rpc.factories import TOKEN, chainlink_native_source, fee_token, fixed_source, pair_source
 
 __all__ = ["change_network"]
 
 
 def agreed(*rates: Fraction | int, bound: int = 200) -> Fraction:
-    token = FeeToken(network="hardhat", symbol="USDC", max_spread_bps=bound)
+    token = Token(1, "hardhat", "USDC", TOKEN, max_spread_bps=bound)
     return agreed_rate(token, [Fraction(rate) for rate in rates])
 
 

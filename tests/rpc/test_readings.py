@@ -12,10 +12,13 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from relayers.chain.networks import networks
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.fees import tokens
+from rpc.fees.tokens import Token
 from rpc.models import FeeToken
+from rpc.relayer_lookup import RpcRelayer
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
 from tests.rpc.factories import chainlink_native_source, fee_token
@@ -57,7 +60,7 @@ def relayer(node: FeeNode, **changes: Any) -> Relayer:
 def estimate(relayer: Relayer, token: str = "USDC") -> dict[str, Any]:
     try:
         params = {"fee_token": token, "network": "hardhat", "transaction": TRANSFER}
-        return dispatch.answer(relayer, "feeEstimate", params)
+        return dispatch.answer(RpcRelayer.of(relayer), "feeEstimate", params)
     finally:
         if threading.current_thread() is not threading.main_thread():
             connection.close()
@@ -191,7 +194,7 @@ def test_fees_are_kept_for_a_block(network: str, chain_id: int, seconds: int, at
         made = factories.relayer(network=network, rpc_urls=[{"url": node.url, "weight": 100}])
         for after, readings in ((0, 1), (seconds - 0.1, 1), (seconds + 0.1, 2), (seconds + 0.2, 2)):
             at(after)
-            assert "result" in dispatch.answer(made, "feeEstimate", params)
+            assert "result" in dispatch.answer(RpcRelayer.of(made), "feeEstimate", params)
             assert (after, node.count("eth_feeHistory")) == (after, readings)
 
 
@@ -239,7 +242,7 @@ def test_a_price_is_read_anew_where_staff_change_its_source(node: FeeNode) -> No
 def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
     change: dict[str, Any], decimals: int | None
 ) -> None:
-    asked = fee_token()
+    asked = Token.of(fee_token(), [], networks()["hardhat"])
     FeeToken.objects.update(**change)
-    tokens.store_decimals(asked, 6)
+    tokens.keep_decimals("USDC", asked, 6)
     assert FeeToken.objects.get().decimals == decimals

@@ -4,15 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from relayers.chain.attempts import Call
 from relayers.chain.networks import Network
-from rpc.models import PriceSource
+from rpc.models import FeeToken, PriceSource
 
 
 class NoPrice(Exception):
-    """Why a source has no price, as the end of a sentence that begins with the source."""
+    """Why a source gives no price, as the end of a sentence that begins with the source."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,12 @@ class SourcePrice:
 class Source(ABC):
     """One kind of price source: what to ask the chain, and what the answers mean."""
 
-    row: PriceSource
-    network: Network
+    name: str
+
+    @classmethod
+    @abstractmethod
+    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+        """Return the source that staff have set up in a row."""
 
     @abstractmethod
     def calls(self) -> Sequence[Call]:

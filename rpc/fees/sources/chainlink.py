@@ -4,17 +4,19 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from relayers.chain.attempts import Call
 from relayers.chain.contracts import Unreadable, contract_call, read_call
+from relayers.chain.networks import Network
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
+from rpc.models import FeeToken, PriceSource
 
 ROUND = ["uint80", "int256", "uint256", "uint256", "uint80"]
 SEQUENCER_IS_UP = 0
 # No feed has more decimals: ten to this power still fits into 256 bits.
 MAX_DECIMALS = 77
-# How far the clock of a chain may be ahead: an answer from the future would count for too long.
+# How far the clock of a chain may be ahead of ours: an answer from the future would count for too long.
 MAX_CLOCK_SKEW_SECONDS = 900
 
 
@@ -25,6 +27,11 @@ class Round:
     price: Fraction
     updated_at: int
     fresh_until: int
+
+
+def feed_calls(feed: str) -> list[Call]:
+    # Read with each price: another aggregator with other decimals may stand behind a feed.
+    return [contract_call(feed, "latestRoundData()"), contract_call(feed, "decimals()")]
 
 
 def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str) -> Round:
@@ -50,30 +57,34 @@ def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str) -> R
 @dataclass(frozen=True)
 class Feed:
     address: str
-    heartbeat: int | None
+    heartbeat: int
     what: str
 
 
+@dataclass(frozen=True)
 class Chainlink(Source):
     """Chainlink feeds; on a rollup they count only if its sequencer has been up for some time."""
 
-    @property
+    feeds: tuple[Feed, ...]
+    sequencer_feed: str
+    sequencer_grace_seconds: int
+
+    @classmethod
+    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+        sequencer_feed = row.sequencer_feed or network.sequencer_feed
+        return cls(str(row), cls.feeds_of(row), sequencer_feed, row.sequencer_grace_seconds)
+
+    @staticmethod
     @abstractmethod
-    def feeds(self) -> Sequence[Feed]:
-        """The feeds to read."""
+    def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
+        """Return the feeds to read."""
 
     @abstractmethod
     def rate(self, rounds: Sequence[Round]) -> Fraction:
         """Return tokens for one native coin."""
 
-    @property
-    def sequencer_feed(self) -> str:
-        return self.row.sequencer_feed or self.network.sequencer_feed
-
     def calls(self) -> Sequence[Call]:
-        # Decimals with each price: another aggregator with other decimals may stand behind a feed.
-        names = ("latestRoundData()", "decimals()")
-        calls = [contract_call(feed.address, name) for feed in self.feeds for name in names]
+        calls = [call for feed in self.feeds for call in feed_calls(feed.address)]
         if self.sequencer_feed:
             calls.append(contract_call(self.sequencer_feed, "latestRoundData()"))
         return calls
@@ -82,11 +93,11 @@ class Chainlink(Source):
         if self.sequencer_feed:
             self._check_sequencer(answers[-1], now)
         rounds = [
-            read_round(answers[2 * number : 2 * number + 2], feed.heartbeat or 0, now, feed.what)
+            read_round(answers[2 * number : 2 * number + 2], feed.heartbeat, now, feed.what)
             for number, feed in enumerate(self.feeds)
         ]
         return SourcePrice(
-            str(self.row),
+            self.name,
             self.rate(rounds),
             min(each.updated_at for each in rounds),
             min(each.fresh_until for each in rounds),
@@ -99,20 +110,19 @@ class Chainlink(Source):
             raise NoPrice("cannot be trusted: the sequencer's feed does not answer") from None
         if state != SEQUENCER_IS_UP or started_at == 0:
             raise NoPrice("cannot be trusted: the network's sequencer is down")
-        if now < started_at + self.row.sequencer_grace_seconds:
+        if now < started_at + self.sequencer_grace_seconds:
             raise NoPrice("cannot be trusted yet: the network's sequencer was down a short while ago")
-
-    def token_feed(self) -> Feed:
-        return Feed(self.row.feed, self.row.heartbeat_seconds, "the token's feed")
 
 
 class ChainlinkUsd(Chainlink):
     """The prices of token and native coin, both in USD."""
 
-    @property
-    def feeds(self) -> Sequence[Feed]:
-        native = Feed(self.row.native_feed, self.row.native_heartbeat_seconds, "the native coin's feed")
-        return [self.token_feed(), native]
+    @staticmethod
+    def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
+        return (
+            Feed(row.feed, row.heartbeat_seconds or 0, "the token's feed"),
+            Feed(row.native_feed, row.native_heartbeat_seconds or 0, "the native coin's feed"),
+        )
 
     def rate(self, rounds: Sequence[Round]) -> Fraction:
         token, native = rounds
@@ -122,9 +132,9 @@ class ChainlinkUsd(Chainlink):
 class ChainlinkNative(Chainlink):
     """The price of the token in the native coin."""
 
-    @property
-    def feeds(self) -> Sequence[Feed]:
-        return [self.token_feed()]
+    @staticmethod
+    def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
+        return (Feed(row.feed, row.heartbeat_seconds or 0, "the token's feed"),)
 
     def rate(self, rounds: Sequence[Round]) -> Fraction:
         (token,) = rounds

@@ -2,21 +2,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from eth_utils.address import to_checksum_address
 
 from relayers.chain.attempts import Call
 from relayers.chain.contracts import Unreadable, contract_call, read_call
+from relayers.chain.networks import Network
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
+from rpc.models import FeeToken, PriceSource
 
 
+@dataclass(frozen=True)
 class UniswapV2(Source):
     """The reserves of a pair of the token with the wrapped native coin, at the latest block."""
 
+    pair: str
+    token: str
+    wrapped_native: str
+    min_liquidity: int
+    native_decimals: int
+    block_seconds: float
+
+    @classmethod
+    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+        return cls(
+            name=str(row),
+            pair=row.pair,
+            token=token.address,
+            wrapped_native=row.wrapped_native,
+            min_liquidity=int(row.min_liquidity_text),
+            native_decimals=network.decimals,
+            block_seconds=network.block_seconds,
+        )
+
     def calls(self) -> Sequence[Call]:
-        return [contract_call(self.row.pair, name) for name in ("token0()", "token1()", "getReserves()")]
+        return [contract_call(self.pair, name) for name in ("token0()", "token1()", "getReserves()")]
 
     def price(self, answers: Sequence[Any], decimals: int, now: int) -> SourcePrice:
         try:
@@ -25,11 +48,11 @@ class UniswapV2(Source):
         except Unreadable:
             raise NoPrice("does not answer") from None
         held = dict(zip(tokens, reserves, strict=True))
-        if set(held) != {self.row.token.address, self.row.wrapped_native}:
+        if set(held) != {self.token, self.wrapped_native}:
             raise NoPrice("is not a pair of the token with the wrapped native coin")
-        token, native = held[self.row.token.address], held[self.row.wrapped_native]
-        if not token or not native or native < int(self.row.min_liquidity_text):
+        token, native = held[self.token], held[self.wrapped_native]
+        if not token or not native or native < self.min_liquidity:
             raise NoPrice("holds too little: less than its least liquidity")
-        rate = Fraction(token * 10**self.network.decimals, native * 10**decimals)
+        rate = Fraction(token * 10**self.native_decimals, native * 10**decimals)
         # The reserves are those of this block.
-        return SourcePrice(str(self.row), rate, now, now + math.ceil(self.network.block_seconds))
+        return SourcePrice(self.name, rate, now, now + math.ceil(self.block_seconds))

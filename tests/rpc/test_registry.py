@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rpc.methods import METHODS
 from rpc.methods.base import Method
 from rpc.methods.fee_estimate import FeeEstimate, FeeEstimateParams, FeeEstimateResult
+from rpc.registry import METHODS
 
 
 def test_every_method_is_known_by_its_network_type_and_name() -> None:
