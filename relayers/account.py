@@ -12,7 +12,7 @@ from signers.types import SignerType
 
 
 def is_local(signer: Signer) -> bool:
-    """Return whether a signer's key is here, so that no other server is asked for its address."""
+    """Return whether the signer's key is stored here: its address is derived without asking another server."""
     return signer.type == SignerType.PLAIN
 
 
@@ -24,9 +24,9 @@ def check_signer(signer: Signer, network_type: str) -> None:
 
 
 def ask_address(signer: Signer) -> tuple[str, str]:
-    """Return the signer's address; or none, and a warning in words, when the signer could not be asked for it.
+    """Return the signer's address and "", or "" and a warning if it cannot be read.
 
-    May ask a key-management system, and so take a while.
+    This may call a key-management system, which takes a while.
     """
     try:
         backend = signing.backend_for(signer)
@@ -37,16 +37,10 @@ def ask_address(signer: Signer) -> tuple[str, str]:
 
 
 def choose_address(found: str, given: str) -> str:
-    """Return the account's address; a given one that is not the signer's, where that is known, is refused."""
+    """Return the account's address; refuse a given one that differs from the signer's, if that is known."""
     if not given:
         return found
     address = to_checksum_address(given)
     if found and found != address:
         raise ValidationError({"address": f"this is not the signer's address, which is {found}"})
     return address
-
-
-def resolve_address(signer: Signer, given: str) -> tuple[str, str]:
-    """Return the account's address, and a warning in words when the signer could not be asked for it."""
-    found, warning = ask_address(signer)
-    return choose_address(found, given), warning

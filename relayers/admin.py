@@ -58,7 +58,7 @@ class RelayerAdmin(ResourceAdmin):
         return [
             (None, {"fields": ACCOUNT}),
             ("Nodes", {"fields": ["rpc_urls"]}),
-            ("Policies", {"fields": list(policy_fields.form_fields())}),
+            ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
             *([("Seen", {"fields": ["created_at"]})] if obj else []),
         ]
 
@@ -104,7 +104,7 @@ class RelayerAdmin(ResourceAdmin):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _ask_ahead(self, request: HttpRequest, object_id: str | None) -> None:
-        """Have signer and nodes answer before the transaction of the change begins: it would block others."""
+        """Ask signer and nodes before the transaction of the change begins: waiting in it would block others."""
         relayer = self.get_object(request, unquote(object_id)) if object_id else None
         may = self.has_change_permission(request, relayer) if object_id else self.has_add_permission(request)
         if may and (relayer or not object_id):
@@ -134,17 +134,17 @@ class RelayerAdmin(ResourceAdmin):
             self.message_user(request, warning, messages.WARNING)
 
     def get_deleted_objects(self, objs: Iterable[Relayer], request: HttpRequest) -> Any:
-        """Count the rows that go with relayers and those that keep them, of any app; Django would list them all."""
+        """Count the rows that are deleted with relayers or protect them, of any app; Django would list them all."""
         relayers = list(objs)
-        counts, kept = {str(self.opts.verbose_name_plural): len(relayers)}, []
+        counts, protected = {str(self.opts.verbose_name_plural): len(relayers)}, []
         for relation in self.opts.related_objects:
             rows = relation.related_model._base_manager.filter(**{f"{relation.field.name}__in": relayers})
             name = str(relation.related_model._meta.verbose_name_plural)
             if relation.on_delete is CASCADE:
                 counts[name] = rows.count()
             elif relation.on_delete is PROTECT and rows.exists():
-                kept.append(f"{rows.count():,} {name}")
-        return [str(relayer) for relayer in relayers], counts, set(), kept
+                protected.append(f"{rows.count():,} {name}")
+        return [str(relayer) for relayer in relayers], counts, set(), protected
 
     @admin.action(description="Pause selected relayers", permissions=["change"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> None:

@@ -22,7 +22,7 @@ from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers import states
 from relayers.account import ask_address, check_signer, choose_address, is_local
-from relayers.chain import chain_ids
+from relayers.chain import nodes
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
@@ -66,9 +66,9 @@ class RelayerSection(Section):
         super().__init__(*args)
         # By the signer's id, so that each signer is asked once.
         self.addresses: dict[str, tuple[str, str]] = {}
-        # Relayers to pause or resume, which is more than a column: their webhooks are told.
+        # Relayers to pause or resume: more than a column, as their webhooks get an event.
         self.pauses: list[tuple[Relayer, bool]] = []
-        # By URL, where it stands and the chain that it is to be on.
+        # By URL: the paths in the file, each with the expected chain id.
         self.nodes: dict[str, list[tuple[str, int | None]]] = {}
 
     def note_change(self, path: str, row: Any) -> None:
@@ -104,7 +104,7 @@ class RelayerSection(Section):
         return change
 
     def _fill(self, row: Relayer, values: dict[str, Any], signer: Signer | None) -> None:
-        """Put all values onto a relayer but its address, which is the signer's, and its pause."""
+        """Set all values of a relayer except its address, which is the signer's, and its pause."""
         row.name = values.get("name", "")
         row.network = values.get("network", "")
         row.network_type = values.get("network_type", Relayer.NetworkType.EVM)
@@ -114,12 +114,12 @@ class RelayerSection(Section):
         if signer is not None:
             row.signer = signer
         rpc_urls = [dict(entry) for entry in values.get("custom_rpc_urls", [])]
-        # Set only where it is different, as each setting seals it anew.
+        # Set only if different, as setting it always encrypts it again.
         if not self.holds(row, "custom_rpc_urls", rpc_urls):
             row.set_rpc_urls(rpc_urls)
 
     def _settle_address(self, path: str, change: Change, given: str) -> None:
-        """Take the address from the signer, unless the one that is known is still its."""
+        """Set the address to the signer's, unless the stored one is still right."""
         row: Relayer = change.row
         signer_id = row.signer.identifier
         is_same_signer = change.seen and change.seen["signer_id"] == row.signer.pk
@@ -140,7 +140,7 @@ class RelayerSection(Section):
             self.nodes.setdefault(entry["url"], []).append((where, relayer.expected_chain_id))
 
     def _compare(self, change: Change) -> None:
-        """Find what is different of a relayer that exists, once all is put onto it."""
+        """Record what the entry changes of a relayer that exists."""
         if change.seen is None:
             return
         row: Relayer = change.row
@@ -161,13 +161,13 @@ class RelayerSection(Section):
         if ACCOUNT_COLUMNS & change.columns:
             change.columns |= row.forget_account()
         if change.columns:
-            # A check that is on its way asks about what the relayer was.
+            # A check in flight read the relayer as it was before, so it loses its lease.
             row.due_at, row.lease = timezone.now(), None
             change.columns |= {"due_at", "lease"}
 
     def finish(self) -> None:
         """Check that nodes are on their relayers' chains, each asked once; one that cannot be asked is a warning."""
-        for url, found in zip(self.nodes, chain_ids.ask([*self.nodes]), strict=True):
+        for url, found in zip(self.nodes, nodes.chain_ids([*self.nodes]), strict=True):
             for path, expected in self.nodes[url]:
                 if isinstance(found, str):
                     self.file.warn(path, f"the chain id of this node was not checked: {found}")

@@ -18,7 +18,7 @@ VARIANTS = {ACTIVE: "success", "disabled": "danger", "paused": "info", "low bala
 ADDRESS_END = 6
 # States that need nobody's attention.
 CALM = {ACTIVE, "paused"}
-# In two parts, so that a narrow list can shorten the first and both ends are seen.
+# In two parts, so that a narrow list can shorten the first and still show both ends.
 ADDRESS = """
     <span class="copied-address">
         <code id="address-{0}" title="{1}{2}"><span>{1}</span><span>{2}</span></code>

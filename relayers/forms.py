@@ -1,4 +1,4 @@
-"""The admin's form for relayers: signer and nodes are asked before one is saved."""
+"""The admin's form for relayers: it asks signer and nodes before a relayer is saved."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers import policy_fields
-from relayers.account import check_signer, is_local, resolve_address
-from relayers.chain import chain_ids
+from relayers.account import ask_address, check_signer, choose_address, is_local
+from relayers.chain import nodes
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
+from relayers.policy_fields import FORM_FIELDS, PREFIX, shown
 from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
 
 UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
@@ -58,10 +58,10 @@ class RelayerForm(ResourceForm):
         super().__init__(*args, **kwargs)
         self.answers = {} if self.answers is None else self.answers
         self.warnings: list[str] = []
-        for name in policy_fields.form_fields():
-            value = self.instance.policies.get(name.removeprefix(policy_fields.PREFIX))
-            self.fields[name].initial = policy_fields.shown(value)
-            self.fields[name].show_hidden_initial = bool(self.instance.pk)
+        for name in FORM_FIELDS:
+            field = self.fields[PREFIX + name]
+            field.initial = shown(self.instance.policies.get(name))
+            field.show_hidden_initial = bool(self.instance.pk)
         self.rows = self._rpc_url_rows()
 
     def _rpc_url_rows(self) -> RpcUrlRowSet:
@@ -71,8 +71,8 @@ class RelayerForm(ResourceForm):
             rpc_urls = self.instance.custom_rpc_urls or []
         except DecryptionError:
             rpc_urls = []
-            shown = ", ".join(entry["url"] for entry in self.instance.masked_rpc_urls)
-            field.help_text = f"{UNREADABLE.format(shown)} {field.help_text}"
+            masked = ", ".join(entry["url"] for entry in self.instance.masked_rpc_urls)
+            field.help_text = f"{UNREADABLE.format(masked)} {field.help_text}"
         rows: RpcUrlRowSet = RpcUrlRows(self.data if self.is_bound else None, rpc_urls)
         field.show(rows)
         return rows
@@ -96,23 +96,18 @@ class RelayerForm(ResourceForm):
             self._check_nodes(changed)
 
     def _update_errors(self, errors: ValidationError) -> None:
-        """Leave out what only follows from a fault that is reported already."""
+        """Leave out errors that only follow from one that is reported already."""
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs
 
     def _set_policies(self, changed: set[str]) -> None:
-        texts = {
-            name.removeprefix(policy_fields.PREFIX): self.cleaned_data[name]
-            for name in policy_fields.form_fields()
-            if name in changed and name in self.cleaned_data
+        """Replace the policies that staff have changed, and keep the others as they are stored now."""
+        stored, typed = self.instance.policies, self.cleaned_data
+        values = {
+            name: typed.get(PREFIX + name) if PREFIX + name in changed else stored.get(name) for name in FORM_FIELDS
         }
-        if not texts:
-            return
-        try:
-            self.instance.policies = policy_fields.changed(self.instance.network_type, self.instance.policies, texts)
-        except ValidationError as error:
-            self.add_error(None, error)
+        self.instance.policies = {name: value for name, value in values.items() if value is not None}
 
     def _check_account(self, changed: set[str]) -> None:
         relayer, adding = self.instance, self.instance._state.adding
@@ -127,14 +122,15 @@ class RelayerForm(ResourceForm):
             return
         # The address of the previous signer says nothing about this one's.
         given = relayer.address if adding or "address" in changed else ""
-        question = (relayer.signer.pk, relayer.signer.config_version, given)
-        answer = self._answer(question, lambda: _resolve(relayer, given))
-        if isinstance(answer, ValidationError):
-            self.add_error(None, answer)
+        question = (relayer.signer.pk, relayer.signer.config_version)
+        found, warning = self._answer(question, lambda: ask_address(relayer.signer))
+        try:
+            address = choose_address(found, given)
+        except ValidationError as error:
+            self.add_error(None, error)
             return
-        found, warning = answer
         if not (is_settled and warning):
-            relayer.address = found
+            relayer.address = address
         if warning:
             self.warnings.append(f"{warning} Its address is taken as it was given." if given else warning)
 
@@ -142,10 +138,10 @@ class RelayerForm(ResourceForm):
         """Check that the relayer's own nodes are on its chain; one that does not answer now is accepted."""
         if not self.instance._state.adding and not changed & {"rpc_urls", "network", "chain_id"}:
             return
-        nodes = list(self.rows.merged())
-        urls = [entry["url"] for entry, _ in nodes]
+        entries = list(self.rows.merged())
+        urls = [entry["url"] for entry, _ in entries]
         expected = self.instance.expected_chain_id
-        for (entry, row), found in zip(nodes, self._answer(tuple(urls), lambda: chain_ids.ask(urls)), strict=True):
+        for (entry, row), found in zip(entries, self._answer(tuple(urls), lambda: nodes.chain_ids(urls)), strict=True):
             if isinstance(found, str):
                 self.warnings.append(f"The chain id of {mask(entry['url'])} was not checked: {found}.")
             elif found != expected:
@@ -161,12 +157,5 @@ class RelayerForm(ResourceForm):
         return self.answers[question]
 
 
-def _resolve(relayer: Relayer, given: str) -> tuple[str, str] | ValidationError:
-    try:
-        return resolve_address(relayer.signer, given)
-    except ValidationError as error:
-        return error
-
-
 # Declared on the class, as the admin asks the class for its fields.
-RelayerForm.declared_fields.update(policy_fields.form_fields())
+RelayerForm.declared_fields.update({PREFIX + name: field for name, field in FORM_FIELDS.items()})

@@ -17,13 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from notifications.events import (
-    RELAYER_DISABLED,
-    RELAYER_ENABLED,
-    DisabledReason,
-    RelayerDisabledData,
-    emit,
-)
+from notifications.events import RELAYER_DISABLED, RELAYER_ENABLED, DisabledReason, RelayerDisabledData, emit
 from notifications.models import Notification
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.encryption import DecryptionError
@@ -44,10 +38,10 @@ WRITING_SECONDS = 60
 # The next check comes a little earlier or later, so that checks spread over the interval by themselves.
 JITTER = 0.1
 
-_checking = threading.Lock()
-
 # The limit of the column, and more than any account will have.
 MAX_NONCE = 2**63 - 1
+
+_checking = threading.Lock()
 
 ReadingOf = tuple[Relayer, "Reading"]
 
@@ -63,15 +57,6 @@ class Reading:
     @property
     def is_complete(self) -> bool:
         return self.nonce is not None and self.balance is not None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The columns that a reading changes, and whether it disables or enables the relayer."""
-
-    changes: dict[str, Any]
-    disabled: bool = False
-    enabled: bool = False
 
 
 def check_due() -> int:
@@ -130,7 +115,7 @@ def read(relayers: list[Relayer]) -> list[ReadingOf]:
     except DecryptionError:
         found = [Reading(reason="its RPC URLs cannot be opened") for _ in asked]
     except Exception:
-        # A bug of ours must not keep others from being checked; these are due again when the lease ends.
+        # A bug must not prevent the checks of others; these are due again when the lease ends.
         logger.exception("Relayers could not be checked")
         return []
     unknown = [(relayer, Reading()) for relayer in relayers if not relayer.address]
@@ -161,7 +146,7 @@ def _ask(relayers: list[Relayer]) -> list[Reading]:
 def write(readings: list[ReadingOf]) -> None:
     """Write readings to their relayers, and emit the events, in one transaction.
 
-    What cannot be written is due again when its lease ends, and holds up nothing else.
+    What cannot be written is due again when its lease ends, and blocks nothing else.
     """
     try:
         with transaction.atomic():
@@ -178,11 +163,11 @@ def _write(readings: list[ReadingOf]) -> None:
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
     unchanged = []
     for relayer, reading in readings:
-        verdict = judge(relayer, reading)
-        if all(getattr(relayer, name) == value for name, value in verdict.changes.items()):
+        changes = judge(relayer, reading)
+        if all(getattr(relayer, name) == value for name, value in changes.items()):
             unchanged.append(relayer)
-        elif relayer.release(due_at, checked_at=now, **verdict.changes):
-            announce(relayer, verdict)
+        elif relayer.release(due_at, checked_at=now, **changes):
+            announce(relayer, changes)
     # Most checks find what the last one found: one statement for all of them.
     if unchanged:
         rows = Relayer.objects.filter(
@@ -191,53 +176,50 @@ def _write(readings: list[ReadingOf]) -> None:
         rows.update(due_at=due_at, lease=None, checked_at=now)
 
 
-def judge(relayer: Relayer, reading: Reading) -> Verdict:
-    """Return what a reading changes; the settings say how many checks in a row disable or enable a relayer."""
-    changes: dict[str, Any] = {}
+def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
+    """Return the columns that a reading sets; the settings say how many checks in a row disable or enable."""
     if not relayer.address:
-        return Verdict(changes)
-    changes["balance_text"] = "" if reading.balance is None else str(reading.balance)
+        return {}
     minimum = relayer.policies.get("min_balance")
-    changes["balance_is_low"] = reading.balance is not None and minimum is not None and reading.balance < minimum
+    changes: dict[str, Any] = {
+        "balance_text": "" if reading.balance is None else str(reading.balance),
+        "balance_is_low": reading.balance is not None and minimum is not None and reading.balance < minimum,
+    }
     if reading.nonce is None:
-        return _failed(relayer, reading, changes)
+        failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
+        changes |= {"failed_checks": failed, "good_checks": 0}
+        if relayer.system_disabled or failed >= settings.HEALTH_FAILURES_TO_DISABLE:
+            changes |= {
+                "system_disabled": True,
+                "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
+                "disabled_reason_details": f"The nonce could not be read from any node: {reading.reason}.",
+            }
+        return changes
     good = min(relayer.good_checks + 1, settings.HEALTH_SUCCESSES_TO_ENABLE)
     changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
-    enabled = relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE
-    if enabled:
+    if relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
-    return Verdict(changes, enabled=enabled)
+    return changes
 
 
-def _failed(relayer: Relayer, reading: Reading, changes: dict[str, Any]) -> Verdict:
-    failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
-    changes |= {"failed_checks": failed, "good_checks": 0}
-    disabled = not relayer.system_disabled and failed >= settings.HEALTH_FAILURES_TO_DISABLE
-    if disabled or relayer.system_disabled:
-        changes |= {
-            "system_disabled": True,
-            "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
-            "disabled_reason_details": f"The nonce could not be read from any node: {reading.reason}.",
-        }
-    return Verdict(changes, disabled=disabled)
-
-
-def announce(relayer: Relayer, verdict: Verdict) -> None:
-    """Log and emit what has changed."""
+def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
+    """Log and emit what a check changes; the relayer is still as it was before."""
     fields = {"relayer": relayer.identifier, "network": relayer.network}
-    if verdict.changes["balance_is_low"] and not relayer.balance_is_low:
+    if changes["balance_is_low"] and not relayer.balance_is_low:
         logger.warning("The balance of the relayer %s is low", relayer, extra={"fields": fields})
-    details = verdict.changes.get("disabled_reason_details", "")
-    if verdict.disabled:
-        logger.error("The relayer %s is disabled: %s", relayer, details, extra={"fields": fields})
-    if verdict.enabled:
-        logger.info("The relayer %s is enabled again", relayer, extra={"fields": fields})
-    if not (verdict.disabled or verdict.enabled):
+    disabled = changes.get("system_disabled", relayer.system_disabled)
+    if disabled == relayer.system_disabled:
         return
-    # Read now, as staff may have chosen another meanwhile.
+    # Read now, as staff may have chosen another since.
     notification = Notification.objects.filter(relayers=relayer).first()
-    if notification and verdict.disabled:
-        reason = DisabledReason(type=verdict.changes["disabled_reason_type"], details=details)
-        emit(RELAYER_DISABLED, notification, RelayerDisabledData(**event_data(relayer), disabled_reason=reason))
-    if notification and verdict.enabled:
-        emit(RELAYER_ENABLED, notification, event_data(relayer))
+    if disabled:
+        details = changes["disabled_reason_details"]
+        logger.error("The relayer %s is disabled: %s", relayer, details, extra={"fields": fields})
+        reason = DisabledReason(type=changes["disabled_reason_type"], details=details)
+        data = RelayerDisabledData(**event_data(relayer), disabled_reason=reason)
+        if notification:
+            emit(RELAYER_DISABLED, notification, data)
+    else:
+        logger.info("The relayer %s is enabled again", relayer, extra={"fields": fields})
+        if notification:
+            emit(RELAYER_ENABLED, notification, event_data(relayer))

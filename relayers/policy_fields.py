@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django import forms
@@ -11,12 +11,14 @@ from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from relayer_service.api.serializers import BooleanField, IntegerField
-from relayers.policies import EvmPolicies, validate_policies
+from relayers.policies import EvmPolicies
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
 MAX_DIGITS = 40
 MAX_QUOTE = 60
+
+Policy = serializers.Field[Any, Any, Any, Any]
 
 
 def whole_number(text: str) -> int | str:
@@ -24,54 +26,22 @@ def whole_number(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else text
 
 
-def form_fields() -> dict[str, forms.Field]:
-    return {f"{PREFIX}{name}": form_field(name, field) for name, field in EvmPolicies().fields.items()}
+class TypedField(forms.CharField):
+    """Text that `parse` makes the value of a policy from; None where it is not set."""
 
+    def __init__(self, policy: Policy, parse: Callable[[str], Any], **kwargs: Any) -> None:
+        super().__init__(required=False, **kwargs)
+        self.policy, self.parse = policy, parse
 
-def form_field(name: str, field: serializers.Field[Any, Any, Any, Any]) -> forms.Field:
-    label, help_text = name.replace("_", " ").capitalize().replace("Eip1559", "EIP-1559"), str(field.help_text)
-    if isinstance(field, BooleanField):
-        return forms.ChoiceField(
-            label=label, required=False, choices=CHOICES, widget=UnfoldAdminSelectWidget, help_text=help_text
-        )
-    if isinstance(field, IntegerField):
-        # Text, as browsers round such large numbers.
-        widget: forms.Widget = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})
-    else:
-        widget = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": "Not set"})
-        help_text = f"{help_text} One on each line."
-    return forms.CharField(label=label, required=False, widget=widget, help_text=help_text)
-
-
-def shown(value: Any) -> str:
-    """Return the value of a policy as its field shows it."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "\n".join(value) if isinstance(value, list) else str(value)
-
-
-def typed(name: str, text: str) -> Any:
-    """Return the value that was typed for a policy; None where it is not set."""
-    field = EvmPolicies().fields[name]
-    if not text.strip():
-        return None
-    if isinstance(field, BooleanField):
-        return text == "yes"
-    return whole_number(text) if isinstance(field, IntegerField) else text.split()
-
-
-def changed(network_type: str, policies: dict[str, Any], texts: dict[str, str]) -> dict[str, Any]:
-    """Return policies with those replaced that were typed; raise a fault for each invalid one."""
-    values = policies | {name: typed(name, text) for name, text in texts.items()}
-    values = {name: value for name, value in values.items() if value is not None}
-    try:
-        return validate_policies(network_type, values)
-    except ValidationError as error:
-        assert isinstance(error.detail, dict)
-        faults = {f"{PREFIX}{name}": list(_texts(detail, values[name])) for name, detail in error.detail.items()}
-        raise forms.ValidationError(faults) from None
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        parsed = self.parse(text)
+        try:
+            return self.policy.run_validation(parsed)
+        except ValidationError as error:
+            raise forms.ValidationError(list(_texts(error.detail, parsed))) from None
 
 
 def _texts(detail: Any, value: Any) -> Iterator[str]:
@@ -81,3 +51,36 @@ def _texts(detail: Any, value: Any) -> Iterator[str]:
             yield from (f"{value[int(index)][:MAX_QUOTE]}: {fault}" for fault in faults)
     else:
         yield from map(str, detail)
+
+
+def form_field(name: str, policy: Policy) -> forms.Field:
+    label, help_text = name.replace("_", " ").capitalize().replace("Eip1559", "EIP-1559"), str(policy.help_text)
+    if isinstance(policy, BooleanField):
+        return forms.TypedChoiceField(
+            label=label,
+            required=False,
+            choices=CHOICES,
+            coerce=lambda text: text == "yes",
+            empty_value=None,
+            widget=UnfoldAdminSelectWidget,
+            help_text=help_text,
+        )
+    if isinstance(policy, IntegerField):
+        # Text, as browsers round such large numbers.
+        number = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})
+        return TypedField(policy, whole_number, label=label, widget=number, help_text=help_text)
+    lines = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": "Not set"})
+    return TypedField(policy, str.split, label=label, widget=lines, help_text=f"{help_text} One on each line.")
+
+
+# By the policy's name.
+FORM_FIELDS = {name: form_field(name, policy) for name, policy in EvmPolicies().fields.items()}
+
+
+def shown(value: Any) -> str:
+    """Return the value of a policy as its field shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "\n".join(value) if isinstance(value, list) else str(value)

@@ -1,4 +1,4 @@
-"""A relayer's own RPC URLs: what is accepted, and what of them is shown."""
+"""A relayer's own RPC URLs: which are accepted, and how they are shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_URLS = 50
 
 
 def validate_node_url(value: str) -> None:
-    """Refuse what no node can be at; where a name leads is seen when it is connected to."""
+    """Refuse URLs that no node can have; what a host name resolves to is checked when connecting."""
     parts = addresses.split_http_url(value)
     address = addresses.literal_address(parts.hostname or "")
     if address and not outgoing.may_be_inside(address):

@@ -15,12 +15,9 @@ from relayers.dashboard import address
 from relayers.filters import NetworkFilter
 from rpc import dashboard, price_checks
 from rpc.filters import FeeTokenStateFilter
-from rpc.forms import COLUMNS, CONTRACT_FIELDS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
+from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
 from rpc.tasks import read_price_now
-
-# What the last price was read with: after a change of one of these it is the price of something else.
-PRICE_COLUMNS = {"max_spread_bps", *CONTRACT_FIELDS}
 
 
 class PriceSourceInline(StackedInline):
@@ -115,11 +112,10 @@ class FeeTokenAdmin(ResourceAdmin):
 
     def save_related(self, request: HttpRequest, form: FeeTokenForm, formsets: Any, change: bool) -> None:
         super().save_related(request, form, formsets, change)
-        token = form.instance
-        if form.changed_columns & PRICE_COLUMNS or any(formset.has_changed() for formset in formsets):
-            forgotten = FeeToken.NO_PRICE | ({"decimals": None} if form.changed_columns & CONTRACT_FIELDS else {})
-            FeeToken.objects.filter(pk=token.pk).update(**forgotten)
-            push(read_price_now, token.pk)
+        sources = {"sources"} if any(formset.has_changed() for formset in formsets) else set()
+        if outdated := FeeToken.outdated_by(form.changed_columns | sources):
+            FeeToken.objects.filter(pk=form.instance.pk).update(**outdated)
+            push(read_price_now, form.instance.pk)
 
     @admin.action(description="Read prices of selected fee tokens now", permissions=["change"])
     def read_selected_prices(self, request: HttpRequest, queryset: QuerySet[FeeToken]) -> None:

@@ -19,7 +19,7 @@ from rpc.models import FeeToken, PriceSource
 
 @dataclass
 class TokenChange(Change):
-    """A fee token as the file wants it. A source that is different is another source: it is not updated."""
+    """A fee token as the file wants it. Sources are added and removed, never updated."""
 
     added: list[PriceSource] = field(default_factory=list)
     removed: list[PriceSource] = field(default_factory=list)
@@ -36,7 +36,7 @@ class FeeTokenSection(Section):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.seen: set[tuple[str, str]] = set()
-        # By network; tokens that the file names may give theirs away.
+        # Addresses by network, except of tokens that the file names: those may change.
         self.taken: set[tuple[str, str]] = set()
 
     def key_of(self, entry: Any) -> tuple[str, str]:
@@ -52,7 +52,7 @@ class FeeTokenSection(Section):
     def change(self, path: str, row: FeeToken | None, values: dict[str, Any], broken: set[str]) -> TokenChange | None:
         change = TokenChange(row, self.snapshot(row)) if row else TokenChange(FeeToken())
         token: FeeToken = change.row
-        # What is left out becomes the default; but staff may have disabled this token meanwhile.
+        # What is left out becomes the default, except `enabled`: staff may have disabled this token.
         left_out = FeeToken(enabled=token.enabled)
         for name in self.columns:
             setattr(token, name, values.get(name, getattr(left_out, name)))
@@ -77,7 +77,7 @@ class FeeTokenSection(Section):
         return change
 
     def _claim(self, path: str, taken: set[tuple[str, str]], wanted: tuple[str, str], fault: str) -> bool:
-        """Take what only one token can have; return False, with the fault kept, where another has it."""
+        """Reserve what only one token can have; return False, after reporting the fault, where another has it."""
         if wanted in taken:
             self.file.fault(path, fault)
             return False
@@ -85,7 +85,7 @@ class FeeTokenSection(Section):
         return True
 
     def _compare(self, change: TokenChange, sources: list[dict[str, Any]]) -> None:
-        """Find what is different of a token, once all is put onto it. The order of sources has no meaning."""
+        """Record what the entry changes of the token. The order of sources has no meaning."""
         row: FeeToken = change.row
         change.removed = list(row.sources.all()) if row.pk else []
         for source in (PriceSource(**values) for values in sources):
@@ -106,15 +106,14 @@ class FeeTokenSection(Section):
                 change.note(name, name)
         if change.added or change.removed:
             change.note("sources")
-        forget_readings(change)
+        outdated = FeeToken.outdated_by({*change.fields})
+        for name, value in outdated.items():
+            setattr(row, name, value)
+        change.columns |= outdated.keys()
 
     def snapshot(self, row: FeeToken) -> dict[str, Any]:
         """Return the token's columns, and those of its sources."""
-        sources = [
-            {column.attname: getattr(source, column.attname) for column in PriceSource._meta.concrete_fields}
-            for source in row.sources.all()
-        ]
-        return super().snapshot(row) | {"sources": sources}
+        return super().snapshot(row) | {"sources": [source.stored for source in row.sources.all()]}
 
     def locked_rows(self) -> models.QuerySet[Any]:
         sources = models.Prefetch("sources", PriceSource.objects.select_for_update())
@@ -147,13 +146,3 @@ class FeeTokenSection(Section):
             "max_spread_bps": row.max_spread_bps,
             "sources": [SourceEntry(source).data for source in row.sources.all()],
         }
-
-
-def forget_readings(change: TokenChange) -> None:
-    """Drop what was read of a contract that is no longer the token's, or with other sources."""
-    forgotten: dict[str, Any] = {"decimals": None} if "address" in change.fields else {}
-    if {"address", "max_spread_bps", "sources"} & {*change.fields}:
-        forgotten |= FeeToken.NO_PRICE
-    for name, value in forgotten.items():
-        setattr(change.row, name, value)
-    change.columns |= forgotten.keys()

@@ -24,26 +24,25 @@ from rpc.models import CallCount
 logger = logging.getLogger(__name__)
 
 WRITE_SECONDS = 2
-ROWS_AT_ONCE = 500
-# Rows that wait for a database that is down.
-ROWS_KEPT = 20_000
+BATCH_SIZE = 500
+# In memory, while the database is down.
+MAX_ROWS = 20_000
 
 METHOD_LENGTH = CallCount._meta.get_field("method").max_length
 OUTCOME_LENGTH = CallCount._meta.get_field("outcome").max_length
 
-# Processes add to the same rows: in one order, against deadlocks. Rows of a relayer that was deleted meanwhile are
-# left out.
+# Processes add to the same rows: one order for all prevents deadlocks. A relayer may have been deleted since.
 WRITE = """
 WITH gathered (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds) AS (VALUES {rows})
-INSERT INTO rpc_callcount AS kept (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
+INSERT INTO rpc_callcount AS stored (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
 SELECT * FROM gathered WHERE relayer_id IN (SELECT sequence FROM relayers_relayer)
 ORDER BY relayer_id, minute, method, outcome
 ON CONFLICT (relayer_id, minute, method, outcome) DO UPDATE SET
-  calls = kept.calls + excluded.calls,
-  milliseconds = kept.milliseconds + excluded.milliseconds,
+  calls = stored.calls + excluded.calls,
+  milliseconds = stored.milliseconds + excluded.milliseconds,
   slowest_milliseconds = CASE
-    WHEN excluded.slowest_milliseconds > kept.slowest_milliseconds THEN excluded.slowest_milliseconds
-    ELSE kept.slowest_milliseconds
+    WHEN excluded.slowest_milliseconds > stored.slowest_milliseconds THEN excluded.slowest_milliseconds
+    ELSE stored.slowest_milliseconds
   END
 """
 
@@ -87,29 +86,29 @@ class CallCounter:
                 self._thread.start()
 
     def flush(self) -> None:
-        """Write the counts; those that cannot be written are kept for the next time."""
+        """Write the counts; those that cannot be written wait for the next time."""
         with self._writing:
             with self._lock:
                 taken, self._tallies = self._tallies, {}
             rows = list(taken.items())
             try:
                 while rows:
-                    write(rows[:ROWS_AT_ONCE])
-                    del rows[:ROWS_AT_ONCE]
+                    write(rows[:BATCH_SIZE])
+                    del rows[:BATCH_SIZE]
             except Exception:
                 logger.exception("Calls that were counted cannot be written yet")
-                self._keep(rows)
+                self._put_back(rows)
 
     def flush_and_close(self) -> None:
-        """Write the counts, and give the connection back to the pool."""
+        """Write the counts, and return the connection to the pool."""
         self.flush()
         close_old_connections()
 
-    def _keep(self, rows: Sequence[tuple[Key, Tally]]) -> None:
+    def _put_back(self, rows: Sequence[tuple[Key, Tally]]) -> None:
         with self._lock:
             for key, tally in rows:
                 self._tallies.setdefault(key, Tally()).add(tally)
-            excess = len(self._tallies) - ROWS_KEPT
+            excess = len(self._tallies) - MAX_ROWS
             if excess <= 0:
                 return
             for key in sorted(self._tallies, key=lambda key: key[1])[:excess]:

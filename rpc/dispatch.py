@@ -9,7 +9,9 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
-from rpc import counters, errors, registry
+from rpc import counters, errors
+from rpc.methods.base import Method
+from rpc.registry import METHODS
 from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
@@ -22,7 +24,7 @@ OK = "ok"
 def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
-    method = registry.find(relayer.network_type, name)
+    method = METHODS.get((relayer.network_type, name))
     outcome = OK
     try:
         return {"result": run(method, relayer, params)}
@@ -33,7 +35,7 @@ def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, 
         counters.count(relayer.pk, method.name if method else UNKNOWN, outcome, time.perf_counter() - started)
 
 
-def run(method: registry.Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
+def run(method: Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
     """Return a method's result; whatever goes wrong becomes an `RpcError`."""
     if method is None:
         raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")

@@ -10,7 +10,7 @@ from relayers.chain import errors as chain
 
 
 class RpcError(Exception):
-    """A failure that the answer shows. The description is in our words and holds nothing secret."""
+    """A failure that the answer shows. The description is written here and contains nothing secret."""
 
     code: ClassVar[int]
     message: ClassVar[str]

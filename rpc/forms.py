@@ -16,8 +16,6 @@ from relayers.chain.networks import networks
 from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
 
-# Another contract: what was read from the previous one does not hold for it.
-CONTRACT_FIELDS = {"network", "address"}
 STILL_RIGHT = "still_right"
 # The fields that staff see for each kind of source.
 SHOWN = {kind.value: PriceSource.fields_of(kind) for kind in PriceSource.Kind}
@@ -79,7 +77,7 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
         if not kind:
             return cleaned
         for name in set(SOURCE_COLUMNS) - set(SHOWN[kind]):
-            # Nobody sees it, nor a fault in it.
+            # Nobody sees this field, nor an error of it.
             self.errors.pop(name, None)
             cleaned[name] = COLUMNS[name].get_default()
         return cleaned

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
@@ -94,9 +94,6 @@ class FeeToken(models.Model):
 
     objects = FeeTokenQuerySet.as_manager()
 
-    # The columns of the last price where there is none.
-    NO_PRICE: ClassVar[dict[str, Any]] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}
-
     class Meta:
         ordering = ["network", "symbol"]
         constraints = [
@@ -106,6 +103,14 @@ class FeeToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.symbol} on {self.network}"
+
+    @staticmethod
+    def outdated_by(changed: set[str]) -> dict[str, Any]:
+        """Return the columns to clear after a change: what was read from another contract or other sources."""
+        outdated: dict[str, Any] = {"decimals": None} if changed & {"network", "address"} else {}
+        if changed & {"network", "address", "max_spread_bps", "sources"}:
+            outdated |= {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}
+        return outdated
 
     def clean(self) -> None:
         known = networks().get(self.network)
@@ -186,6 +191,11 @@ class PriceSource(models.Model):
     def __str__(self) -> str:
         return self.get_kind_display()
 
+    @property
+    def stored(self) -> tuple[Any, ...]:
+        """All columns, to compare with those of another time."""
+        return tuple(getattr(self, field.attname) for field in self._meta.concrete_fields)
+
     @classmethod
     def fields_of(cls, kind: str) -> list[str]:
         """Return the names of the fields that a source of this kind has."""
@@ -219,7 +229,7 @@ class CallCount(models.Model):
     milliseconds = models.PositiveBigIntegerField(default=0, help_text="Of all calls together.")
     slowest_milliseconds = models.PositiveBigIntegerField(default=0)
 
-    KEPT = timedelta(days=30)
+    RETENTION = timedelta(days=30)
 
     class Meta:
         constraints = [

@@ -73,7 +73,7 @@ def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
 
 
 class Price(Panel):
-    """The last price and what each source answered, with a button that reads them anew."""
+    """The last price and what each source answered, with a button that reads them again."""
 
     template = "admin/rpc/price.html"
     views = ["read"]

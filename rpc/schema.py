@@ -12,7 +12,8 @@ from rest_framework import serializers
 
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
-from rpc.registry import Method, registered
+from rpc.methods.base import Method
+from rpc.registry import METHODS
 from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
 
 # A transfer of one wei, not signed; it holds nothing that is secret.
@@ -26,7 +27,7 @@ def codes() -> str:
 
 
 def description() -> str:
-    names = ", ".join(f"`{method.name}`" for method in registered().values())
+    names = ", ".join(f"`{method.name}`" for method in METHODS.values())
     return (
         f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
         "A request that is not well-formed is answered in the error envelope. Once it is, the status is 200 and the "
@@ -45,12 +46,12 @@ class RpcId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
 
 
 class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """Show the params of each method; others are well-formed too, and answered with an error of JSON-RPC."""
+    """The params of each method; others are well-formed too, and answered with a JSON-RPC error."""
 
     target_class = "rpc.serializers.RpcParamsField"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in registered().values()]
+        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in METHODS.values()]
         return {"anyOf": [*params, {"type": "object", "description": OTHER_PARAMS}]}
 
 
@@ -64,7 +65,7 @@ class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         mapped: Any = auto_schema._map_serializer
         schema: dict[str, Any] = mapped(self.target, direction, bypass_extensions=True)
-        schema["properties"]["method"]["examples"] = [method.name for method in registered().values()]
+        schema["properties"]["method"]["examples"] = [method.name for method in METHODS.values()]
         return schema
 
 
@@ -112,7 +113,7 @@ CALL: dict[str, Any] = {
         200: OpenApiResponse(
             PolymorphicProxySerializer(
                 component_name="RpcResponse",
-                serializers=[*(success_of(method) for method in registered().values()), RpcFailureSerializer],
+                serializers=[*(success_of(method) for method in METHODS.values()), RpcFailureSerializer],
                 resource_type_field_name=None,
             ),
             description="The method's result, or why there is none.",

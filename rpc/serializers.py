@@ -1,4 +1,4 @@
-"""The request of a JSON-RPC call; what its params hold is for the method to say."""
+"""The request of a JSON-RPC call; the method validates the params."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RpcIdField(LiteralField):
 
 
 class RpcParamsField(ObjectField):
-    """Any JSON object; the method says what it takes of it."""
+    """Any JSON object; the method validates it."""
 
 
 class RpcRequestSerializer(StrictSerializer):

@@ -4,17 +4,17 @@ from relayer_service.ops.tasks import periodic, task
 from rpc import price_checks
 from rpc.models import CallCount, FeeToken
 
-# In one statement, so that none holds up the counting.
-PRUNED_AT_ONCE = 5_000
+# Rows in one statement: a long one would block the counting.
+BATCH_SIZE = 5_000
 
 
 @periodic(seconds=60 * 60)
 def prune_call_counts() -> None:
-    """Delete the counts of calls that are past their retention."""
-    old = CallCount.objects.filter(minute__lt=timezone.now() - CallCount.KEPT).order_by("minute")
-    deleted = PRUNED_AT_ONCE
-    while deleted == PRUNED_AT_ONCE:
-        deleted, _ = CallCount.objects.filter(pk__in=old.values("pk")[:PRUNED_AT_ONCE]).delete()
+    """Delete the counts of calls that are older than their retention."""
+    old = CallCount.objects.filter(minute__lt=timezone.now() - CallCount.RETENTION).order_by("minute")
+    deleted = BATCH_SIZE
+    while deleted == BATCH_SIZE:
+        deleted, _ = CallCount.objects.filter(pk__in=old.values("pk")[:BATCH_SIZE]).delete()
 
 
 @periodic(seconds=60)

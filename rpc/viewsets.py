@@ -17,7 +17,7 @@ from rpc.relayer_lookup import NOT_FOUND, find_relayer
 from rpc.schema import CALL
 from rpc.serializers import VERSION, RpcRequestSerializer
 
-# One for all requests: it keeps nothing of them, and to make one costs more than to use it.
+# One for all requests, as making one costs more than using it; it has no state.
 REQUEST = RpcRequestSerializer()
 
 

@@ -266,7 +266,7 @@ MUTATIONS: dict[int, Mutation] = {
     33: Mutation(
         "A count of calls replaces the one that was written before it.",
         "rpc/counters.py",
-        "calls = kept.calls + excluded.calls",
+        "calls = stored.calls + excluded.calls",
         "calls = excluded.calls",
         ("tests/rpc/test_counters.py",),
     ),

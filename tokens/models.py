@@ -30,7 +30,7 @@ def validate_networks(networks: Any) -> None:
 
 
 def forget(keys: set[str]) -> None:
-    """Have this process verify tokens anew: now, and again once the change is committed."""
+    """Drop verified tokens from the cache of this process: now, and again once the change is committed."""
 
     def remove() -> None:
         verified_tokens.remove_where(lambda token: token.key in keys)

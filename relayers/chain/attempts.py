@@ -19,7 +19,7 @@ from relayers.chain.answers import BatchRefused, Fault, check_chain_id, read_ans
 
 logger = logging.getLogger(__name__)
 
-# Another node may stand behind a URL: its chain id is trusted for so long, and only until it fails.
+# How long the chain id of a URL is trusted, unless it fails: another node may be behind it by then.
 TRUST_SECONDS = 60
 # A node that refused a batch is offered one again after this time.
 SINGLE_CALLS_SECONDS = 600
@@ -59,7 +59,7 @@ async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, second
     except Fault:
         raise
     except Exception:
-        # A bug of ours must not keep the next node from being asked.
+        # A bug here must not prevent the next node from being asked.
         logger.exception("The answer of a node could not be read")
         raise Fault("its answer cannot be read") from None
     if ask_chain:

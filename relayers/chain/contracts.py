@@ -11,7 +11,6 @@ from eth_abi.exceptions import DecodingError
 from eth_utils.crypto import keccak
 from eth_utils.hexadecimal import decode_hex
 
-from relayers.chain.answers import ChainError
 from relayers.chain.attempts import Call
 
 
@@ -28,7 +27,7 @@ def contract_call(address: str, signature: str, arguments: Sequence[Any] = ()) -
 
 def read_call(answer: Any, types: Sequence[str]) -> tuple[Any, ...]:
     """Return the values of these types from an answer."""
-    if isinstance(answer, ChainError) or not isinstance(answer, str):
+    if not isinstance(answer, str):
         raise Unreadable
     try:
         return abi_decode(types, decode_hex(answer))

@@ -65,7 +65,7 @@ def _read(answers: list[Any]) -> int:
 
 
 def refusal(error: ChainError) -> ChainFault:
-    """Return why the chain refused, in our words: of the node's own, only the contract's reason is passed on."""
+    """Return why the chain refused; of the node's own words, only the contract's reason is passed on."""
     message = error.message.lower()
     data = _data(error.data)
     if data or error.is_revert:

@@ -49,7 +49,7 @@ def _first(*choices: int | None) -> int:
 
 @dataclass(frozen=True)
 class FeeHistory:
-    """What the last blocks tell of the next one, in wei."""
+    """The fees of the next block, from those of the last blocks, in wei."""
 
     base_fee: int
     priority_fee: int

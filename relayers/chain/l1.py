@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,22 +50,22 @@ def _op_stack(network: Network, transaction: Transaction) -> dict[str, Reading]:
     }
 
 
-def _read_l1_fee(answers: list[Any]) -> int:
+def _first_value(answer: Any, types: Sequence[str], name: str) -> int:
     try:
-        (fee,) = read_call(answers[0], ["uint256"])
+        return int(read_call(answer, types)[0])
     except Unreadable:
-        raise InsufficientData("The network does not tell its L1 data fee.") from None
-    return int(fee)
+        raise InsufficientData(f"The network does not tell its {name}.") from None
+
+
+def _read_l1_fee(answers: list[Any]) -> int:
+    return _first_value(answers[0], ["uint256"], "L1 data fee")
 
 
 def _read_operator_fee(answers: list[Any]) -> OperatorFee:
     if all(isinstance(answer, ChainError) and answer.is_revert for answer in answers):
         # Before the Isthmus upgrade the oracle has no such function, and the chain no such fee.
         return OperatorFee()
-    try:
-        at_zero, at_sample = (int(read_call(answer, ["uint256"])[0]) for answer in answers)
-    except Unreadable:
-        raise InsufficientData("The network does not tell its operator fee.") from None
+    at_zero, at_sample = (_first_value(answer, ["uint256"], "operator fee") for answer in answers)
     if at_sample < at_zero:
         raise InsufficientData("The network's operator fee falls with the gas, which it cannot.")
     return OperatorFee(at_zero, at_sample - at_zero)
@@ -78,11 +78,7 @@ def _arbitrum(network: Network, transaction: Transaction) -> dict[str, Reading]:
 
 
 def _read_l1_gas(answers: list[Any]) -> int:
-    try:
-        gas, _, _ = read_call(answers[0], ["uint64", "uint256", "uint256"])
-    except Unreadable:
-        raise InsufficientData("The network does not tell its L1 gas.") from None
-    return int(gas)
+    return _first_value(answers[0], ["uint64", "uint256", "uint256"], "L1 gas")
 
 
 READINGS: dict[L1Fee, Callable[[Network, Transaction], dict[str, Reading]]] = {

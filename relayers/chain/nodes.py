@@ -112,3 +112,17 @@ def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
     milliseconds, block = round((time.monotonic() - started) * 1000), quantity(head)
     error = "it does not tell its head block" if block is None else ""
     return NodeStatus(mask(url), weight, milliseconds, block, error, paused)
+
+
+def chain_ids(urls: Sequence[str]) -> list[int | str]:
+    """Ask every node for its chain id, all at once; return each, or in words why there is none."""
+    return at_once(_chain_id, urls)
+
+
+def _chain_id(url: str) -> int | str:
+    try:
+        (answer,) = attempt(url, [Call("eth_chainId")], None, settings.NODE_ATTEMPT_SECONDS)
+    except Fault as fault:
+        return str(fault)
+    chain_id = quantity(answer)
+    return "it does not tell its chain id" if chain_id is None else chain_id

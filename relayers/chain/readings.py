@@ -12,7 +12,7 @@ from relayers.chain.attempts import Call
 from relayers.chain.networks import Network
 from relayers.chain.nodes import Node
 
-# What a block tells is cached until about the next one, but neither for a quarter of a second nor for long.
+# Values of the latest block are cached until about the next one, within these limits.
 MIN_CACHE_SECONDS, MAX_CACHE_SECONDS = 1.0, 15.0
 
 
@@ -33,13 +33,13 @@ _values: TTLCache[Hashable, Any] = TTLCache()
 
 
 def block_seconds(network: Network) -> float:
-    """Return for how long what a block tells is cached."""
+    """Return for how long values of the latest block are cached."""
     return min(max(network.block_seconds, MIN_CACHE_SECONDS), MAX_CACHE_SECONDS)
 
 
 def gather(relayer_nodes: Sequence[Node], chain_id: int, readings: Mapping[str, Reading]) -> dict[str, Any]:
     """Return the values of readings by name; raise the first error among them, in their order."""
-    # Nodes that staff set for one relayer have no say in the fees of another.
+    # The nodes of one relayer must not affect the fees of another.
     source = (chain_id, frozenset(relayer_nodes))
     found = {name: _values.get((source, each.key)) for name, each in readings.items() if each.key is not None}
     missing = {name: each for name, each in readings.items() if found.get(name) is None}

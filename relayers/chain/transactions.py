@@ -35,26 +35,18 @@ AUTHORIZATION: dict[str, Any] = {
     **dict.fromkeys(("nonce", "yParity", "r", "s"), big_endian_int),
 }
 CHAIN_AND_NONCE: dict[str, Any] = {"chainId": big_endian_int, "nonce": big_endian_int}
+PRICED: dict[str, Any] = {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS}
+BLOBS: dict[str, Any] = {
+    "maxFeePerBlobGas": big_endian_int,
+    "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
+}
 # The fields of each type, in their order, with their RLP types.
 FIELDS: dict[int, dict[str, Any]] = {
     LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
     ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
-    DYNAMIC_FEE: {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS},
-    BLOB: {
-        **CHAIN_AND_NONCE,
-        **PRICES,
-        **WORK,
-        **ACCESS,
-        "maxFeePerBlobGas": big_endian_int,
-        "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
-    },
-    SET_CODE: {
-        **CHAIN_AND_NONCE,
-        **PRICES,
-        **WORK,
-        **ACCESS,
-        "authorizationList": CountableList(List(AUTHORIZATION.values())),
-    },
+    DYNAMIC_FEE: PRICED,
+    BLOB: {**PRICED, **BLOBS},
+    SET_CODE: {**PRICED, "authorizationList": CountableList(List(AUTHORIZATION.values()))},
 }
 SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
 # The first byte of an RLP list, and so no type of EIP-2718.
@@ -79,7 +71,7 @@ _checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
 
 
 class NotATransaction(ValueError):
-    """Why a text is no transaction, in words for whoever sent it."""
+    """Why a text is no transaction, in words for the caller."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +86,7 @@ class Transaction:
     value: int
     data: bytes
     gas: int
-    access_list: tuple[tuple[str, tuple[str, ...]], ...]
+    access_list: tuple[dict[str, Any], ...]
     blob_hashes: tuple[str, ...]
     authorizations: tuple[dict[str, str], ...]
     # Its encoding without the signature, from which L1 fees are computed.
@@ -105,19 +97,16 @@ class Transaction:
         return len(self.blob_hashes) * GAS_OF_A_BLOB
 
     def call(self, sender: str) -> dict[str, Any]:
-        """Return the params of `eth_estimateGas`. Prices are left out: they are ours to set."""
+        """Return the params of `eth_estimateGas`. Prices are left out: the service sets them."""
         call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
         if self.to is not None:
             call["to"] = self.to
-        if self.access_list:
-            call["accessList"] = [
-                {"address": address, "storageKeys": list(storage)} for address, storage in self.access_list
-            ]
-        if self.blob_hashes:
-            call["blobVersionedHashes"] = list(self.blob_hashes)
-        if self.authorizations:
-            call["authorizationList"] = list(self.authorizations)
-        return call
+        lists = {
+            "accessList": self.access_list,
+            "blobVersionedHashes": self.blob_hashes,
+            "authorizationList": self.authorizations,
+        }
+        return call | {name: list(entries) for name, entries in lists.items() if entries}
 
 
 def decode(text: str) -> Transaction:
@@ -253,7 +242,7 @@ def _transaction(
         data=values["data"],
         gas=values["gas"],
         access_list=tuple(
-            (_checksummed(address), tuple(f"0x{key:064x}" for key in storage))
+            {"address": _checksummed(address), "storageKeys": [f"0x{key:064x}" for key in storage]}
             for address, storage in values.get("accessList", ())
         ),
         blob_hashes=tuple(f"0x{blob_hash.hex()}" for blob_hash in blob_hashes),

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc.fees.estimate import estimate
-from rpc.registry import Method, register
+from rpc.methods.base import Method
 from rpc.relayer_lookup import RpcRelayer
 
 
@@ -34,7 +34,6 @@ class FeeEstimateResult(serializers.Serializer[Any]):
     method = StringField(help_text="`feeEstimate`.")
 
 
-@register
 class FeeEstimate(Method):
     name = "feeEstimate"
     network_type = Relayer.NetworkType.EVM

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.ops.tasks import queue
-from relayers.chain import chain_ids
+from relayers.chain import nodes
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.notifications.admin_pages import told
@@ -194,7 +194,7 @@ def test_nothing_is_locked_while_nodes_and_signers_are_asked(
         inside.append(connection.in_atomic_block)
         return [5 for _ in urls]
 
-    monkeypatch.setattr(chain_ids, "ask", ask)
+    monkeypatch.setattr(nodes, "chain_ids", ask)
     add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": "https://a.example.com"})
     assert Relayer.objects.exists()
     assert inside == [False]

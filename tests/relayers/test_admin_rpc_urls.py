@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from relayers.chain import chain_ids
+from relayers.chain import nodes
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import LIST, A, B, C, change, edit, errors, fields, row_errors, rpc_url
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node is on the chain that is expected of it: these tests are about rows."""
-    monkeypatch.setattr(chain_ids, "ask", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
 
 
 @pytest.mark.usefixtures("no_node")

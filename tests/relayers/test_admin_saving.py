@@ -8,7 +8,6 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.db import connection
@@ -19,8 +18,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
-from relayers import policy_fields
-from relayers.chain import chain_ids
+from relayers.chain import nodes
+from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import A, B, add, change, edit, fields, rpc_url
@@ -33,7 +32,7 @@ POLICIES = {"gas_price_cap": 2**53 + 1, "min_balance": 2**128 - 1, "private_tran
 @pytest.fixture
 def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every node is on the chain that is expected of it: these tests are about rows."""
-    monkeypatch.setattr(chain_ids, "ask", lambda urls: [11155111 for _ in urls])
+    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [11155111 for _ in urls])
 
 
 @pytest.mark.usefixtures("no_node")
@@ -84,7 +83,7 @@ def test_what_was_seen_of_an_account_is_forgotten_with_it(admin_client: Client) 
 def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chain_ids, "ask", lambda urls: [5 for _ in urls])
+    monkeypatch.setattr(nodes, "chain_ids", lambda urls: [5 for _ in urls])
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
     sent = fields(admin_client.get(change(relayer)))
     Relayer.objects.update(network="my-chain", chain_id=5)
@@ -99,13 +98,13 @@ def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
 ) -> None:
     relayer = factories.relayer(policies=POLICIES)
     sent = fields(admin_client.get(change(relayer)))
-    changed = policy_fields.changed
+    set_policies = RelayerForm._set_policies
 
-    def slowly(*args: Any) -> dict[str, Any]:
+    def slowly(form: RelayerForm, changed: set[str]) -> None:
         time.sleep(0.3)
-        return changed(*args)
+        set_policies(form, changed)
 
-    monkeypatch.setattr(policy_fields, "changed", slowly)
+    monkeypatch.setattr(RelayerForm, "_set_policies", slowly)
 
     def save(name: str) -> int:
         try:

@@ -138,7 +138,7 @@ class Failing:
 def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(counters, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(counters, "BATCH_SIZE", 2)
     relayer = factories.relayer()
     for method in "abcde":
         counters.count(relayer.pk, method, "ok", 0.1)
@@ -158,7 +158,7 @@ def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
 def test_of_too_much_that_cannot_be_written_the_oldest_is_dropped(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(counters, "ROWS_KEPT", 3)
+    monkeypatch.setattr(counters, "MAX_ROWS", 3)
     relayer = factories.relayer()
     with connection.execute_wrapper(Failing(passing=0)):
         for _ in range(5):
@@ -310,7 +310,7 @@ def test_a_web_process_that_is_told_to_stop_writes_what_it_has_counted(tmp_path:
 def test_counts_are_kept_for_thirty_days_and_deleted_a_few_at_a_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tasks, "PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr(tasks, "BATCH_SIZE", 2)
     relayer = factories.relayer()
     last = NOON - timedelta(days=30)
     for minutes in (-50_000, -3, -2, -1, 0, 1, 43_200):

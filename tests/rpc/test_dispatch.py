@@ -10,8 +10,10 @@ import pytest
 
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
-from rpc import counters, dispatch, errors, registry
+from rpc import counters, dispatch, errors
+from rpc.methods.base import Method
 from rpc.models import CallCount
+from rpc.registry import METHODS
 from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import relayer
 
@@ -24,7 +26,7 @@ class EchoParams(StrictSerializer):
     word = StringField()
 
 
-class Echo(registry.Method):
+class Echo(Method):
     """Give back a word, or fail as it says."""
 
     name = "echo"
@@ -44,8 +46,7 @@ class Echo(registry.Method):
 
 @pytest.fixture(autouse=True)
 def echo(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = registry.registered() | {("evm", "echo"): Echo()}
-    monkeypatch.setattr(registry, "registered", lambda: found)
+    monkeypatch.setitem(METHODS, ("evm", "echo"), Echo())
 
 
 def answer(word: Any, name: str = "echo") -> dict[str, Any]:
@@ -66,6 +67,8 @@ def test_a_result_stands_alone() -> None:
     ("word", "name", "code", "message", "description"),
     [
         ("a", "nothing", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
+        ("a", "ECHO", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
+        ("a", "", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
         (1, "echo", -32602, "Invalid params", "word: a string is required"),
         ("refuse", "echo", -32004, "Policy refused", "The word is not allowed."),
         (

@@ -16,7 +16,6 @@ from pytest_django import Settings
 from relayer_service.storage import ttl_cache
 from rpc.dispatch import answer
 from rpc.models import FeeToken
-from rpc.registry import registered
 from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
 from tests.relayers import factories as relayers
@@ -179,10 +178,6 @@ def test_a_fee_is_that_of_the_independent_computation(
     for key in KEYS:
         chain.send(deployed.token_6, "mint(address,uint256)", address_of(key), 2**128)
     fill_blocks(FULLNESS[number % len(FULLNESS)])
-
-    # What methods are made of is loaded with the first call, and a library of it raises Python's limit of recursion:
-    # Hypothesis would not have that happen in an example.
-    registered()
 
     def check(case: Case) -> None:
         transaction, sender = build(case, deployed)

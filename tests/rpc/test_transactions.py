@@ -52,7 +52,7 @@ PLAIN = Transaction(
     authorizations=(),
     unsigned=b"",
 )
-ACCESS_LIST = ((RECEIVER, (f"0x{1:064x}", f"0x{2**255:064x}")),)
+ACCESS_LIST = ({"address": RECEIVER, "storageKeys": [f"0x{1:064x}", f"0x{2**255:064x}"]},)
 
 
 def expected(kind: int) -> Transaction:
@@ -140,7 +140,7 @@ def test_the_gas_of_blobs_is_counted_by_their_hashes() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_nodes_are_asked_for_all_but_prices_nonce_and_limit(kind: int) -> None:
     own: dict[int, dict[str, Any]] = {
-        1: {"accessList": [{"address": RECEIVER, "storageKeys": list(ACCESS_LIST[0][1])}]},
+        1: {"accessList": list(ACCESS_LIST)},
         3: {"blobVersionedHashes": [EMPTY_BLOB_HASH, EMPTY_BLOB_HASH]},
         4: {"authorizationList": list(expected(4).authorizations)},
     }
@@ -208,7 +208,7 @@ def test_a_transaction_of_very_many_parts_is_refused_before_it_is_read() -> None
     # The list of all, its nine fields, one entry, its address and its list of keys.
     most = 10_000 - 13
     items[8] = [[bytes(20), [bytes(32)] * most]]
-    assert len(decode(text(encode(2, items))).access_list[0][1]) == most
+    assert len(decode(text(encode(2, items))).access_list[0]["storageKeys"]) == most
     items[8] = [[bytes(20), [bytes(32)] * (most + 1)]]
     assert why_not(encode(2, items)) == "it has more than 10000 parts"
     assert why_not(b"\x02" + rlp.encode([b""] * 500_000)) == "it has more than 10000 parts"
@@ -376,7 +376,7 @@ def test_whatever_eth_account_signs_is_read_as_it_was(
         value=common["value"],
         data=common["data"],
         gas=common["gas"],
-        access_list=tuple((each["address"], tuple(each["storageKeys"])) for each in changes.get("accessList", ())),
+        access_list=tuple(changes.get("accessList", ())),
         blob_hashes=tuple(changes.get("blobVersionedHashes", ())),
         authorizations=(),
         unsigned=read.unsigned,
