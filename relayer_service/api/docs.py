@@ -1,8 +1,10 @@
 """The settings of drf-spectacular: what the OpenAPI document says of the service, and the pages that show it."""
 
+from relayer_service import __version__
+
 SETTINGS = {
     "TITLE": "Relayer Management Service",
-    "VERSION": "0.1.0",
+    "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "DESCRIPTION": (
         "Manage signers, notifications and relayers, and make JSON-RPC calls through a relayer.\n\n"

@@ -1,0 +1,1 @@
+"""A backend for each signer type; `SIGNER_BACKENDS` in the settings says which."""

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from relayer_service import __version__
 from tests.api import WireApi
 from tests.browser.conftest import TakeScreenshot
 
@@ -52,7 +53,7 @@ def test_swagger_ui_forgets_the_token_with_the_page(visitor: Page, token: str) -
 
 def test_redoc_shows_the_contract(visitor: Page) -> None:
     visitor.goto("/api/redoc", wait_until="networkidle")
-    expect(visitor.get_by_role("heading", name="Relayer Management Service (0.1.0)")).to_be_visible()
+    expect(visitor.get_by_role("heading", name=f"Relayer Management Service ({__version__})")).to_be_visible()
     expect(visitor.get_by_text("/api/v1/items", exact=True).first).to_be_visible()
 
 

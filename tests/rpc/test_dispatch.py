@@ -58,6 +58,14 @@ def counted() -> dict[tuple[str, str], int]:
     return {(row.method, row.outcome): row.calls for row in CallCount.objects.all()}
 
 
+def test_a_method_of_another_network_type_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    relayer()
+    monkeypatch.setitem(METHODS, ("other", "elsewhere"), Echo())
+    description = "There is no such method on a relayer of the type evm."
+    error = {"code": -32601, "message": "Method not found", "description": description}
+    assert answer("hello", "elsewhere") == {"error": error}
+
+
 def test_a_result_stands_alone() -> None:
     relayer()
     assert answer("hello") == {"result": {"word": "hello"}}
