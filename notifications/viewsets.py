@@ -5,7 +5,7 @@ from drf_spectacular.utils import extend_schema, extend_schema_view
 from notifications.models import Notification
 from notifications.schema import UPDATE_NOTIFICATION
 from notifications.serializers import NotificationSerializer, UpdateNotificationSerializer
-from relayer_service.api.viewsets import PartialUpdateMixin
+from relayer_service.api.viewsets import PartialUpdateMixin, ResourceViewSet
 
 
 @extend_schema_view(
@@ -13,7 +13,7 @@ from relayer_service.api.viewsets import PartialUpdateMixin
         operation_id="update_notification", summary="Update a notification", **UPDATE_NOTIFICATION
     )
 )
-class NotificationViewSet(PartialUpdateMixin):
+class NotificationViewSet(PartialUpdateMixin, ResourceViewSet):
     """Change a notification: what is sent is changed, what is left out stays as it is."""
 
     queryset = Notification.objects.all()

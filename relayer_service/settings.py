@@ -281,7 +281,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["relayer_service.api.renderers.EnvelopeRenderer"],
     "DEFAULT_PARSER_CLASSES": ["relayer_service.api.parsers.StrictJSONParser"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.api.renderers.AlwaysFirstRenderer",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.api.renderers.JSONNegotiation",
     "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.PagePagination",
     "DEFAULT_SCHEMA_CLASS": "relayer_service.api.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "relayer_service.api.exceptions.handle",

@@ -78,7 +78,7 @@ class Exchange:
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
-        # After a failed attempt other failing targets come first; the sweep comes back to this one.
+        # A failing target that has had its attempt leaves its place to others; the sweep comes back to it.
         must_wait = self.target_fails and (bool(self.outcomes) or not include_failing)
         if self.room <= 0 or must_wait or self._is_held_by_another(target):
             return []

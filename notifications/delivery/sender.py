@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 DATABASE_PAUSE_SECONDS = 1
 GATHER_SECONDS = 0.01
 MAX_OPEN_FILES = 65_536
-# After this many, one every DATABASE_PAUSE_SECONDS, the leases have expired: nothing could be written any more.
+# By so many failures, one every DATABASE_PAUSE_SECONDS, the leases have expired and nothing can be written any more.
 MAX_DATABASE_FAILURES = 30
 
 
@@ -193,6 +193,11 @@ class TargetSender:
             outcome = await attempts.send(self._session, row)
             # Not in one line with the wait: the list may be replaced meanwhile.
             self._outcomes.append(outcome)
+            # Before it is written: what is claimed already must not follow into the failure.
+            self.failing |= not outcome.succeeded
+            if outcome.gone:
+                self._unsent += [row for row, _ in self._claimed]
+                self._claimed.clear()
         except Exception:
             # A bug of this service; the row is due again when its lease ends.
             logger.exception("A webhook could not be sent")

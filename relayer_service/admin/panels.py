@@ -53,7 +53,7 @@ class Panel(metaclass=forms.MediaDefiningClass):
 
 
 def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
-    """Make a panel's method a view of one object, for users who have a permission for it.
+    """Make a panel's method a view of one object, for users who see the panel and have a permission for the object.
 
     A method that returns nothing leads back to the object's page.
     """
@@ -64,7 +64,8 @@ def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
             if request.method != method:
                 return HttpResponseNotAllowed([method])
             obj = panel.admin.get_object_or_404(request, object_id)
-            if not getattr(panel.admin, f"has_{permission}_permission")(request, obj):
+            has_permission = getattr(panel.admin, f"has_{permission}_permission")
+            if not panel.may_view(request) or not has_permission(request, obj):
                 raise PermissionDenied
             return view(panel, request, obj) or HttpResponseRedirect(panel.url("change", obj))
 

@@ -1,4 +1,4 @@
-"""The bodies of the contract's section 2.1 and 7, as pure functions."""
+"""The bodies of answers, as pure functions: the envelope of a success (contract, section 2.1), and errors (7)."""
 
 from dataclasses import dataclass
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Pages of a list: the contract's `page` and `per_page`, for any digits."""
+"""Pages of a list: the contract's `page` and `per_page`, however large the numbers."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class EnvelopeRenderer(JSONRenderer):
         return super().render(envelope.success(data))
 
 
-class AlwaysFirstRenderer(BaseContentNegotiation):
-    """Answer in the view's one format whatever the Accept header says, as the contract has only one."""
+class JSONNegotiation(BaseContentNegotiation):
+    """Reads and writes the one format of a view, whatever the Accept header says: the contract has only one."""
 
     def select_parser(self, request: Request, parsers: Iterable[Any]) -> Any:
         media_type = request.content_type.split(";")[0].strip().lower()

@@ -13,6 +13,9 @@ from relayer_service.api.serializers import LiteralField, StrictSerializer
 
 Writer = Callable[[Any], Any]
 
+# Serializers that do not say how their column's JSON is shown.
+AS_STORED = {serializers.Serializer.to_representation, serializers.ListSerializer.to_representation}
+
 
 class ResourceSerializer(serializers.Serializer[Any]):
     """A resource as answers show it, from an instance of its model or from a row of `columns`.
@@ -50,8 +53,9 @@ class ResourceSerializer(serializers.Serializer[Any]):
 
     @classmethod
     def many_init(cls, *args: Any, **kwargs: Any) -> Any:
+        rows = args[0] if args else kwargs.get("instance")
         # Without rows, it is the OpenAPI document that asks what a list is.
-        return ResourceList([*map(cls.writer(), args[0])]) if args else super().many_init(**kwargs)
+        return super().many_init(**kwargs) if rows is None else ResourceList([*map(cls.writer(), rows)])
 
     def to_representation(self, instance: Any) -> Any:
         return self.writer()(tuple(_value(instance, column) for column in self.columns()))
@@ -86,8 +90,7 @@ def _writer(field: Any) -> Writer | None:
         return nested
     own: Writer = field.to_representation
     # JSON stays as it is stored: it was checked before, and may hold integers that are too large for orjson.
-    is_stored = isinstance(field, serializers.BaseSerializer) and own.__module__ == serializers.__name__
-    return orjson.Fragment if is_stored else own
+    return orjson.Fragment if type(field).to_representation in AS_STORED else own
 
 
 def _empty_values(field: Any, width: int) -> tuple[Any, ...]:

@@ -19,6 +19,11 @@ LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
+def shown_name(name: str) -> str:
+    """Return an unknown member's name as faults show it: it may be a secret that was sent as a name by mistake."""
+    return redact(name) if len(name) <= MAX_NAME_LENGTH else LONG_NAME
+
+
 class LiteralField(serializers.Field[Any, Any, Any, Any]):
     """A field whose value is written as it is stored."""
 
@@ -140,10 +145,8 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
-        # A value that was sent as a name by mistake is not repeated whole.
         unknown = islice((name for name in data if name not in self.fields), MAX_FAULTS)
-        names = [redact(name) if len(name) <= MAX_NAME_LENGTH else LONG_NAME for name in unknown]
-        faults: dict[str, Any] = {name: ["this field is not known"] for name in names}
+        faults: dict[str, Any] = {shown_name(name): ["this field is not known"] for name in unknown}
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:

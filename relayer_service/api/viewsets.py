@@ -52,7 +52,10 @@ class ResourceViewSet(GenericViewSet[Any]):
 
 
 class CreateMixin(mixins.CreateModelMixin):
-    """Creates a resource; of two that want the same id, the database lets one in."""
+    """Creates a resource; of two that want the same id, the database lets one in.
+
+    For a model of which callers can break no other constraint, and whose serializer saves one row.
+    """
 
     id_taken_message: str
 

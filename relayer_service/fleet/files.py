@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from rest_framework.exceptions import ValidationError as FieldError
+from rest_framework.exceptions import ValidationError as DRFValidationError
 
 from relayer_service.api.exceptions import flatten
 from relayer_service.api.serializers import StrictSerializer, StringField
@@ -29,7 +29,7 @@ class ReferenceField(StringField):
         section = self.context["sections"][self.section]
         if identifier not in section.known:
             word = section.queryset.model._meta.verbose_name
-            raise FieldError(f"there is no {word} with this id, neither in the file nor in the service")
+            raise DRFValidationError(f"there is no {word} with this id, neither in the file nor in the service")
         return identifier
 
 
@@ -42,8 +42,12 @@ class Faults(Exception):
 
 
 class FleetFile:
+    """The lists of a file by name, each a list of entries.
+
+    `printed` has the names of the lists that a file may have, each with the fields that are printed.
+    """
+
     def __init__(self, document: Any, printed: Mapping[str, Collection[str]]) -> None:
-        """Take the lists that `printed` names; of each, it has the fields that cannot come from the environment."""
         resolved, self.faults = resolve(document, os.environ, printed)
         self.warnings: list[str] = []
         self._unresolved = {path for path, _ in self.faults}
@@ -78,7 +82,7 @@ class FleetFile:
         fields = dict(serializer.fields)
         broken = {name for name in fields if f"{path}.{name}" in self._unresolved_fields}
         if serializer.is_valid():
-            return dict(serializer.validated_data), broken
+            return {name: value for name, value in serializer.validated_data.items() if name not in broken}, broken
         self._add(path, serializer.errors)
         broken |= set(serializer.errors)
         entry = serializer.initial_data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from django.db import IntegrityError, transaction
 
 from relayer_service.fleet.files import FleetFile
 from relayer_service.fleet.sections import Change, ChangedMeanwhile, Section, section_classes
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -30,6 +33,7 @@ class Plan:
                     section.lock()
                     section.write()
         except IntegrityError:
+            logger.exception("A fleet file breaks a constraint of the database")
             raise ChangedMeanwhile from None
 
 

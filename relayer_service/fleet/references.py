@@ -6,8 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from relayer_service.api.serializers import MAX_NAME_LENGTH
-from relayer_service.ops.logs import redact
+from relayer_service.api.serializers import shown_name
 
 REFERENCE = re.compile(r"\$\$\{|\$\{(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)\})?")
 NOT_IN_NAMES = re.compile(r"[^A-Z0-9]")
@@ -25,7 +24,8 @@ def resolve(
 ) -> tuple[Any, list[Fault]]:
     """Return a document with its references replaced, and a fault with its path for each that cannot be.
 
-    What a variable holds is never printed. So an id, and of each list the fields that `printed` names, has none.
+    What a variable holds is never printed. So ids, and the fields that `printed` names for a list, may hold no
+    reference.
     """
     faults: list[Fault] = []
 
@@ -73,8 +73,8 @@ def resolve_text(text: str, environment: Mapping[str, str]) -> str:
 
 
 def join(path: str, name: str) -> str:
-    """Add a member's name to a path, shortened: a secret may have been written as a name by mistake."""
-    shown = redact(name[:MAX_NAME_LENGTH])
+    """Add a member's name to a path."""
+    shown = shown_name(name)
     return f"{path}.{shown}" if path else shown
 
 

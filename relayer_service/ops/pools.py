@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -27,9 +28,12 @@ class Pool(ThreadPoolExecutor):
         self._uncount = weakref.finalize(self, pool_size.dec, size)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        # With the request id under which the caller logs.
+        context = contextvars.copy_context()
+
         def run() -> Any:
             with self._in_use.track_inprogress():
-                return function(*args, **kwargs)
+                return context.run(function, *args, **kwargs)
 
         return super().submit(run)
 

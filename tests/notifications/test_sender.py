@@ -23,7 +23,7 @@ from notifications.delivery.sender import Sender, raise_file_limit
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.ops.tasks import queue
 from tests.notifications.factories import create_notification, emit_test
-from tests.notifications.receivers import Receiver, answer, hang, in_turn, receiver, slow
+from tests.notifications.receivers import Handler, Receiver, answer, hang, in_turn, receiver, slow
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -187,6 +187,32 @@ def test_a_target_that_is_gone_gets_nothing_more(sender: Sender, settings: Setti
         sender.wake(notification.pk)
         wait_until(lambda: states() == [("failed", 0)] * 3 + [("failed", 1)])
     assert len(server.requests) == 1
+
+
+def test_a_target_that_is_gone_gets_nothing_of_what_was_claimed_before(sender: Sender, settings: Settings) -> None:
+    settings.WEBHOOK_TARGET_CONCURRENCY = 2
+    with receiver(slow(0.05, answer(410))) as server:
+        notification = target_of(server)
+        emit_many(notification, 20)
+        sender.wake(notification.pk)
+        wait_until(lambda: not Delivery.objects.exclude(state="failed").exists())
+    assert len(server.requests) == 2
+
+
+def test_from_its_first_failure_on_a_target_gets_one_delivery_at_a_time(sender: Sender, settings: Settings) -> None:
+    settings.WEBHOOK_TARGET_CONCURRENCY, settings.WEBHOOK_SCHEDULE = 3, [0]
+    at_once = []
+
+    def fail(handler: Handler) -> None:
+        at_once.append(handler.server.at_once)
+        slow(0.05, answer(500))(handler)
+
+    with receiver(fail) as server:
+        notification = target_of(server)
+        emit_many(notification, 9)
+        sender.wake(notification.pk)
+        wait_until(lambda: states() == [("failed", 1)] * 9)
+    assert at_once[3:] == [1] * 6
 
 
 def test_nothing_is_sent_when_the_key_cannot_be_read(sender: Sender, settings: Settings) -> None:
