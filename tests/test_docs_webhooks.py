@@ -23,6 +23,7 @@ from notifications import signing
 from notifications.delivery import attempts, outbox
 from notifications.events import EVENTS
 from relayer_service.net import outgoing
+from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
 
 DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
@@ -112,11 +113,11 @@ def running(program: Sequence[str], signing_key: str, log: Path) -> Iterator[str
         env = os.environ | {"SIGNING_KEY": signing_key, "PORT": str(port)}
         process = subprocess.Popen(program, env=env, stdout=file, stderr=file)
         try:
-            wait_for_port(port)
+            wait_for_port(port, process=process)
             yield f"http://127.0.0.1:{port}/hook"
         finally:
-            process.terminate()
-            process.wait(10)
+            process.kill()
+            process.wait()
 
 
 @dataclass
@@ -194,7 +195,7 @@ def test_a_signature_of_another_form_is_refused(receiver: Receiver, signature: s
 @pytest.mark.parametrize("signing_key", ["", "whsec_"])
 def test_a_receiver_without_a_key_does_not_start(program: list[str], signing_key: str) -> None:
     env = os.environ | {"SIGNING_KEY": signing_key, "PORT": str(free_port())}
-    assert subprocess.run(program, env=env, capture_output=True, timeout=10).returncode != 0
+    assert subprocess.run(program, env=env, capture_output=True, timeout=PATIENCE_SECONDS).returncode != 0
 
 
 def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from relayer_service.ops import tasks
 from relayers.models import Relayer
 from tests import processes, servers
 from tests.api import WireApi
+from tests.concurrency import wait_until
 from tests.notifications.receivers import Receiver, receiver
 from tests.relayers import factories
 
@@ -82,13 +82,6 @@ def worker(relayer: Relayer, node: ExitStack, worker_log: Path) -> Iterator[subp
     yield process
     process.kill()
     process.wait()
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be"
-        time.sleep(0.05)
 
 
 def shown(wire: WireApi) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_a_redis_that_is_down_is_named_with_what_it_means(settings: Any, client:
 @pytest.mark.usefixtures("worker")
 def test_a_redis_that_hangs_is_named_too(settings: Any, client: Client) -> None:
     with silent_server() as server:
-        settings.CACHES = shared_cache(f"redis://127.0.0.1:{server.port}/0")
+        settings.CACHES = shared_cache(f"redis://127.0.0.1:{server.port}/0", seconds=0.2)
         response = client.get("/ready")
     assert response.status_code == 503
     assert response.json() == {

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from relayers.health import Reading, check_due, judge
 from relayers.models import Relayer
+from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.clock import Clock
 from tests.relayers import factories, faults
 from tests.relayers.faults import SECRET, Behaviour, by_method, error, good, node
@@ -44,7 +45,7 @@ def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None 
 def patience(settings: Any) -> None:
     settings.HEALTH_FAILURES_TO_DISABLE = 2
     settings.HEALTH_SUCCESSES_TO_ENABLE = 2
-    settings.NODE_ATTEMPT_SECONDS = 5
+    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = PATIENCE_SECONDS
 
 
 GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}
@@ -222,8 +223,9 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
 
 @pytest.mark.django_db
 def test_details_and_logs_hold_no_url_and_no_key(
-    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None
+    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None, settings: Any
 ) -> None:
+    settings.NODE_ATTEMPT_SECONDS = 0.3
     on_nodes(*faulty.values())
     check()
     relayer = check()

@@ -16,6 +16,7 @@ from django.utils import timezone
 from relayer_service.fleet.planning import plan
 from relayer_service.fleet.sections import ChangedMeanwhile
 from rpc.models import FeeToken, PriceSource
+from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers import config_files
 from tests.relayers.config_files import load, rows
 from tests.rpc.config_tokens import (
@@ -304,7 +305,7 @@ def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Pa
 
     with ThreadPoolExecutor(1) as pool:
         changing = pool.submit(change)
-        assert has_changed.wait(10)
+        assert has_changed.wait(PATIENCE_SECONDS)
         with pytest.raises(ChangedMeanwhile):
             planned.apply()
         changing.result()

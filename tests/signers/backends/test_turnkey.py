@@ -310,7 +310,7 @@ def test_a_redirect_is_not_followed(server: TurnkeyServer) -> None:
 def test_a_server_that_does_not_answer_is_not_waited_for(
     server: TurnkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.05)
+    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan(SUBMIT, *[Answer(200, {}, hang=True)] * 3)
     assert failure(turnkey()) == ("Turnkey cannot be reached or does not answer in time.", False)
     assert server.paths == [SUBMIT] * 3
