@@ -10,7 +10,6 @@ from django.utils import timezone
 
 from relayers.health import Reading, check_due, judge
 from relayers.models import Relayer
-from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.clock import Clock
 from tests.relayers import factories, faults
 from tests.relayers.faults import SECRET, Behaviour, by_method, error, good, node
@@ -45,7 +44,6 @@ def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None 
 def patience(settings: Any) -> None:
     settings.HEALTH_FAILURES_TO_DISABLE = 2
     settings.HEALTH_SUCCESSES_TO_ENABLE = 2
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = PATIENCE_SECONDS
 
 
 GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}

@@ -29,7 +29,6 @@ from tests.relayers.health_checks import NO_REASON, OTHER_ADDRESS, UNREAD, bodie
 @pytest.fixture(autouse=True)
 def patience(settings: Any) -> None:
     settings.HEALTH_FAILURES_TO_DISABLE = 2
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = PATIENCE_SECONDS
 
 
 @pytest.mark.django_db

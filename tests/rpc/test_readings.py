@@ -19,7 +19,7 @@ from rpc.fees import tokens
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
-from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.concurrency import wait_until
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
 from tests.rpc.factories import chainlink_native_source, fee_token
@@ -138,7 +138,6 @@ def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[f
 def test_whoever_waits_for_a_node_holds_no_database_connection(
     transactional_db: None, node: FeeNode, settings: Any
 ) -> None:
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = PATIENCE_SECONDS
     made = relayer(node)
     chainlink_native_source(fee_token(decimals=18))
     node.may_answer.clear()
@@ -147,7 +146,7 @@ def test_whoever_waits_for_a_node_holds_no_database_connection(
         calls = [pool.submit(estimate, made) for _ in range(CALLERS)]
         wait_until(lambda: len(node.asked) == CALLERS)
         node.may_answer.set()
-        assert [call.result(PATIENCE_SECONDS) for call in calls] == [{"result": FEE}] * CALLERS
+        assert [call.result() for call in calls] == [{"result": FEE}] * CALLERS
 
 
 @pytest.mark.django_db
