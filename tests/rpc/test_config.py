@@ -25,9 +25,7 @@ from tests.rpc.config_tokens import (
     EVERY_KIND,
     FIXED,
     LINK_ADDRESS,
-    NATIVE_USD,
     PAIR,
-    SEQUENCER,
     SPARSE,
     TOKEN_NATIVE,
     TOKEN_USD,
@@ -59,33 +57,13 @@ def test_a_file_creates_a_token_with_sources_of_every_kind(tmp_path: Path) -> No
         ["fee token USDC on mainnet: created", "1 created, 0 updated, 0 unchanged."],
         [],
     )
-    assert FeeToken.objects.values(*TOKEN_COLUMNS).get() == {
-        "network": "mainnet",
-        "symbol": "USDC",
-        "address": USDC_ADDRESS,
-        "enabled": False,
-        "margin_bps": 10_000,
-        "max_spread_bps": 0,
-    }
+    assert FeeToken.objects.values(*TOKEN_COLUMNS).get() == {name: USDC[name] for name in TOKEN_COLUMNS}
     fixed, *others = sources(token__symbol="USDC")
     assert before <= fixed.pop("rate_set_at") <= timezone.now()
     assert [fixed, *others] == [
         {"kind": "fixed", "rate_text": "3000.50", "max_age_seconds": 86_400, "sequencer_grace_seconds": 3_600},
-        {
-            "kind": "chainlink_usd",
-            "feed": TOKEN_USD,
-            "heartbeat_seconds": 86_400,
-            "native_feed": NATIVE_USD,
-            "native_heartbeat_seconds": 3_600,
-            "sequencer_feed": SEQUENCER,
-            "sequencer_grace_seconds": 0,
-        },
-        {
-            "kind": "chainlink_native",
-            "feed": TOKEN_NATIVE,
-            "heartbeat_seconds": 2**31 - 1,
-            "sequencer_grace_seconds": 3_600,
-        },
+        CHAINLINK_USD,
+        CHAINLINK_NATIVE,
         {
             "kind": "uniswap_v2",
             "pair": PAIR,

@@ -28,15 +28,6 @@ CREATED, PENDING, CONSENSUS_NEEDED, FAILED, REJECTED = (
 )
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    pauses: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", pauses.append)
-    monkeypatch.setattr("signers.backends.turnkey.sleep", pauses.append)
-    return pauses
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TurnkeyServer]:
     with TurnkeyServer() as server:

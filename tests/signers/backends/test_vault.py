@@ -23,14 +23,6 @@ LOGIN = "POST /v1/auth/approle/login"
 READ = "GET /v1/secret/data/relayers/main"
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    pauses: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", pauses.append)
-    return pauses
-
-
 @pytest.fixture
 def server() -> Iterator[VaultServer]:
     with VaultServer() as server:
