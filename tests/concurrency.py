@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connections
 
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 180
 
 
 def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:

@@ -20,7 +20,7 @@ from rpc.models import CallCount
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock, clock
-from tests.relayer_service.test_metrics import samples
+from tests.relayer_service.ops.test_metrics import samples
 from tests.relayers import factories
 from tests.servers import free_port, wait_for_port
 

@@ -18,7 +18,7 @@ from relayer_service.ops.pools import at_once
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
 from rpc.models import FeeToken, PriceSource
-from tests.relayer_service.test_metrics import samples
+from tests.relayer_service.ops.test_metrics import samples
 from tests.relayers.faults import NodeServer
 from tests.rpc import factories
 from tests.rpc.chain import Chain

@@ -20,7 +20,7 @@ from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.ops.health import all_migrations, cache_answers
 from relayer_service.ops.tasks import heartbeat
 from relayer_service.storage.caches import FailOpenRedisCache
-from tests.relayer_service.test_rate_limits import shared_cache, silent_server
+from tests.relayer_service.api.test_throttling import shared_cache, silent_server
 from tests.servers import free_port
 
 ALL_WELL = {"database": "ok", "cache": "ok", "migrations": "ok", "encryption": "ok", "worker": "ok"}

@@ -19,7 +19,7 @@ from relayer_service.ops import tasks
 from relayer_service.ops.queues import MAX_WAITING, InBackground, background
 from relayer_service.storage.caches import RETRY_SECONDS
 from tests.concurrency import PATIENCE_SECONDS
-from tests.relayer_service.test_rate_limits import silent_server
+from tests.relayer_service.api.test_throttling import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
 from tokens.tasks import record_use
 
