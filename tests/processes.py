@@ -40,7 +40,7 @@ def start(command: list[str], env: Mapping[str, str], log: IO[bytes] | int | Non
 
 @contextmanager
 def web(log: Path, **extra: str) -> Iterator[int]:
-    """Run the web server and give its port."""
+    """Run the web server and yield its port."""
     port = free_port()
     env = environment(PORT=str(port), HOST="127.0.0.1", **extra)
     command = [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]

@@ -23,7 +23,7 @@ class Unavailable(Exception):
 
 @contextmanager
 def postgresql(*, durable: bool = True) -> Iterator[str]:
-    """Give the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own, which need not outlive a crash."""
+    """Yield the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own, which need not outlive a crash."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
         return
@@ -50,7 +50,7 @@ def postgresql(*, durable: bool = True) -> Iterator[str]:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """Give the URL of a Redis server: TEST_REDIS_URL, else one of our own that keeps nothing."""
+    """Yield the URL of a Redis server: TEST_REDIS_URL, else one of our own that keeps nothing."""
     if url := os.environ.get("TEST_REDIS_URL"):
         yield url
         return
@@ -71,7 +71,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def hardhat(port: int | None = None) -> Iterator[str]:
-    """Give the URL of an Ethereum node of our own, with chain id 31337 and accounts that have coins."""
+    """Yield the URL of an Ethereum node of our own, with chain id 31337 and accounts that have coins."""
     executable, program = shutil.which("node"), HARDHAT / "node_modules/hardhat/internal/cli/bootstrap.js"
     if executable is None or not program.exists():
         raise Unavailable("Hardhat: there is no Node.js, or `npm ci` was not run in tests/node")

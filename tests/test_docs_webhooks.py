@@ -40,7 +40,7 @@ SIGNING_KEYS = {
 
 
 def blocks(language: str) -> list[str]:
-    """Give the document's blocks of code in a language."""
+    """Return the document's blocks of code in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, re.M | re.S)
 
 
@@ -205,14 +205,14 @@ def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> Non
 
 
 def shape(value: Any) -> Any:
-    """Give the names and types of what a body holds."""
+    """Return the names and types of what a body holds."""
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
     return type(value)
 
 
 def declared(kind: Any) -> Any:
-    """Give the same of a typed dictionary."""
+    """Return the same of a typed dictionary."""
     if is_typeddict(kind):
         return {name: declared(inner) for name, inner in get_type_hints(kind).items()}
     return kind

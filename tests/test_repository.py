@@ -31,7 +31,7 @@ TOKEN = re.compile(r"rms_[0-9A-Za-z]{12}_[0-9A-Za-z]{46}")
 
 
 def tracked_files() -> dict[str, str]:
-    """Give the text of every committed file."""
+    """Return the text of every committed file."""
     if shutil.which("git") is None or not (PROJECT / ".git").exists():
         pytest.skip("this is no git checkout, so there is no list of committed files")
     command = ["git", "ls-files", "-z", "--cached"]
@@ -54,7 +54,7 @@ def hits(files: dict[str, str], pattern: re.Pattern[str]) -> Iterator[tuple[str,
 
 
 def configured_index_hosts() -> set[str]:
-    """Give the hosts from which packages are installed on this machine."""
+    """Return the hosts from which packages are installed on this machine."""
     urls = " ".join(os.environ.get(name, "") for name in INDEX_SETTINGS).split()
     home = Path.home()
     for file in (Path("/etc/pip.conf"), home / ".pip/pip.conf", home / ".config/pip/pip.conf"):
@@ -109,7 +109,7 @@ def test_each_search_finds_what_it_is_for(pattern: re.Pattern[str], text: str) -
 
 
 def variables_read(source: str) -> set[str]:
-    """Give the names that a source reads through the helpers of `env`."""
+    """Return the names that a source reads through the helpers of `env`."""
     helpers = {name for name in vars(environment) if not name.startswith("_")}
     found = set()
     for node in ast.walk(ast.parse(source)):
@@ -125,7 +125,7 @@ def variables_read(source: str) -> set[str]:
 
 
 def variables_documented(text: str) -> set[str]:
-    """Give the names that a file in the form of `.env` sets, also where the line is commented out."""
+    """Return the names that a file in the form of `.env` sets, also where the line is commented out."""
     return set(re.findall(r"^#? ?([A-Z][A-Z0-9_]*)=", text, re.M))
 
 

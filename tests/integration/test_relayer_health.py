@@ -90,7 +90,7 @@ def shown(wire: WireApi) -> dict[str, Any]:
 
 
 def body(hook: Receiver, number: int) -> Any:
-    """Give a body that came, but for its timestamp, which is one of the moment."""
+    """Return a body that came, but for its timestamp, which is one of the moment."""
     found = json.loads(hook.requests[number].body)
     moment = parse_datetime(found.pop("timestamp"))
     assert moment is not None

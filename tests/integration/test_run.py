@@ -96,7 +96,7 @@ def run(command: list[str], env: dict[str, str], folder: Path) -> subprocess.Com
 
 
 def refusal(data_dir: Path, **extra: str) -> tuple[int, str, str]:
-    """Start a service that must not start, and give its exit code and what it printed."""
+    """Start a service that must not start, and return its exit code and what it printed."""
     env = environment(data_dir, **{"PORT": str(free_port()), **extra})
     done = run(COMMAND, env, PROJECT)
     return done.returncode, done.stdout, done.stderr

@@ -129,5 +129,5 @@ def test_no_event_is_lost_while_workers_are_killed(
     failing = Delivery.objects.filter(notification__identifier__in=["failing", "hanging"])
     assert not failing.filter(state=Delivery.State.DELIVERED).exists()
     assert Attempt.objects.filter(delivery__notification__identifier="failing", response_code=500).exists()
-    assert receivers["failing"].most_at_once <= 8
+    assert receivers["failing"].max_at_once <= 8
     assert receivers["hanging"].requests

@@ -65,7 +65,7 @@ def full(number: int) -> Behaviour:
     """Answer nobody until so many have come at once, and a moment later, in which more could come."""
 
     def behave(handler: Handler) -> None:
-        wait_until(lambda: handler.server.most_at_once >= number)
+        wait_until(lambda: handler.server.max_at_once >= number)
         slow(0.03)(handler)
 
     return behave
@@ -106,7 +106,7 @@ def test_a_target_has_at_most_so_many_deliveries_at_once(sender: Sender, setting
         emit_many(notification, 15)
         sender.wake(notification.pk)
         wait_until(lambda: all_delivered(notification))
-    assert server.most_at_once == 3
+    assert server.max_at_once == 3
     assert len(server.requests) == 15
 
 
@@ -126,7 +126,7 @@ def test_workers_together_send_no_more_at_once_than_one_and_nothing_twice(settin
             sweep()
         wait_until(sweep)
     assert sorted(server.webhook_ids) == sorted(emitted)
-    assert server.most_at_once == 3
+    assert server.max_at_once == 3
 
 
 def test_a_hanging_target_does_not_hold_a_fast_one(sender: Sender) -> None:

@@ -70,7 +70,7 @@ def dump(*options: str) -> tuple[str, str]:
 
 
 def secrets_of(dumped: Any, original: Any) -> dict[str, str]:
-    """Give the variables that a dump asks for, with what stands in their place in the original."""
+    """Return the variables that a dump asks for, with what stands in their place in the original."""
     if isinstance(dumped, dict):
         return {key: text for name in dumped for key, text in secrets_of(dumped[name], original.get(name)).items()}
     if isinstance(dumped, list):

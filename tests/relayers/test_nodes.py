@@ -33,12 +33,12 @@ pytestmark = pytest.mark.usefixtures("quick_nodes")
 
 
 def unused(url: str) -> str:
-    """Give a URL of the same node that has not been asked yet, and so is not paused."""
+    """Return a URL of the same node that has not been asked yet, and so is not paused."""
     return f"{url}{'&' if '?' in url else '/?'}n={next(numbers)}"
 
 
 def ask_last(good_url: str, *bad_urls: str) -> tuple[list[Any], float]:
-    """Call with a good node that comes last, as it is paused; give its answers and the seconds that it took."""
+    """Call with a good node that comes last, as it is paused; return its answers and the seconds that it took."""
     last = unused(good_url)
     breakers.pause(last, 60)
     started = time.monotonic()

@@ -43,7 +43,7 @@ TOKEN_COLUMNS = ("network", "symbol", "address", "enabled", "margin_bps", "max_s
 
 
 def sources(**having: Any) -> list[dict[str, Any]]:
-    """Give the columns of sources that are set, but for their keys."""
+    """Return the columns of sources that are set, but for their keys."""
     found = PriceSource.objects.filter(**having).order_by("pk").values()
     hidden = {"id", "token_id"}
     return [

@@ -30,7 +30,7 @@ BAD_PARAMS = "-32602"
 
 
 def rows() -> list[tuple[Any, ...]]:
-    """Give what is written: relayer, minutes after noon, method, outcome, calls, milliseconds, slowest."""
+    """Return what is written: relayer, minutes after noon, method, outcome, calls, milliseconds, slowest."""
     found = CallCount.objects.order_by("relayer", "minute", "method", "outcome").values_list(
         "relayer__identifier", "minute", "method", "outcome", "calls", "milliseconds", "slowest_milliseconds"
     )

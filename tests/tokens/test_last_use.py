@@ -22,7 +22,7 @@ def get(client: Client, text: str) -> int:
 
 
 def work_off_the_queue() -> int:
-    """Do what a worker does; give how many tasks there were."""
+    """Do what a worker does; return how many tasks there were."""
     count = 0
     while (task := queue.dequeue()) is not None:
         queue.execute(task)

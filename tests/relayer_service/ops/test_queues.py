@@ -44,7 +44,7 @@ class GatedInBackground(InBackground, Gated): ...
 
 @contextmanager
 def redis_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """Run a Redis of our own, which can be stopped; give its URL and its process."""
+    """Run a Redis of our own, which can be stopped; yield its URL and its process."""
     executable = shutil.which("redis-server")
     if executable is None:
         pytest.skip("there is no redis-server")
