@@ -9,6 +9,8 @@ from urllib.parse import unquote_to_bytes
 from django.test import Client
 from django.test.client import FakePayload
 
+from tests.concurrency import PATIENCE_SECONDS
+
 
 @dataclass
 class Answer:
@@ -80,7 +82,7 @@ class WireApi(Api):
     port: int = 0
 
     def exchange(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_SECONDS)
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()

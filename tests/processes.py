@@ -13,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 from django.conf import settings
 from django.db import connection
 
+from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
 
 
@@ -39,14 +40,14 @@ def start(command: list[str], env: Mapping[str, str], log: IO[bytes] | int | Non
 
 @contextmanager
 def web(log: Path, **extra: str) -> Iterator[int]:
-    """Run the web server and give its port."""
+    """Run the web server and yield its port."""
     port = free_port()
     env = environment(PORT=str(port), HOST="127.0.0.1", **extra)
     command = [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
     with log.open("wb") as file:
         process = start(command, env, file)
         try:
-            wait_for_port(port)
+            wait_for_port(port, process=process)
             yield port
         finally:
             stop(process)
@@ -60,7 +61,7 @@ def stop(process: subprocess.Popen[bytes]) -> int:
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
     try:
-        return process.wait(30)
+        return process.wait(PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         raise

@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from http.server import HTTPServer
 from pathlib import Path
 
+# For a busy machine, on which a server that starts in seconds takes minutes: who waits for one asks again and again.
+START_SECONDS = 180
+
 
 class Unavailable(Exception):
     """Why this machine cannot run the server."""
@@ -20,7 +23,7 @@ class Unavailable(Exception):
 
 @contextmanager
 def postgresql(*, durable: bool = True) -> Iterator[str]:
-    """Give the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own, which need not outlive a crash."""
+    """Yield the URL of a PostgreSQL server: TEST_DATABASE_URL, else one of our own, which need not outlive a crash."""
     if url := os.environ.get("TEST_DATABASE_URL"):
         yield url
         return
@@ -47,7 +50,7 @@ def postgresql(*, durable: bool = True) -> Iterator[str]:
 
 @contextmanager
 def redis() -> Iterator[str]:
-    """Give the URL of a Redis server: TEST_REDIS_URL, else one of our own that keeps nothing."""
+    """Yield the URL of a Redis server: TEST_REDIS_URL, else one of our own that keeps nothing."""
     if url := os.environ.get("TEST_REDIS_URL"):
         yield url
         return
@@ -59,16 +62,16 @@ def redis() -> Iterator[str]:
         command = [executable, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
-            wait_for_port(port)
+            wait_for_port(port, process=process)
             yield f"redis://127.0.0.1:{port}/0"
         finally:
-            process.terminate()
-            process.wait(10)
+            process.kill()
+            process.wait()
 
 
 @contextmanager
 def hardhat(port: int | None = None) -> Iterator[str]:
-    """Give the URL of an Ethereum node of our own, with chain id 31337 and accounts that have coins."""
+    """Yield the URL of an Ethereum node of our own, with chain id 31337 and accounts that have coins."""
     executable, program = shutil.which("node"), HARDHAT / "node_modules/hardhat/internal/cli/bootstrap.js"
     if executable is None or not program.exists():
         raise Unavailable("Hardhat: there is no Node.js, or `npm ci` was not run in tests/node")
@@ -78,11 +81,11 @@ def hardhat(port: int | None = None) -> Iterator[str]:
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "HARDHAT_DISABLE_TELEMETRY_PROMPT": "true"}
         process = subprocess.Popen(command, cwd=HARDHAT, env=environment, stdout=subprocess.DEVNULL)
         try:
-            wait_for_port(port)
+            wait_for_port(port, process=process)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.kill()
-            process.wait(10)
+            process.wait()
 
 
 @contextmanager
@@ -100,19 +103,32 @@ def serving(server: HTTPServer, closing: threading.Event) -> Iterator[None]:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    """Return a port that nobody listens at, and that the system gives to nobody else for a minute.
+
+    A connection that was closed on the side of the port leaves it waiting: only who names it may listen there.
+    """
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+    ):
+        listener.accept()[0].close()
+        client.recv(1)
+        port: int = listener.getsockname()[1]
         return port
 
 
-def wait_for_port(port: int, seconds: float = 20) -> None:
+def wait_for_port(
+    port: int, seconds: float = START_SECONDS, *, process: subprocess.Popen[bytes] | None = None
+) -> None:
+    """Wait until somebody listens at a port; a process that ends before it does is not waited for."""
     deadline = time.monotonic() + seconds
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
             return
         except OSError:
+            if process is not None and process.poll() is not None:
+                raise RuntimeError(f"{process.args!r} has ended ({process.returncode})") from None
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

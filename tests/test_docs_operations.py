@@ -33,7 +33,7 @@ def in_shell(commands: str, folder: Path, **environment: str) -> None:
     programs = [str(Path(server.origin).parent / "pginstall/bin")] if server and server.origin else []
     path = os.pathsep.join([str(Path(sys.executable).parent), *programs, os.environ["PATH"]])
     subprocess.run(
-        ["bash", "-euc", commands], cwd=folder, env=os.environ | {"PATH": path} | environment, check=True, timeout=60
+        ["bash", "-euc", commands], cwd=folder, env=os.environ | {"PATH": path} | environment, check=True, timeout=300
     )
 
 

@@ -23,6 +23,7 @@ from notifications import signing
 from notifications.delivery import attempts, outbox
 from notifications.events import EVENTS
 from relayer_service.net import outgoing
+from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
 
 DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
@@ -112,11 +113,11 @@ def running(program: Sequence[str], signing_key: str, log: Path) -> Iterator[str
         env = os.environ | {"SIGNING_KEY": signing_key, "PORT": str(port)}
         process = subprocess.Popen(program, env=env, stdout=file, stderr=file)
         try:
-            wait_for_port(port)
+            wait_for_port(port, process=process)
             yield f"http://127.0.0.1:{port}/hook"
         finally:
-            process.terminate()
-            process.wait(10)
+            process.kill()
+            process.wait()
 
 
 @dataclass
@@ -156,21 +157,17 @@ def test_a_changed_timestamp_is_refused(receiver: Receiver) -> None:
     assert receiver.answer(request) == 401
 
 
-@pytest.mark.parametrize("name", ["webhook-id", "webhook-timestamp", "webhook-signature"])
-def test_a_header_that_is_missing_is_refused(receiver: Receiver, name: str) -> None:
-    request = Request(receiver.signing_key)
-    del request.headers[name]
-    assert receiver.answer(request) == 401
+def test_a_header_that_is_missing_is_refused(receiver: Receiver) -> None:
+    for name in ("webhook-id", "webhook-timestamp", "webhook-signature"):
+        request = Request(receiver.signing_key)
+        del request.headers[name]
+        assert receiver.answer(request) == 401
 
 
-@pytest.mark.parametrize("away", [timedelta(minutes=-6), timedelta(minutes=6)], ids=["old", "of the future"])
-def test_a_signed_timestamp_that_is_far_away_is_refused(receiver: Receiver, away: timedelta) -> None:
-    assert receiver.answer(Request(receiver.signing_key, moment=datetime.now(UTC) + away)) == 401
-
-
-@pytest.mark.parametrize("away", [timedelta(minutes=-4), timedelta(minutes=4)], ids=["late", "early"])
-def test_a_signed_timestamp_that_is_near_is_taken(receiver: Receiver, away: timedelta) -> None:
-    assert receiver.answer(Request(receiver.signing_key, moment=datetime.now(UTC) + away)) == 204
+def test_a_signed_timestamp_is_taken_unless_it_is_far_away(receiver: Receiver) -> None:
+    moments = [datetime.now(UTC) + timedelta(minutes=minutes) for minutes in (-6, -4, 4, 6)]
+    answers = [receiver.answer(Request(receiver.signing_key, moment=moment)) for moment in moments]
+    assert answers == [401, 204, 204, 401]
 
 
 def test_the_signature_of_another_key_is_refused(receiver: Receiver) -> None:
@@ -183,18 +180,19 @@ def test_one_signature_of_several_is_enough(receiver: Receiver) -> None:
     assert receiver.answer(request) == 204
 
 
-@pytest.mark.parametrize("signature", ["", "v1", "v1,", "v1,no base64", "v2,{}", "{}"])
-def test_a_signature_of_another_form_is_refused(receiver: Receiver, signature: str) -> None:
+def test_a_signature_of_another_form_is_refused(receiver: Receiver) -> None:
     request = Request(receiver.signing_key)
-    request.headers["webhook-signature"] = signature.format(request.signature.removeprefix("v1,"))
-    assert receiver.answer(request) == 401
+    good = request.signature.removeprefix("v1,")
+    for signature in ("", "v1", "v1,", "v1,no base64", f"v2,{good}", good):
+        request.headers["webhook-signature"] = signature
+        assert receiver.answer(request) == 401
     assert receiver.answer(Request(receiver.signing_key)) == 204
 
 
 @pytest.mark.parametrize("signing_key", ["", "whsec_"])
 def test_a_receiver_without_a_key_does_not_start(program: list[str], signing_key: str) -> None:
     env = os.environ | {"SIGNING_KEY": signing_key, "PORT": str(free_port())}
-    assert subprocess.run(program, env=env, capture_output=True, timeout=10).returncode != 0
+    assert subprocess.run(program, env=env, capture_output=True, timeout=PATIENCE_SECONDS).returncode != 0
 
 
 def test_the_request_that_is_shown_is_signed_with_the_key_that_is_shown() -> None:

@@ -45,7 +45,7 @@ CHROMIUM = [
 ]
 WIDE = {"width": 1280, "height": 800}
 # Milliseconds, enough for a busy machine: what does not come at all is a failure after it.
-PATIENCE = 20_000
+PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
     *(LogEntry, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
@@ -89,7 +89,7 @@ def browser() -> Iterator[Browser]:
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright keeps an event loop in this thread, in which Django would refuse to touch the database.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM)
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM, timeout=3 * PATIENCE)
         yield browser
         browser.close()
 

@@ -4,6 +4,7 @@ import socket
 from http.client import HTTPResponse
 
 from tests.api import Answer
+from tests.concurrency import PATIENCE_SECONDS
 
 
 def request(
@@ -17,7 +18,7 @@ def request(
 
 def send(port: int, data: bytes, *, end: bool = False) -> Answer:
     """Send bytes and read one answer; `end` tells the server that no more will come."""
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(data)
         if end:
             connection.shutdown(socket.SHUT_WR)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.api import Api, WireApi
+from tests.concurrency import PATIENCE_SECONDS
 from tests.conftest import Log
 from tests.contract import bodies, raw
 from tests.sample.models import Item
@@ -70,7 +71,7 @@ def test_head_answers_the_headers_of_get_alone(api: Api) -> None:
 
 
 def test_head_gives_the_server_no_body_to_drop(wire: WireApi, server_log: Path) -> None:
-    with socket.create_connection(("127.0.0.1", wire.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", wire.port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(raw.request(b"HEAD", b"/api/v1/items", raw.bearer(wire.token)))
         # The server has written its log when it closes the connection.
         answer = b"".join(iter(lambda: connection.recv(65_536), b""))

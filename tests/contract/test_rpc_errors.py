@@ -207,7 +207,7 @@ def test_a_network_that_the_service_does_not_know_has_no_fees(api: Api, node: Fe
 
 
 def test_an_unexpected_failure_says_nothing_of_its_cause_and_the_log_has_it(api: Api, log: Log, node: FeeNode) -> None:
-    """Give a relayer the RPC URLs of another: encrypted for that one's row, they cannot be opened."""
+    """Copy the RPC URLs of another relayer to this one: encrypted for that row, they cannot be opened."""
     relayer(node)
     other = relayer(identifier="other", rpc_urls=[{"url": "https://rpc.example.com/hunter2", "weight": 100}])
     with connection.cursor() as cursor:

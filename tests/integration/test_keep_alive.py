@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests import processes
+from tests.concurrency import PATIENCE_SECONDS
 
 ASK = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 OK = (200, b'{"status": "ok"}')
@@ -33,7 +34,7 @@ def one_thread(
 
 @contextmanager
 def connected(port: int) -> Iterator[socket.socket]:
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         yield connection
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from relayer_service.ops import tasks
 from relayers.models import Relayer
 from tests import processes, servers
 from tests.api import WireApi
+from tests.concurrency import wait_until
 from tests.notifications.receivers import Receiver, receiver
 from tests.relayers import factories
 
@@ -84,20 +84,13 @@ def worker(relayer: Relayer, node: ExitStack, worker_log: Path) -> Iterator[subp
     process.wait()
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be"
-        time.sleep(0.05)
-
-
 def shown(wire: WireApi) -> dict[str, Any]:
     (found,) = wire.get("/api/v1/relayers").body["data"]
     return {name: found.get(name) for name in ("system_disabled", "disabled_reason")}
 
 
 def body(hook: Receiver, number: int) -> Any:
-    """Give a body that came, but for its timestamp, which is one of the moment."""
+    """Return a body that came, but for its timestamp, which is one of the moment."""
     found = json.loads(hook.requests[number].body)
     moment = parse_datetime(found.pop("timestamp"))
     assert moment is not None

@@ -8,16 +8,16 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from tests.api import WireApi
+from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.servers import PROJECT, free_port
 
 COMMAND = [sys.executable, "-m", "relayer_service.run"]
@@ -51,7 +51,7 @@ class Service:
 
     def stop(self, number: int = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE_SECONDS)
 
     @property
     def url(self) -> str:
@@ -59,13 +59,6 @@ class Service:
 
     def printed(self, label: str) -> str:
         return next(line for line in self.lines if line.startswith(label)).removeprefix(label).strip()
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be"
-        time.sleep(0.05)
 
 
 def children(pid: int) -> dict[int, str]:
@@ -96,10 +89,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service.stop()
 
 
+def run(command: list[str], env: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env=env, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+
+
 def refusal(data_dir: Path, **extra: str) -> tuple[int, str, str]:
-    """Start a service that must not start, and give its exit code and what it printed."""
+    """Start a service that must not start, and return its exit code and what it printed."""
     env = environment(data_dir, **{"PORT": str(free_port()), **extra})
-    done = subprocess.run(COMMAND, env=env, cwd=PROJECT, capture_output=True, text=True, timeout=90, check=False)
+    done = run(COMMAND, env, PROJECT)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -268,8 +267,7 @@ def test_a_python_that_is_too_old_is_one_line(tmp_path: Path) -> None:
         shutil.copy(PROJECT / name, tmp_path)
     # Without what the make that runs the tests says to those below it.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    command = ["make", "run", f"PYTHON={old}"]
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False)
+    done = run(["make", "run", f"PYTHON={old}"], env, tmp_path)
     assert done.stdout == ""
     assert done.stderr.splitlines()[0] == f"Cannot start: Python 3.11 or newer is needed, {old} is Python 3.9.1."
     assert not (tmp_path / ".venv").exists()

@@ -135,7 +135,7 @@ def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]
 
 
 def media(document: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Give each body of the document with the name of its place."""
+    """Return each body of the document with the name of its place."""
     found = []
     for path, method, operation in operations(document):
         parts = {"request": operation.get("requestBody", {})} | operation["responses"]

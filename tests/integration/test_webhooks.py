@@ -94,9 +94,10 @@ def test_no_event_is_lost_while_workers_are_killed(
     names = random.Random(7).choices(list(receivers), k=events)
 
     healthy = Delivery.objects.filter(notification__identifier__in=HEALTHY)
+    delivered, before_last_kill = healthy.filter(state=Delivery.State.DELIVERED), 0
 
     try:
-        last_kill, deadline = time.monotonic(), time.monotonic() + 300
+        last_kill, deadline = time.monotonic(), time.monotonic() + 900
         while names or healthy.filter(state=Delivery.State.PENDING).exists():
             assert time.monotonic() < deadline, {name: len(one.requests) for name, one in receivers.items()}
             for name in names[:per_round]:
@@ -104,9 +105,10 @@ def test_no_event_is_lost_while_workers_are_killed(
             if names:
                 rolled_back.append(emit_and_roll_back(notifications["fast"]))
             names = names[per_round:]
-            if time.monotonic() - last_kill > kill_every:
+            # On a busy machine a worker needs longer than that to do anything at all.
+            if time.monotonic() - last_kill > kill_every and delivered.count() > before_last_kill:
                 workers.kill_oldest()
-                last_kill = time.monotonic()
+                last_kill, before_last_kill = time.monotonic(), delivered.count()
             time.sleep(0.05)
     finally:
         workers.end()
@@ -127,5 +129,5 @@ def test_no_event_is_lost_while_workers_are_killed(
     failing = Delivery.objects.filter(notification__identifier__in=["failing", "hanging"])
     assert not failing.filter(state=Delivery.State.DELIVERED).exists()
     assert Attempt.objects.filter(delivery__notification__identifier="failing", response_code=500).exists()
-    assert receivers["failing"].most_at_once <= 8
+    assert receivers["failing"].max_at_once <= 8
     assert receivers["hanging"].requests

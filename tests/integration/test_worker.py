@@ -3,8 +3,6 @@
 import json
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -13,13 +11,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connections, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from relayer_service.models import PeriodicRun
 from relayer_service.ops import tasks
 from relayer_service.ops.queues import background, create_queue
 from tests import processes
+from tests.concurrency import PATIENCE_SECONDS, in_threads, wait_until
 from tests.sample.models import Job
 from tests.sample.tasks import LEASE, do_job, sweep_jobs
 from tests.servers import free_port
@@ -76,13 +75,6 @@ def start_worker(queue_url: str, logs: Path) -> Iterator[StartWorker]:
         process.wait()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 90) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to be"
-        time.sleep(0.05)
-
-
 def create_jobs(count: int, seconds: float = 0) -> list[int]:
     now = timezone.now()
     return [Job.objects.create(due_at=now, seconds=seconds).pk for _ in range(count)]
@@ -91,6 +83,10 @@ def create_jobs(count: int, seconds: float = 0) -> list[int]:
 def push_jobs(ids: list[int]) -> None:
     for job_id in ids:
         tasks.push(do_job, job_id)
+
+
+def let_jobs_end() -> None:
+    Job.objects.update(seconds=0)
 
 
 def times_done() -> list[int]:
@@ -108,15 +104,16 @@ def queued_jobs() -> list[int]:
 
 @pytest.mark.long
 def test_one_worker_runs_many_tasks_at_once_on_few_connections(start_worker: StartWorker) -> None:
-    push_jobs(create_jobs(16, seconds=3))
+    push_jobs(create_jobs(16, seconds=PATIENCE_SECONDS))
     start_worker(WORKER_THREADS="17", DATABASE_POOL_SIZE="4")
     wait_until(lambda: running() == 16)
+    let_jobs_end()
     wait_until(lambda: 0 not in times_done())
 
 
 @pytest.mark.long
 def test_what_a_killed_worker_left_is_done_once_by_another(start_worker: StartWorker) -> None:
-    cut_off = create_jobs(2, seconds=2)
+    cut_off = create_jobs(2, seconds=PATIENCE_SECONDS)
     push_jobs(cut_off)
     victim = start_worker(WORKER_THREADS="2")
     wait_until(lambda: running() == 2)
@@ -126,20 +123,25 @@ def test_what_a_killed_worker_left_is_done_once_by_another(start_worker: StartWo
     victim.kill()
     victim.wait()
     assert Job.objects.filter(pk__in=cut_off, done=0, lease__isnull=False).count() == 2
+    let_jobs_end()
     wait_until(lambda: 0 not in times_done())
     wait_until(lambda: not queued_jobs())
     assert times_done() == [1] * 22
 
 
 @pytest.mark.long
-def test_a_stopped_worker_ends_its_task_and_leaves_the_queue_to_the_next(start_worker: StartWorker) -> None:
-    first, second, third = create_jobs(3, seconds=1.5)
+def test_a_stopped_worker_ends_its_task_and_leaves_the_queue_to_the_next(
+    start_worker: StartWorker, logs: Path
+) -> None:
+    first, second, third = create_jobs(3, seconds=PATIENCE_SECONDS)
     push_jobs([first])
-    worker = start_worker(WORKER_THREADS="1")
+    worker = start_worker(WORKER_THREADS="1", LOG_LEVEL="DEBUG")
     wait_until(lambda: running() == 1)
     push_jobs([second, third])
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(30) == 0
+    wait_until(lambda: "Shutting down gracefully" in (logs / "worker-0").read_text())
+    let_jobs_end()
+    assert worker.wait(PATIENCE_SECONDS) == 0
     assert times_done() == [1, 0, 0]
     assert queued_jobs() == [second, third]
     start_worker(WORKER_THREADS="1")
@@ -214,7 +216,8 @@ def test_a_queue_that_is_down_does_not_fail_the_caller(
         push_jobs(create_jobs(1))
     background.flush()
     assert times_done() == [0]
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    said = [record.levelname for record in caplog.records if record.name == "relayer_service.ops.queues"]
+    assert said == ["ERROR"]
     assert tasks.queue_depth() is None
 
 
@@ -224,27 +227,6 @@ def test_a_sweep_pushes_what_is_due_and_nothing_else(queue_url: str) -> None:
     Job.objects.create(due_at=None)
     sweep_jobs.call_local()
     assert queued_jobs() == due
-
-
-def in_threads(count: int, work: Callable[[], Any]) -> list[Any]:
-    """Run the same work in threads that begin together, and give what each came to."""
-    barrier = threading.Barrier(count)
-    results: list[Any] = []
-
-    def run() -> None:
-        try:
-            barrier.wait()
-            results.append(work())
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == count
-    return results
 
 
 @pytest.mark.django_db(transaction=True)
@@ -257,7 +239,7 @@ def test_no_row_is_claimed_by_two_callers() -> None:
             claimed += [row.pk for row in rows]
         return claimed
 
-    claimed = [job_id for result in in_threads(6, claim_all) for job_id in result]
+    claimed = [job_id for result in in_threads(*[claim_all] * 6) for job_id in result]
     assert sorted(claimed) == ids
 
 
@@ -268,13 +250,13 @@ def test_workers_that_start_at_once_make_the_tables_of_the_queue_together(queue_
                 for table in ("kv", "schedule", "task", "counter"):
                     cursor.execute(f"DROP TABLE IF EXISTS {'huey_' if 'postgres' in queue_url else ''}{table}")
         # Each thread has a connection of its own, as each worker has.
-        in_threads(6, tasks.prepare_queue)
+        in_threads(*[tasks.prepare_queue] * 6)
         assert tasks.queue.pending_count() == 0
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_slot_of_periodic_work_is_claimed_by_one_caller() -> None:
-    claims = in_threads(8, lambda: PeriodicRun.objects.claim("sweep", 7))
+    claims = in_threads(*[lambda: PeriodicRun.objects.claim("sweep", 7)] * 8)
     assert [claim.slot for claim in claims if claim] == [7]
 
 

@@ -125,7 +125,7 @@ class Receiver(ThreadingHTTPServer):
         self.forged: list[str] = []
         self.connections = 0
         self.at_once = 0
-        self.most_at_once = 0
+        self.max_at_once = 0
         self.closing = threading.Event()
         self._lock = threading.Lock()
         super().__init__((host, 0), Handler)
@@ -145,7 +145,7 @@ class Receiver(ThreadingHTTPServer):
         with self._lock:
             self.requests.append(request)
             self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
+            self.max_at_once = max(self.max_at_once, self.at_once)
         try:
             self.verify(request)
         except WebhookVerificationError as error:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import ipaddress
-import time
 from datetime import timedelta
 
 import pytest
 from pytest_django import Settings
 
 from notifications.delivery import attempts
+from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.factories import attempt
 from tests.notifications.receivers import Behaviour, answer, close, hang, raw, receiver, slow
 
@@ -23,6 +23,11 @@ OK = b"HTTP/1.1 200 OK\r\n"
 @pytest.fixture(autouse=True)
 def opened(settings: Settings) -> None:
     settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
+    settings.WEBHOOK_TIMEOUT_SECONDS = PATIENCE_SECONDS
+
+
+@pytest.fixture
+def one_second(settings: Settings) -> None:
     settings.WEBHOOK_TIMEOUT_SECONDS = 1
 
 
@@ -82,29 +87,29 @@ def test_an_answer_that_is_none_is_a_failure(behaviour: Behaviour, code: int | N
     "behaviour",
     [
         hang,
-        slow(3),
-        raw(*[b"H", b"TTP/1.1 200 OK\r\n", *[b"X-Header: 1\r\n"] * 30], seconds=0.1),
-        raw(*[b"HTTP/1.1 103 Early Hints\r\n\r\n"] * 30, seconds=0.1),
+        slow(30),
+        raw(*[b"H", b"TTP/1.1 200 OK\r\n", *[b"X-Header: 1\r\n"] * 300], seconds=0.1),
+        raw(*[b"HTTP/1.1 103 Early Hints\r\n\r\n"] * 300, seconds=0.1),
     ],
     ids=["silent", "slow", "drips headers", "drips interim answers"],
 )
+@pytest.mark.usefixtures("one_second")
 def test_connection_and_answer_have_one_second_together(behaviour: Behaviour) -> None:
-    begun = time.monotonic()
     outcome = attempt_at(behaviour)
     assert (outcome.response_code, outcome.error) == (None, LATE)
-    assert 1 <= time.monotonic() - begun < 2.5
-    assert 1000 <= outcome.milliseconds < 2500
+    # None of them would have been done in half a minute.
+    assert 1000 <= outcome.milliseconds < 20_000
 
 
+@pytest.mark.usefixtures("one_second")
 def test_a_body_that_drips_is_cut_off_and_its_status_counts() -> None:
-    begun = time.monotonic()
-    outcome = attempt_at(raw(OK + b"\r\n", *[b"a"] * 30, seconds=0.2))
-    assert time.monotonic() - begun < 2.5
+    outcome = attempt_at(raw(OK + b"\r\n", *[b"a"] * 300, seconds=0.1))
     assert (outcome.response_code, outcome.error) == (200, "")
-    assert 3 <= len(outcome.answer) <= 6
-    assert set(outcome.answer) == {"a"}
+    assert set(outcome.answer) <= {"a"}
+    assert len(outcome.answer) < 200
 
 
+@pytest.mark.usefixtures("one_second")
 def test_a_failure_whose_body_drips_stays_that_failure() -> None:
     outcome = attempt_at(raw(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n", *[b"a"] * 30, seconds=0.2))
     assert (outcome.response_code, outcome.error) == (503, "The target answered 503.")

@@ -5,42 +5,20 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from pytest_django import Settings
 
 from notifications.delivery import outbox
 from notifications.delivery.attempts import Outcome
 from notifications.models import Delivery, Notification
+from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 
 MINE = uuid.UUID(int=1)
 OTHERS = uuid.UUID(int=2)
-
-
-def in_threads(*works: Callable[[], Any]) -> list[Any]:
-    """Run works in threads that begin together, and give what each came to."""
-    barrier = threading.Barrier(len(works))
-    results: dict[int, Any] = {}
-
-    def run(number: int) -> None:
-        try:
-            barrier.wait()
-            results[number] = works[number]()
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(works))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == len(works)
-    return [results[number] for number in range(len(works))]
 
 
 @pytest.mark.django_db
@@ -177,7 +155,7 @@ def test_workers_that_take_and_write_back_at_once_send_each_delivery_once() -> N
     def work() -> None:
         lease = uuid.uuid4()
         outcomes: list[Outcome] = []
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while len(sent) < len(emitted) and time.monotonic() < deadline:
             rows = exchange(notification, *outcomes, lease=lease, room=8)
             on_their_way.extend(row.pk for row in rows)
@@ -207,10 +185,10 @@ def test_an_event_is_emitted_while_a_worker_has_the_target_locked() -> None:
             exchange(notification)
             locked.set()
             # SQLite has one writer at a time: the emitter waits there, and does not fail.
-            waited.append(emitted.wait(10 if connection.vendor == "postgresql" else 0.5))
+            waited.append(emitted.wait(PATIENCE_SECONDS if connection.vendor == "postgresql" else 0.5))
 
     def emitter() -> None:
-        locked.wait(10)
+        locked.wait(PATIENCE_SECONDS)
         emit_test(notification)
         emitted.set()
 
@@ -230,10 +208,10 @@ def test_a_worker_with_nothing_to_write_does_not_wait_for_a_locked_target() -> N
         with transaction.atomic():
             Notification.objects.select_for_update(no_key=True).get()
             locked.set()
-            taken.wait(10 if connection.vendor == "postgresql" else 0.5)
+            taken.wait(PATIENCE_SECONDS if connection.vendor == "postgresql" else 0.5)
 
     def taker() -> None:
-        locked.wait(10)
+        locked.wait(PATIENCE_SECONDS)
         results.append(exchange(notification))
         taken.set()
 
@@ -256,7 +234,7 @@ def test_what_a_target_answered_is_noted_even_if_it_is_locked_at_that_moment() -
             time.sleep(0.5)
 
     def writer() -> None:
-        locked.wait(10)
+        locked.wait(PATIENCE_SECONDS)
         exchange(notification, outcome(row, 410), lease=MINE)
 
     in_threads(holder, writer)

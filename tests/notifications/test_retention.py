@@ -13,9 +13,9 @@ from notifications import tasks
 from notifications.delivery import retention
 from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery
+from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
-from tests.notifications.test_outbox_claims import in_threads
 
 OLD, YOUNG = NOON - timedelta(days=90, seconds=1), NOON - timedelta(days=90) + timedelta(seconds=1)
 
@@ -87,10 +87,10 @@ def test_a_delivery_that_is_being_replayed_is_kept() -> None:
             replay(Delivery.objects.all())
             replayed.set()
             # SQLite has no locks of rows: there the other waits for this transaction.
-            pruned.wait(10 if connection.vendor == "postgresql" else 0.1)
+            pruned.wait(PATIENCE_SECONDS if connection.vendor == "postgresql" else 0.1)
 
     def pruner() -> None:
-        replayed.wait(10)
+        replayed.wait(PATIENCE_SECONDS)
         retention.prune()
         pruned.set()
 

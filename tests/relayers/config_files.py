@@ -68,7 +68,7 @@ def document(*relayers: dict[str, Any], signer: dict[str, Any] | None = SIGNER, 
 
 
 def load(content: Any, folder: Path, *options: str) -> tuple[list[str], list[str]]:
-    """Run the command on a file with this content; give the lines on standard output and standard error."""
+    """Run the command on a file with this content; return the lines on standard output and standard error."""
     file = folder / "config.json"
     file.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
     output, errors = io.StringIO(), io.StringIO()
@@ -77,7 +77,7 @@ def load(content: Any, folder: Path, *options: str) -> tuple[list[str], list[str
 
 
 def faults(content: Any, folder: Path) -> list[str]:
-    """Give the faults for which a file is refused; nothing may have changed."""
+    """Return the faults for which a file is refused; nothing may have changed."""
     before = rows()
     with pytest.raises(CommandError) as raised:
         load(content, folder)
@@ -89,6 +89,6 @@ def faults(content: Any, folder: Path) -> list[str]:
 
 
 def rows() -> list[Any]:
-    """Give every column of every row, with secrets as they are sealed."""
+    """Return every column of every row, with secrets as they are sealed."""
     tables = (Signer, Notification, Relayer, Delivery, FeeToken, PriceSource)
     return [list(model.objects.order_by("pk").values()) for model in tables]

@@ -8,6 +8,7 @@ import pytest
 
 from relayers.chain import attempts
 from tests import servers
+from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.clock import clock
 from tests.notifications.test_tls import refused_tls
 from tests.relayers import faults
@@ -25,7 +26,7 @@ def hardhat() -> Iterator[str]:
         except servers.Unavailable as reason:
             pytest.skip(str(reason))
         # Its first answer takes a while.
-        attempts.attempt(url, [attempts.Call("eth_getBalance", [ADDRESS, "latest"])], None, 30)
+        attempts.attempt(url, [attempts.Call("eth_getBalance", [ADDRESS, "latest"])], None, PATIENCE_SECONDS)
         yield url
 
 
@@ -40,6 +41,5 @@ def faulty(hardhat: str) -> Iterator[dict[str, str]]:
 @pytest.fixture
 def quick_nodes(settings: Any) -> None:
     """Let nodes have less time than they have by default, so that those that hang cost little."""
-    settings.NODE_ATTEMPT_SECONDS = 1
-    settings.NODE_DEADLINE_SECONDS = 10
+    settings.NODE_ATTEMPT_SECONDS = 2
     settings.NODE_MAX_ANSWER_BYTES = 1_000_000

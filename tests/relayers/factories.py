@@ -14,7 +14,7 @@ ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 
 
 def signer(identifier: str = "signer-1", key: str = KEY) -> Signer:
-    """Give the signer with this id; one that is not there yet gets a local key."""
+    """Return the signer with this id; one that is not there yet gets a local key."""
     found = Signer.objects.filter(identifier=identifier).first()
     if found is None:
         found = Signer(identifier=identifier, type="plain")

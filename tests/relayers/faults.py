@@ -73,7 +73,7 @@ def node(behaviour: Behaviour, upstream: str = "") -> Iterator[NodeServer]:
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """Give the URL of a port that nobody listens at, and that nobody else gets."""
+    """Yield the URL of a port that nobody listens at, and that nobody else gets."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield secret_url(held.getsockname()[1])
@@ -130,12 +130,12 @@ def changed(change: Callable[[dict[str, Any]], dict[str, Any]]) -> Behaviour:
 
 
 def answering(answer: dict[str, Any], status: int = 200) -> Behaviour:
-    """Give the same answer to every call."""
+    """Answer every call the same."""
     return each(lambda call: answer, status)
 
 
 def by_method(**answers: dict[str, Any]) -> Behaviour:
-    """Give the same answer to every call of a method."""
+    """Answer every call of a method the same."""
     return each(lambda call: answers[call["method"]])
 
 

@@ -38,7 +38,7 @@ def make_due() -> None:
 
 
 def check() -> Relayer:
-    """Check the one relayer that there is, and give it as it is then."""
+    """Check the one relayer that there is, and return it as it is then."""
     make_due()
     assert check_due() == 1
     return Relayer.objects.get()

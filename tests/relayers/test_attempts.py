@@ -14,6 +14,7 @@ from pytest_django import Settings
 from relayers.chain import attempts
 from relayers.chain.answers import ChainError, Fault
 from relayers.chain.attempts import Call, attempt
+from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.receivers import Receiver
 from tests.relayers import faults
 from tests.relayers.factories import ADDRESS
@@ -23,17 +24,18 @@ CHAIN = 31337
 CONTRACT = "0x00000000000000000000000000000000000c0de1"
 BALANCE = Call("eth_getBalance", [ADDRESS, "0x0"])
 TEN_THOUSAND = "0x21e19e0c9bab2400000"
+LATE = "it did not answer in time"
 
 pytestmark = pytest.mark.usefixtures("quick_nodes")
 
 
 def ask(url: str, *calls: Call, chain_id: int | None = CHAIN) -> list[Any]:
-    return attempt(url, calls or [BALANCE], chain_id, 10)
+    return attempt(url, calls or [BALANCE], chain_id, PATIENCE_SECONDS)
 
 
-def fault(url: str, *calls: Call) -> str:
+def fault(url: str, *calls: Call, seconds: float = PATIENCE_SECONDS) -> str:
     with pytest.raises(Fault) as caught:
-        attempt(url, calls or [BALANCE], CHAIN, 1)
+        attempt(url, calls or [BALANCE], CHAIN, seconds)
     return str(caught.value)
 
 
@@ -47,7 +49,7 @@ def test_a_real_node_answers(hardhat: str) -> None:
         ("refuse", "it cannot be connected to"),
         ("reset", "the connection broke"),
         ("hang up", "the connection broke"),
-        ("hang", "it did not answer in time"),
+        ("hang", LATE),
         ("500", "it answered 500"),
         ("429", "it was asked too often"),
         ("429 in a 200", "it was asked too often"),
@@ -58,14 +60,14 @@ def test_a_real_node_answers(hardhat: str) -> None:
         ("wrong id", "its answer is not one to these calls"),
         ("huge", "its answer is too large"),
         ("bomb", "its answer is too large"),
-        ("slow headers", "it did not answer in time"),
-        ("slow body", "it did not answer in time"),
+        ("slow headers", LATE),
+        ("slow body", LATE),
         ("behind", "it does not have the latest state"),
         ("redirect", "it answered 307"),
     ],
 )
 def test_each_fault_is_said_in_words(faulty: dict[str, str], name: str, reason: str) -> None:
-    assert fault(faulty[name]) == reason
+    assert fault(faulty[name], seconds=1 if reason == LATE else PATIENCE_SECONDS) == reason
 
 
 def test_a_fault_is_listed_for_every_way_to_fail(faulty: dict[str, str]) -> None:

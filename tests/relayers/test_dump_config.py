@@ -19,7 +19,7 @@ from pytest_django import Settings
 from relayer_service.fleet.references import Variables, escape, resolve
 from relayers.models import Relayer
 from signers.models import Signer
-from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, SIGNER, SPARSE, full_relayer, load, rows
+from tests.relayers.config_files import NOTIFICATION, SIGNER, SPARSE, full_relayer, load, rows
 from tests.relayers.factories import ADDRESS, KEY
 from tests.relayers.stub_nodes import StubNodes, stub_nodes
 from tests.signers.examples import CONFIGS
@@ -70,7 +70,7 @@ def dump(*options: str) -> tuple[str, str]:
 
 
 def secrets_of(dumped: Any, original: Any) -> dict[str, str]:
-    """Give the variables that a dump asks for, with what stands in their place in the original."""
+    """Return the variables that a dump asks for, with what stands in their place in the original."""
     if isinstance(dumped, dict):
         return {key: text for name in dumped for key, text in secrets_of(dumped[name], original.get(name)).items()}
     if isinstance(dumped, list):
@@ -115,28 +115,12 @@ def test_a_dump_has_the_shape_of_the_file_without_its_secrets(db: None, tmp_path
             }
         ],
         "relayers": [
-            {
-                "id": "relayer-1",
-                "name": "Relayer 1",
-                "network": "private-chain",
-                "network_type": "evm",
-                "chain_id": 777,
-                "address": ADDRESS,
-                "signer_id": "signer-1",
-                "notification_id": "hook-1",
-                "paused": True,
+            full_relayer(nodes)
+            | {
                 "custom_rpc_urls": [
                     {"url": "${RELAYER_RELAYER_1_RPC_URL_1}", "weight": 70},
                     {"url": "${RELAYER_RELAYER_1_RPC_URL_2}", "weight": 0},
-                ],
-                "policies": {
-                    "eip1559_pricing": True,
-                    "gas_limit_estimation": False,
-                    "gas_price_cap": 2**53 + 1,
-                    "min_balance": 2**128 - 1,
-                    "private_transactions": False,
-                    "whitelist_receivers": [OTHER_ADDRESS],
-                },
+                ]
             },
             {
                 "id": "relayer-2",

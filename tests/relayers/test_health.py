@@ -44,7 +44,6 @@ def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None 
 def patience(settings: Any) -> None:
     settings.HEALTH_FAILURES_TO_DISABLE = 2
     settings.HEALTH_SUCCESSES_TO_ENABLE = 2
-    settings.NODE_ATTEMPT_SECONDS = 5
 
 
 GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}
@@ -217,8 +216,9 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
 
 @pytest.mark.django_db
 def test_details_and_logs_hold_no_url_and_no_key(
-    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None
+    faulty: dict[str, str], caplog: pytest.LogCaptureFixture, quick_nodes: None, settings: Any
 ) -> None:
+    settings.NODE_ATTEMPT_SECONDS = 0.3
     on_nodes(*faulty.values())
     check()
     relayer = check()

@@ -230,7 +230,7 @@ def test_no_value_of_a_secret_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     urls = [{"url": "https://host:99999/node-SECRET"}, {"url": "${HIDDEN}", "weight": "${HIDDEN}"}]
     relayers = [SPARSE | {"signer_id": "${HIDDEN}", "network": "${HIDDEN}", "custom_rpc_urls": urls}]
     key = "0x" + "5ec2e7" * 10 + "5ec2"
-    signers.append({"id": "named", "type": "plain", "config": {"key": "0x1"}, key: True})
+    signers.append({"id": "named", "type": "plain", "config": {"key": "0x1"}, key: ""})
     told = faults({"signers": signers, "notifications": hooks, "relayers": relayers, key: []}, tmp_path)
     assert len(told) > 8
     assert [line for line in told if "SECRET" in line or "5ec2e7" in line] == []

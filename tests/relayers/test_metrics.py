@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from relayer_service.ops import metrics
 from relayers.models import Relayer
-from tests.relayer_service.test_metrics import samples
+from tests.relayer_service.ops.test_metrics import samples
 from tests.relayers import factories
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 from typing import Any
 
 import orjson
 import pytest
-from django.db import connections, transaction
+from django.db import transaction
 
 from notifications.models import Delivery
 from relayers.models import Relayer
 from relayers.states import set_paused
+from tests.concurrency import in_threads
 from tests.notifications.clock import Clock
 from tests.relayers import factories
 
@@ -72,20 +73,7 @@ def test_pausing_changes_nothing_else() -> None:
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_pause_at_once_one_tells_the_webhook() -> None:
     factories.relayer(notification=factories.notification())
-    barrier, results = threading.Barrier(4), []
-
-    def pause() -> None:
-        relayer = Relayer.objects.get()
-        barrier.wait()
-        try:
-            results.append(set_paused(relayer, True))
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=pause) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    relayers = [Relayer.objects.get() for _ in range(4)]
+    results = in_threads(*[partial(set_paused, relayer, True) for relayer in relayers])
     assert sorted(results) == [False, False, False, True]
     assert [body["type"] for body in bodies()] == ["relayer.paused"]

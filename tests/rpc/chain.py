@@ -107,7 +107,7 @@ class Chain:
         self.sender: str = to_checksum_address(self.rpc("eth_accounts")[1])
 
     def rpc(self, method: str, *params: Any) -> Any:
-        """Give the result of a call; the node's error is raised."""
+        """Return the result of a call; the node's error is raised."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
         with self.http.open(self.url, json.dumps(request).encode(), timeout=60) as response:
             answer = json.load(response)
@@ -122,7 +122,7 @@ class Chain:
         return values[0] if len(values) == 1 else values
 
     def send(self, address: str, signature: str, *args: Any, **fields: Any) -> dict[str, Any]:
-        """Send a call of `name(types)` and give its receipt; fields such as `from` or `value` may be added."""
+        """Send a call of `name(types)` and return its receipt; fields such as `from` or `value` may be added."""
         transaction = self.transaction(address, encode_call(signature, *args)) | fields
         return self.receipt(self.rpc("eth_sendTransaction", transaction))
 
@@ -130,7 +130,7 @@ class Chain:
         return {"from": self.sender, "to": address, "data": "0x" + data.hex()}
 
     def deploy(self, contract: str, *args: Any) -> str:
-        """Deploy a contract of tests/node/contracts and give its address."""
+        """Deploy a contract of tests/node/contracts and return its address."""
         code = contracts()[contract]
         data = code.creation + encode(code.constructor, args)
         transaction = {"from": self.sender, "data": "0x" + data.hex()}
@@ -153,15 +153,15 @@ class Chain:
         self.rpc("hardhat_mine", hex(blocks), "0x0")
 
     def timestamp(self) -> int:
-        """Give the time of the latest block."""
+        """Return the time of the latest block."""
         return int(self.rpc("eth_getBlockByNumber", "latest", False)["timestamp"], 16)
 
     def send_raw(self, transaction: bytes) -> str:
-        """Send a signed transaction and give its hash."""
+        """Send a signed transaction and return its hash."""
         return str(self.rpc("eth_sendRawTransaction", "0x" + transaction.hex()))
 
     def receipt(self, transaction_hash: str) -> dict[str, Any]:
-        """Give the receipt of a transaction that was mined."""
+        """Return the receipt of a transaction that was mined."""
         receipt: dict[str, Any] | None = self.rpc("eth_getTransactionReceipt", transaction_hash)
         assert receipt is not None, f"{transaction_hash} was not mined"
         return receipt

@@ -30,7 +30,7 @@ def authorization(nonce: int = 3) -> Any:
 
 
 def fields(kind: int, **changes: Any) -> dict[str, Any]:
-    """Give a transaction of a type as eth-account takes it, with changes."""
+    """Return a transaction of a type as eth-account takes it, with changes."""
     own: dict[int, dict[str, Any]] = {
         0: PRICED,
         1: PRICED | ACCESS_LIST | {"type": 1},
@@ -48,7 +48,7 @@ def signed(kind: int, **changes: Any) -> bytes:
 
 
 def items_of(encoded: bytes) -> list[Any]:
-    """Give the fields of an encoded transaction, whatever its type."""
+    """Return the fields of an encoded transaction, whatever its type."""
     items: list[Any] = list(rlp.decode(encoded if encoded[0] >= 0xC0 else encoded[1:]))
     return items
 
@@ -58,7 +58,7 @@ def encode(kind: int, items: list[Any]) -> bytes:
 
 
 def unsigned(kind: int, **changes: Any) -> bytes:
-    """Give a transaction as it is before it is signed; of the legacy type as EIP-155 has it."""
+    """Return a transaction as it is before it is signed; of the legacy type as EIP-155 has it."""
     items = items_of(signed(kind, **changes))[: FIELDS[kind]]
     if kind == 0:
         items += [number(changes.get("chainId", HARDHAT_CHAIN)), b"", b""]
@@ -66,7 +66,7 @@ def unsigned(kind: int, **changes: Any) -> bytes:
 
 
 def transfer(chain_id: int = HARDHAT_CHAIN) -> str:
-    """Give an unsigned transfer, as a caller sends it."""
+    """Return an unsigned transfer, as a caller sends it."""
     return text(unsigned(2, chainId=chain_id, data="0x"))
 
 
@@ -75,12 +75,12 @@ def text(encoded: bytes) -> str:
 
 
 def number(value: int) -> bytes:
-    """Give a number as a field of a transaction has it."""
+    """Return a number as a field of a transaction has it."""
     return value.to_bytes((value.bit_length() + 7) // 8)
 
 
 def nested_lists(depth: int) -> bytes:
-    """Give a list in a list in a list, each well encoded."""
+    """Return a list in a list in a list, each well encoded."""
     prefixes, length = [b"\xc0"], 1
     for _ in range(depth):
         size = number(length)

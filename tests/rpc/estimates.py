@@ -54,7 +54,7 @@ def change_network(settings: Any, tmp_path: Path) -> Iterator[ChangeNetwork]:
 
 
 def local_network(**changes: Any) -> Network:
-    """Give the local network, with changes."""
+    """Return the local network, with changes."""
     return dataclasses.replace(networks()["hardhat"], **changes)
 
 
@@ -65,7 +65,7 @@ def relayer_at(*urls: str, **changes: Any) -> Relayer:
 
 
 def node_answering(**changes: dict[str, Any]) -> AbstractContextManager[faults.NodeServer]:
-    """Give a node that answers each method as ANSWERS has it, with changes."""
+    """Return a node that answers each method as ANSWERS has it, with changes."""
     return faults.node(faults.by_method(**ANSWERS | changes))
 
 

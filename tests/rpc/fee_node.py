@@ -12,6 +12,7 @@ from typing import Any
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers import faults
 from tests.rpc.encoded import HARDHAT_CHAIN
 
@@ -80,7 +81,7 @@ def serve(node: FeeNode) -> Iterator[FeeNode]:
         calls = asked if isinstance(asked, list) else [asked]
         node.asked.append([call["method"] for call in calls])
         node.params += [(call["method"], call["params"]) for call in calls]
-        node.may_answer.wait(20)
+        node.may_answer.wait(PATIENCE_SECONDS)
         faults.each(node.answer)(handler, asked)
 
     node.may_answer.set()

@@ -69,7 +69,7 @@ class Transaction:
     authorizations: tuple[Authorization, ...] = ()
 
     def fields(self) -> list[Any]:
-        """Give the fields in their order, as RLP takes them."""
+        """Return the fields in their order, as RLP takes them."""
         prices = [self.gas_price] if self.type < 2 else [self.tip, self.gas_price]
         fields: list[Any] = [*map(as_bytes, [self.nonce, *prices, self.gas]), self.to, as_bytes(self.value), self.data]
         if self.type == 0:
@@ -95,7 +95,7 @@ class Transaction:
         return self.prefix + bytes(rlp.encode([*self.fields(), *map(as_bytes, [v, r, s])]))
 
     def call(self, sender: str) -> dict[str, Any]:
-        """Give the transaction as the node takes it for an estimate."""
+        """Return the transaction as the node takes it for an estimate."""
         call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": "0x" + self.data.hex()}
         if self.to:
             call["to"] = "0x" + self.to.hex()
@@ -140,7 +140,7 @@ class Terms:
 
 
 def native_fee(chain: Chain, transaction: Transaction, sender: str, terms: Terms) -> Ratio:
-    """Give the fee in wei, over 10^8: the buffer and the margin of the base fee divide by 10^4 each."""
+    """Return the fee in wei, over 10^8: the buffer and the margin of the base fee divide by 10^4 each."""
     if terms.policies.get("gas_limit_estimation", True):
         gas = quantity(chain, "eth_estimateGas", transaction.call(sender)) * (10_000 + terms.gas_buffer_bps)
     else:
@@ -162,7 +162,7 @@ def native_fee(chain: Chain, transaction: Transaction, sender: str, terms: Terms
 
 
 def market(chain: Chain) -> Ratio:
-    """Give the base fee of the next block and the tip to offer, from the last ten blocks."""
+    """Return the base fee of the next block and the tip to offer, from the last ten blocks."""
     history = chain.rpc("eth_feeHistory", "0xa", "latest", [40, 50, 60, 70])
     first, count = int(history["oldestBlock"], 16), len(history["reward"])
     blocks = [chain.rpc("eth_getBlockByNumber", hex(first + number), False) for number in range(count)]
@@ -176,7 +176,7 @@ def market(chain: Chain) -> Ratio:
 
 
 def op_stack_fee(chain: Chain, unsigned: bytes, gas: int) -> int:
-    """Give the L1 data fee and the operator fee, which an older oracle does not have."""
+    """Return the L1 data fee and the operator fee, which an older oracle does not have."""
     l1_fee: int = chain.call(GAS_PRICE_ORACLE, "getL1Fee(bytes)(uint256)", unsigned)
     try:
         operator_fee: int = chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", gas)
@@ -206,7 +206,7 @@ def feed_answer(chain: Chain, feed: str) -> Ratio:
 
 
 def pair_rate(chain: Chain, pair: str, token: str) -> Ratio:
-    """Give the ratio of a pair's reserves, of which the other is the wrapped coin with 18 decimals."""
+    """Return the ratio of a pair's reserves, of which the other is the wrapped coin with 18 decimals."""
     reserves = chain.call(pair, "getReserves()(uint112,uint112,uint32)")[:2]
     is_second = chain.call(pair, "token0()(address)") != token.lower()
     return reserves[is_second] * 10**18, reserves[not is_second] * 10 ** chain.call(token, "decimals()(uint8)")
@@ -218,7 +218,7 @@ def fixed_rate(text: str) -> Ratio:
 
 
 def median(rates: Sequence[Ratio]) -> Ratio:
-    """Give the one in the middle, or the mean of the two there."""
+    """Return the one in the middle, or the mean of the two there."""
     ordered = sorted(rates, key=functools.cmp_to_key(difference))
     (a, b), (c, d) = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return a * d + c * b, 2 * b * d
@@ -229,7 +229,7 @@ def difference(one: Ratio, other: Ratio) -> int:
 
 
 def token_fee(native: Ratio, rate: Ratio, decimals: int, margin_bps: int) -> int:
-    """Give a fee in a token's smallest unit: rounded up, once, and at least one."""
+    """Return a fee in a token's smallest unit: rounded up, once, and at least one."""
     return max(
         1,
         ceil((native[0] * rate[0] * 10**decimals * (10_000 + margin_bps), native[1] * rate[1] * 10**18 * 10_000)),

@@ -48,7 +48,7 @@ def feed(
     answered_in: int = 7,
     updated_at: int | None = None,
 ) -> list[Any]:
-    """Give what a feed answers to both of its calls."""
+    """Return what a feed answers to both of its calls."""
     at = NOW - age if updated_at is None else updated_at
     values = [round_id, answer, NOW - age, at, answered_in]
     return [

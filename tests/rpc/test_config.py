@@ -16,6 +16,7 @@ from django.utils import timezone
 from relayer_service.fleet.planning import plan
 from relayer_service.fleet.sections import ChangedMeanwhile
 from rpc.models import FeeToken, PriceSource
+from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers import config_files
 from tests.relayers.config_files import load, rows
 from tests.rpc.config_tokens import (
@@ -24,9 +25,7 @@ from tests.rpc.config_tokens import (
     EVERY_KIND,
     FIXED,
     LINK_ADDRESS,
-    NATIVE_USD,
     PAIR,
-    SEQUENCER,
     SPARSE,
     TOKEN_NATIVE,
     TOKEN_USD,
@@ -44,7 +43,7 @@ TOKEN_COLUMNS = ("network", "symbol", "address", "enabled", "margin_bps", "max_s
 
 
 def sources(**having: Any) -> list[dict[str, Any]]:
-    """Give the columns of sources that are set, but for their keys."""
+    """Return the columns of sources that are set, but for their keys."""
     found = PriceSource.objects.filter(**having).order_by("pk").values()
     hidden = {"id", "token_id"}
     return [
@@ -58,33 +57,13 @@ def test_a_file_creates_a_token_with_sources_of_every_kind(tmp_path: Path) -> No
         ["fee token USDC on mainnet: created", "1 created, 0 updated, 0 unchanged."],
         [],
     )
-    assert FeeToken.objects.values(*TOKEN_COLUMNS).get() == {
-        "network": "mainnet",
-        "symbol": "USDC",
-        "address": USDC_ADDRESS,
-        "enabled": False,
-        "margin_bps": 10_000,
-        "max_spread_bps": 0,
-    }
+    assert FeeToken.objects.values(*TOKEN_COLUMNS).get() == {name: USDC[name] for name in TOKEN_COLUMNS}
     fixed, *others = sources(token__symbol="USDC")
     assert before <= fixed.pop("rate_set_at") <= timezone.now()
     assert [fixed, *others] == [
         {"kind": "fixed", "rate_text": "3000.50", "max_age_seconds": 86_400, "sequencer_grace_seconds": 3_600},
-        {
-            "kind": "chainlink_usd",
-            "feed": TOKEN_USD,
-            "heartbeat_seconds": 86_400,
-            "native_feed": NATIVE_USD,
-            "native_heartbeat_seconds": 3_600,
-            "sequencer_feed": SEQUENCER,
-            "sequencer_grace_seconds": 0,
-        },
-        {
-            "kind": "chainlink_native",
-            "feed": TOKEN_NATIVE,
-            "heartbeat_seconds": 2**31 - 1,
-            "sequencer_grace_seconds": 3_600,
-        },
+        CHAINLINK_USD,
+        CHAINLINK_NATIVE,
         {
             "kind": "uniswap_v2",
             "pair": PAIR,
@@ -304,7 +283,7 @@ def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Pa
 
     with ThreadPoolExecutor(1) as pool:
         changing = pool.submit(change)
-        assert has_changed.wait(10)
+        assert has_changed.wait(PATIENCE_SECONDS)
         with pytest.raises(ChangedMeanwhile):
             planned.apply()
         changing.result()

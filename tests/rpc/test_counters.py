@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
@@ -20,8 +18,9 @@ from relayer_service.ops import metrics
 from rpc import counters, tasks
 from rpc.models import CallCount
 from tests import processes
+from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock, clock
-from tests.relayer_service.test_metrics import samples
+from tests.relayer_service.ops.test_metrics import samples
 from tests.relayers import factories
 from tests.servers import free_port, wait_for_port
 
@@ -31,29 +30,11 @@ BAD_PARAMS = "-32602"
 
 
 def rows() -> list[tuple[Any, ...]]:
-    """Give what is written: relayer, minutes after noon, method, outcome, calls, milliseconds, slowest."""
+    """Return what is written: relayer, minutes after noon, method, outcome, calls, milliseconds, slowest."""
     found = CallCount.objects.order_by("relayer", "minute", "method", "outcome").values_list(
         "relayer__identifier", "minute", "method", "outcome", "calls", "milliseconds", "slowest_milliseconds"
     )
     return [(name, (minute - NOON) / timedelta(minutes=1), *rest) for name, minute, *rest in found]
-
-
-def in_threads(*works: Callable[[], Any]) -> list[Any]:
-    results: list[Any] = []
-
-    def run(work: Callable[[], Any]) -> None:
-        try:
-            results.append(work())
-        finally:
-            connections.close_all()
-
-    threads = [threading.Thread(target=run, args=[work]) for work in works]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == len(works)
-    return results
 
 
 @pytest.mark.django_db
@@ -226,7 +207,7 @@ sys.exit(0)
 COUNT_AND_WAIT = """
 counters.WRITE_SECONDS = 0.05
 counters.count(relayer_pk, "feeEstimate", "ok", 0.01)
-signal.alarm(30)
+signal.alarm(120)
 while not CallCount.objects.exists():
     time.sleep(0.05)
 # As a process that is killed ends: nothing is written any more.
@@ -240,7 +221,7 @@ counters.counter._lock.acquire()
 counters.counter._writing.acquire()
 child = os.fork()
 if child == 0:
-    signal.alarm(30)
+    signal.alarm(120)
     counters.WRITE_SECONDS = 0.05
     counters.count(relayer_pk, "child", "ok", 0.01)
     while not CallCount.objects.exists():
@@ -255,7 +236,7 @@ def run_together(*programs: list[str]) -> None:
     environment = processes.environment(RELAYER=str(factories.relayer().pk))
     python = [sys.executable, "-W", "ignore", "-c"]
     started = [processes.start([*python, PREPARE + program, *rest], environment) for program, *rest in programs]
-    assert [process.wait(60) for process in started] == [0] * len(programs)
+    assert [process.wait(PATIENCE_SECONDS) for process in started] == [0] * len(programs)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -295,12 +276,12 @@ def test_a_web_process_that_is_told_to_stop_writes_what_it_has_counted(tmp_path:
     options = ["-c", "python:relayer_service.gunicorn_conf", "--pythonpath", str(tmp_path), "counting:application"]
     server = processes.start([sys.executable, "-m", "gunicorn", *options], environment)
     try:
-        wait_for_port(port)
+        wait_for_port(port, process=server)
         for _ in range(3):
-            urlopen(f"http://127.0.0.1:{port}/", timeout=30).close()
+            urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE_SECONDS).close()
         assert rows() == []
         server.send_signal(signal.SIGTERM)
-        assert server.wait(30) == 0
+        assert server.wait(PATIENCE_SECONDS) == 0
     finally:
         server.kill()
     assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 30, 10)]

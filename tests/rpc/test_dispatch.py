@@ -27,7 +27,7 @@ class EchoParams(StrictSerializer):
 
 
 class Echo(Method):
-    """Give back a word, or fail as it says."""
+    """Return a word as it came, or fail as it says."""
 
     name = "echo"
     network_type = "evm"

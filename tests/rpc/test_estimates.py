@@ -96,7 +96,7 @@ class Case:
 
 @st.composite
 def rates(draw: st.DrawFn) -> str:
-    """Give a rate as staff write it, of up to 30 digits on each side."""
+    """Return a rate as staff write it, of up to 30 digits on each side."""
     whole, part = draw(st.integers(1, 10**30 - 1)), draw(st.text("0123456789", max_size=30))
     return draw(st.sampled_from([str(whole), f"{whole}.{part}0", f"0.{part}{whole}"]))
 
@@ -228,7 +228,7 @@ def test_the_examples_are_of_every_kind() -> None:
 
 
 def named(number: int) -> list[str]:
-    """Give the policies that a combination has set."""
+    """Return the policies that a combination has set."""
     return [name for name, is_set in zip(POLICIES, COMBINATIONS[number], strict=True) if is_set] or ["none"]
 
 
@@ -327,7 +327,7 @@ def apart(amount: int, bps: int) -> int:
 
 
 def set_token(chain: Chain, deployed: Deployed, case: Case) -> tuple[FeeToken | None, Ratio]:
-    """Register the token, with no other; give it and its rate."""
+    """Register the token, with no other; return it and its rate."""
     FeeToken.objects.all().delete()
     name, sources = TOKENS[case.token]
     if not name:
@@ -368,7 +368,7 @@ def set_token(chain: Chain, deployed: Deployed, case: Case) -> tuple[FeeToken | 
 def expected(
     chain: Chain, case: Case, transaction: Transaction, sender: str, policies: dict[str, Any], rate: Ratio
 ) -> dict[str, Any]:
-    """Give the whole answer."""
+    """Return the whole answer."""
     allowed = policies.get("whitelist_receivers")
     if allowed is not None and (not transaction.to or not case.is_listed):
         what = "this receiver" if transaction.to else "contracts to be created"

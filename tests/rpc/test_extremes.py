@@ -26,7 +26,7 @@ from tests.rpc.independent import Terms, Transaction, fixed_rate
 __all__ = ["fee_networks"]
 
 # The largest amount that the service has to do with, and a transaction that costs it.
-MOST_WEI = 2**128 - 1
+MAX_WEI = 2**128 - 1
 TRANSACTION = Transaction(gas=1, to=bytes.fromhex("be" * 20))
 SMALLEST_RATE, LARGEST_RATE = "0.000000000000000001", "1000000000000000000"
 PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?", re.ASCII)
@@ -44,7 +44,7 @@ def relayer(chain: Chain, deployed: Deployed, settings: Settings, fee_networks: 
 
 
 def estimated(relayer: Relayer, chain: Chain, wei: int, **token: Any) -> dict[str, Any]:
-    """Give the answer for a transaction that costs so many wei."""
+    """Return the answer for a transaction that costs so many wei."""
     store(chain, GAS_PRICE_ORACLE, 0, 0, wei)
     if token:
         rate = token.pop("rate")
@@ -61,16 +61,16 @@ def result(estimated_fee: str, conversion_rate: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("wei", "token", "rate", "fee"),
     [
-        (MOST_WEI, "token_0", SMALLEST_RATE, "341"),
-        (MOST_WEI, "token_6", SMALLEST_RATE, "340.282367"),
-        (MOST_WEI, "token_18", SMALLEST_RATE, "340.282366920938463464"),
-        (MOST_WEI, "token_30", SMALLEST_RATE, "340.282366920938463463374607431769"),
-        (MOST_WEI, "token_0", "1", "340282366920938463464"),
-        (MOST_WEI, "token_30", "1", "340282366920938463463.374607431768211455"),
-        (MOST_WEI, "token_0", LARGEST_RATE, "340282366920938463463374607431768211455"),
-        (MOST_WEI, "token_6", LARGEST_RATE, "340282366920938463463374607431768211455"),
-        (MOST_WEI, "token_18", LARGEST_RATE, "340282366920938463463374607431768211455"),
-        (MOST_WEI, "token_30", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MAX_WEI, "token_0", SMALLEST_RATE, "341"),
+        (MAX_WEI, "token_6", SMALLEST_RATE, "340.282367"),
+        (MAX_WEI, "token_18", SMALLEST_RATE, "340.282366920938463464"),
+        (MAX_WEI, "token_30", SMALLEST_RATE, "340.282366920938463463374607431769"),
+        (MAX_WEI, "token_0", "1", "340282366920938463464"),
+        (MAX_WEI, "token_30", "1", "340282366920938463463.374607431768211455"),
+        (MAX_WEI, "token_0", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MAX_WEI, "token_6", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MAX_WEI, "token_18", LARGEST_RATE, "340282366920938463463374607431768211455"),
+        (MAX_WEI, "token_30", LARGEST_RATE, "340282366920938463463374607431768211455"),
         (1, "token_0", SMALLEST_RATE, "1"),
         (1, "token_6", SMALLEST_RATE, "0.000001"),
         (1, "token_18", SMALLEST_RATE, "0.000000000000000001"),
@@ -95,7 +95,7 @@ def test_a_fee_is_exact_to_the_last_unit(
 @pytest.mark.parametrize(
     ("wei", "fee"),
     [
-        (MOST_WEI, "340282366920938463463.374607431768211455"),
+        (MAX_WEI, "340282366920938463463.374607431768211455"),
         (10**18, "1"),
         (10**20, "100"),
         (1, "0.000000000000000001"),
@@ -113,10 +113,10 @@ def test_a_margin_is_added_before_the_one_rounding(
     chain: Chain, deployed: Deployed, relayer: Relayer, token: str, rate: str, margin_bps: int
 ) -> None:
     address, decimals = getattr(deployed, token), int(token.removeprefix("token_"))
-    found = estimated(relayer, chain, MOST_WEI, address=address, rate=rate, margin_bps=margin_bps)
+    found = estimated(relayer, chain, MAX_WEI, address=address, rate=rate, margin_bps=margin_bps)
     terms = Terms(relayer.policies, 0, 3_333, 1, "op-stack")
     native = independent.native_fee(chain, TRANSACTION, relayers.ADDRESS, terms)
-    assert native == (MOST_WEI * 10**8, 10**8)
+    assert native == (MAX_WEI * 10**8, 10**8)
     fee = independent.token_fee(native, fixed_rate(rate), decimals, margin_bps)
     assert found == result(independent.units_text(fee, decimals), rate)
 
@@ -124,9 +124,9 @@ def test_a_margin_is_added_before_the_one_rounding(
 def test_the_largest_price_of_gas_is_exact(
     chain: Chain, deployed: Deployed, settings: Settings, relayer: Relayer
 ) -> None:
-    settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS = MOST_WEI, 0
+    settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS = MAX_WEI, 0
     chain.set_next_base_fee(0)
-    relayer.policies = {"gas_limit_estimation": False, "gas_price_cap": MOST_WEI}
+    relayer.policies = {"gas_limit_estimation": False, "gas_price_cap": MAX_WEI}
     assert estimated(relayer, chain, 0) == result("340282366920938463463.374607431768211455", "1")
 
 

@@ -45,7 +45,7 @@ def stand_in_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def valid(chain_id: int) -> list[bytes]:
-    """Give transactions of every type, signed and not, as seeds to grow the others from."""
+    """Return transactions of every type, signed and not, as seeds to grow the others from."""
     seeds = [make(kind, chainId=chain_id) for kind in FIELDS for make in (signed, unsigned)]
     creation = signed(2, chainId=chain_id, to="", data="0x6000")
     return [*seeds, creation, encode(0, items_of(signed(0))[:6])]

@@ -207,8 +207,7 @@ def test_a_real_node_tells_that_code_is_not_valid(chain: Chain) -> None:
 
 
 @pytest.mark.django_db
-def test_a_real_node_tells_that_gas_runs_out(chain: Chain, deployed: Deployed, settings: Any) -> None:
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 60
+def test_a_real_node_tells_that_gas_runs_out(chain: Chain, deployed: Deployed) -> None:
     transaction = unsigned(to=deployed.misbehaving, data=encode_call("loop()"), value=0)
     answer = ask(relayer_at(chain.url), transaction=transaction)
     assert answer == failure(

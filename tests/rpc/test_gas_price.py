@@ -34,7 +34,7 @@ RULES = FeeRules(priority_fee_floor=0, base_fee_margin_bps=0, gas_buffer_bps=0)
 
 
 def history(ratios: list[Any], tips: list[list[int]], **changes: Any) -> dict[str, Any]:
-    """Give a fee history: base fees of 100 and 200 for the next block, and these tips at 40, 50, 60 and 70."""
+    """Return a fee history: base fees of 100 and 200 for the next block, and these tips at 40, 50, 60 and 70."""
     reward = [[hex(tip) for tip in row] for row in tips]
     return {"baseFeePerGas": ["0x64"] * len(ratios) + ["0xc8"], "gasUsedRatio": ratios, "reward": reward} | changes
 

@@ -30,7 +30,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def faults(row: FeeToken | PriceSource) -> dict[str, list[str]]:
-    """Give what is wrong with a row, by field."""
+    """Return what is wrong with a row, by field."""
     try:
         row.full_clean()
     except ValidationError as error:

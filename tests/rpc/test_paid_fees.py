@@ -51,7 +51,7 @@ def relayer(chain: Chain, deployed: Deployed, settings: Settings) -> Relayer:
 
 
 def work(deployed: Deployed, action: str) -> dict[str, Any]:
-    """Give the fields of a transaction that does this."""
+    """Return the fields of a transaction that does this."""
     receiver = bytes.fromhex("be" * 20)
     token, misbehaving = bytes.fromhex(deployed.token_6[2:]), bytes.fromhex(deployed.misbehaving[2:])
     fields: dict[str, dict[str, Any]] = {
@@ -89,14 +89,14 @@ def build(chain: Chain, deployed: Deployed, kind: str, action: str, sender: str)
 
 
 def estimated(relayer: Relayer, transaction: bytes) -> int:
-    """Give the estimate in wei, of which the text has them all."""
+    """Return the estimate in wei, of which the text has them all."""
     params = {"fee_token": "COIN", "network": relayer.network, "transaction": "0x" + transaction.hex()}
     given_answer = answer(RpcRelayer.of(relayer), "feeEstimate", params)
     return int(Decimal(given_answer["result"]["estimated_fee"]).scaleb(18))
 
 
 def paid(chain: Chain, transaction: Transaction, key: str) -> tuple[int, dict[str, Any]]:
-    """Send a transaction; give what it has cost its sender on this chain, and its receipt."""
+    """Send a transaction; return what it has cost its sender on this chain, and its receipt."""
     blob_price = independent.quantity(chain, "eth_blobBaseFee")
     before = independent.quantity(chain, "eth_getBalance", address_of(key), "latest")
     raw = transaction.signed(key)

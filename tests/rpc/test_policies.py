@@ -30,7 +30,7 @@ NO_CREATION = failure(
 
 
 def ask_with(policies: dict[str, Any], transaction: str = "") -> tuple[dict[str, Any], int]:
-    """Give the answer of a relayer with these policies, and how often its node was asked."""
+    """Return the answer of a relayer with these policies, and how often its node was asked."""
     with node_answering() as node:
         return ask(relayer_at(node.url, policies=policies), transaction=transaction), len(node.requests)
 

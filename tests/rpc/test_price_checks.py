@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,7 +18,7 @@ from relayer_service.ops.pools import at_once
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
 from rpc.models import FeeToken, PriceSource
-from tests.relayer_service.test_metrics import samples
+from tests.relayer_service.ops.test_metrics import samples
 from tests.relayers.faults import NodeServer
 from tests.rpc import factories
 from tests.rpc.chain import Chain
@@ -271,6 +272,8 @@ def change_before_noting(monkeypatch: pytest.MonkeyPatch, change: Callable[[], A
 def test_every_minute_the_prices_of_enabled_tokens_are_read_outside_of_any_transaction(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)

@@ -19,10 +19,13 @@ from rpc.fees import tokens
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
+from tests.concurrency import wait_until
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
 from tests.rpc.factories import chainlink_native_source, fee_token
 from tests.rpc.fee_node import FeeNode, serve
+
+Post = Callable[..., Any]
 
 PATH = "/api/v1/relayers/relayer-1/rpc"
 CALLERS = 64
@@ -53,6 +56,19 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     return lambda seconds: monkeypatch.setattr(time, "monotonic", lambda: start + seconds)
 
 
+@pytest.fixture
+def post(client: Client, token: str) -> Post:
+    """Ask for an estimate as callers do, with a fee token."""
+
+    def post(fee_token: str = "USDC") -> Any:
+        params = {"fee_token": fee_token, "network": "hardhat", "transaction": TRANSFER}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "feeEstimate", "params": params}
+        headers = {"Authorization": f"Bearer {token}"}
+        return client.post(PATH, request, content_type="application/json", headers=headers).json()
+
+    return post
+
+
 def relayer(node: FeeNode, **changes: Any) -> Relayer:
     return factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}], **changes)
 
@@ -67,47 +83,27 @@ def estimate(relayer: Relayer, token: str = "USDC") -> dict[str, Any]:
 
 
 def test_an_estimate_asks_one_node_once_and_then_only_for_what_is_its_own(
-    client: Client, token: str, node: FeeNode, django_assert_num_queries: Any
+    post: Post, node: FeeNode, django_assert_num_queries: Any
 ) -> None:
     relayer(node)
     chainlink_native_source(fee_token())
-    body = {"fee_token": "USDC", "network": "hardhat", "transaction": TRANSFER}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "feeEstimate", "params": body}
-
-    def post() -> Any:
-        headers = {"Authorization": f"Bearer {token}"}
-        return client.post(PATH, request, content_type="application/json", headers=headers).json()
-
     assert post() == {"jsonrpc": "2.0", "id": "1", "result": FEE}
     assert node.asked == [FIRST]
     # The relayer, and the token with its sources.
     with django_assert_num_queries(2):
         assert post() == {"jsonrpc": "2.0", "id": "1", "result": FEE}
     assert node.asked == [FIRST, ["eth_estimateGas"]]
-    body["fee_token"] = "ETH"
     with django_assert_num_queries(1):
-        assert post()["result"]["estimated_fee"] == "0.00004389"
+        assert post("ETH")["result"]["estimated_fee"] == "0.00004389"
     assert node.asked == [FIRST, ["eth_estimateGas"], ["eth_estimateGas"]]
 
 
 def test_what_a_call_needs_of_the_database_is_kept_for_a_moment(
-    client: Client,
-    token: str,
-    node: FeeNode,
-    settings: Any,
-    at: Callable[[float], None],
-    django_assert_num_queries: Any,
+    post: Post, node: FeeNode, settings: Any, at: Callable[[float], None], django_assert_num_queries: Any
 ) -> None:
     settings.RPC_CACHE_SECONDS = 1
     relayer(node)
     chainlink_native_source(fee_token())
-    body = {"fee_token": "USDC", "network": "hardhat", "transaction": TRANSFER}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "feeEstimate", "params": body}
-
-    def post() -> Any:
-        headers = {"Authorization": f"Bearer {token}"}
-        return client.post(PATH, request, content_type="application/json", headers=headers).json()
-
     at(0)
     assert post()["result"] == FEE
     Relayer.objects.update(policies={"whitelist_receivers": []})
@@ -137,19 +133,15 @@ def test_decimals_are_read_once_and_kept_for_good(node: FeeNode, at: Callable[[f
 def test_whoever_waits_for_a_node_holds_no_database_connection(
     transactional_db: None, node: FeeNode, settings: Any
 ) -> None:
-    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 60
     made = relayer(node)
     chainlink_native_source(fee_token(decimals=18))
     node.may_answer.clear()
     # PostgreSQL's pool has fewer connections than there are callers, and all of them wait at once.
     with ThreadPoolExecutor(CALLERS) as pool:
         calls = [pool.submit(estimate, made) for _ in range(CALLERS)]
-        deadline = time.monotonic() + 20
-        while len(node.asked) < CALLERS:
-            assert time.monotonic() < deadline, "not all of them came to wait for the node"
-            time.sleep(0.01)
+        wait_until(lambda: len(node.asked) == CALLERS)
         node.may_answer.set()
-        assert [call.result(60) for call in calls] == [{"result": FEE}] * CALLERS
+        assert [call.result() for call in calls] == [{"result": FEE}] * CALLERS
 
 
 @pytest.mark.django_db

@@ -77,7 +77,7 @@ def expected(kind: int) -> Transaction:
 
 
 def why_not(encoded: bytes) -> str:
-    """Give the reason for which bytes are no transaction."""
+    """Return the reason for which bytes are no transaction."""
     with pytest.raises(NotATransaction) as refused:
         decode(text(encoded))
     return str(refused.value)

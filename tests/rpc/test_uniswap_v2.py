@@ -37,7 +37,7 @@ def reserves(first: int, second: int) -> str:
 
 
 def price(first: int, second: int, decimals: int = 6, *, swapped: bool = False, least: str = "0") -> Fraction:
-    """Give the rate where the pair holds so much of the token and so much of the wrapped coin."""
+    """Return the rate where the pair holds so much of the token and so much of the wrapped coin."""
     answers = [address(TOKEN), address(WRAPPED), reserves(first, second)]
     if swapped:
         answers = [address(WRAPPED), address(TOKEN), reserves(second, first)]

@@ -15,7 +15,7 @@ from tokens.models import AccessToken
 
 
 def issue(*arguments: str) -> tuple[str, str]:
-    """Run the command as from a shell; give what it wrote to standard output and standard error."""
+    """Run the command as from a shell; return what it wrote to standard output and standard error."""
     output, errors = io.StringIO(), io.StringIO()
     call_command("issue_token", *arguments, stdout=output, stderr=errors)
     return output.getvalue(), errors.getvalue()

@@ -68,7 +68,7 @@ class CdpServer(StandIn):
         _expect("wallet", claims, {"reqHash": hashlib.sha256(canonical).hexdigest()})
 
     def _claims(self, token: str, key: Any, algorithm: str, uri: str) -> dict[str, Any]:
-        """Verify a JWT and what both have in common; give the rest of its claims."""
+        """Verify a JWT and what both have in common; return the rest of its claims."""
         claims: dict[str, Any] = jwt.decode(token, key, algorithms=[algorithm])
         _expect("uris", claims.pop("uris"), [uri])
         issued = claims.pop("iat")

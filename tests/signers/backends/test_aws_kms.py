@@ -169,14 +169,6 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyKms]:
         thread.join()
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    made: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", made.append)
-    return made
-
-
 def backend(key_id: str = KEY_ID, region: str = REGION) -> AwsKms:
     return AwsKms({"key_id": key_id, "region": region})
 

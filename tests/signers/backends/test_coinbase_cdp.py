@@ -39,14 +39,6 @@ def pem(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey) -> str:
 WALLET_SECRET = der(CdpServer.wallet_key)
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    pauses: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", pauses.append)
-    return pauses
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[CdpServer]:
     with CdpServer() as server:
@@ -262,7 +254,7 @@ def test_numbers_that_are_no_signature_are_refused(server: CdpServer) -> None:
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(server: CdpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.05)
+    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan(SIGN, *[Answer(200, {}, hang=True)] * 3)
     assert failure(cdp()) == ("Coinbase CDP cannot be reached or does not answer in time.", False)
     assert server.paths == [SIGN] * 3

@@ -70,14 +70,6 @@ def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleServer]:
         yield server
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    made: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", made.append)
-    return made
-
-
 def config() -> dict[str, Any]:
     return {
         "key": {"location": "europe-west3", "key_ring_id": "relayers", "key_id": "treasury", "key_version": 1},

@@ -19,7 +19,6 @@ from tests.signers.backends.test_turnkey import turnkey
 
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signers.backends.http.sleep", lambda _: None)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")

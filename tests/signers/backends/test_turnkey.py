@@ -28,15 +28,6 @@ CREATED, PENDING, CONSENSUS_NEEDED, FAILED, REJECTED = (
 )
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    pauses: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", pauses.append)
-    monkeypatch.setattr("signers.backends.turnkey.sleep", pauses.append)
-    return pauses
-
-
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TurnkeyServer]:
     with TurnkeyServer() as server:
@@ -310,7 +301,7 @@ def test_a_redirect_is_not_followed(server: TurnkeyServer) -> None:
 def test_a_server_that_does_not_answer_is_not_waited_for(
     server: TurnkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.05)
+    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan(SUBMIT, *[Answer(200, {}, hang=True)] * 3)
     assert failure(turnkey()) == ("Turnkey cannot be reached or does not answer in time.", False)
     assert server.paths == [SUBMIT] * 3

@@ -23,14 +23,6 @@ LOGIN = "POST /v1/auth/approle/login"
 READ = "GET /v1/secret/data/relayers/main"
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    pauses: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", pauses.append)
-    return pauses
-
-
 @pytest.fixture
 def server() -> Iterator[VaultServer]:
     with VaultServer() as server:
@@ -260,7 +252,7 @@ def test_an_answer_of_another_shape_is_not_understood(server: VaultServer, path:
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(server: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.05)
+    monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan("/login", *[Answer(200, {}, hang=True)] * 3)
     assert failure(VaultKv(config(server))) == ("Vault cannot be reached or does not answer in time.", False)
     assert server.paths == [LOGIN, LOGIN, LOGIN]

@@ -18,14 +18,6 @@ LOGIN = "POST /v1/auth/approle/login"
 SIGN = "POST /v1/transit/sign/relayer-key"
 
 
-@pytest.fixture(autouse=True)
-def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which are not waited for."""
-    pauses: list[float] = []
-    monkeypatch.setattr("signers.backends.http.sleep", pauses.append)
-    return pauses
-
-
 @pytest.fixture
 def server() -> Iterator[VaultServer]:
     with VaultServer() as server:

@@ -68,7 +68,7 @@ class StandIn(ThreadingHTTPServer):
         return super().get_request()
 
     def plan(self, path: str, *answers: Answer) -> None:
-        """Give these answers, in turn, to the next requests whose path contains this text."""
+        """Answer the next requests whose path contains this text with these, in turn."""
         self._planned += [(path, answer) for answer in answers]
 
     def handle_asked(self, asked: Asked) -> Answer:
@@ -132,7 +132,7 @@ def everything_logged() -> Iterator[list[str]]:
 
 
 def all_that_shows(error: BaseException) -> str:
-    """Give what a careless reporter would print of an error: its frames with their variables."""
+    """Return what a careless reporter would print of an error: its frames with their variables."""
     trace = traceback.TracebackException.from_exception(error, capture_locals=True)
     # The test's own frame comes first and holds the secrets by right.
     del trace.stack[0]

@@ -7,6 +7,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from relayer_service.ops.pools import Pool, at_once
+from tests.concurrency import PATIENCE_SECONDS
 
 
 def shown(pool: str) -> tuple[float | None, float | None]:
@@ -20,7 +21,7 @@ def test_results_come_in_the_order_of_the_items() -> None:
     together = threading.Barrier(3)
 
     def square(number: int) -> int:
-        together.wait(10)
+        together.wait(PATIENCE_SECONDS)
         return number * number
 
     assert at_once(square, [3, 1, 2]) == [9, 1, 4]
@@ -43,12 +44,12 @@ def test_the_metrics_show_the_size_of_a_pool_and_its_threads_in_use() -> None:
 
     def work() -> None:
         begun.set()
-        end.wait(10)
+        end.wait(PATIENCE_SECONDS)
 
     with Pool("tests", 3) as pool:
         assert shown("tests") == (3, 0)
         pool.submit(work)
-        assert begun.wait(10)
+        assert begun.wait(PATIENCE_SECONDS)
         assert shown("tests") == (3, 1)
         end.set()
     pool.shutdown()

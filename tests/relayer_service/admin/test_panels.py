@@ -15,7 +15,7 @@ from relayer_service.admin.panels import Panel, declared_panels
 from relayers.models import Relayer
 from tokens.models import AccessToken
 
-PATH = "tests.relayer_service.test_admin_panels"
+PATH = "tests.relayer_service.admin.test_panels"
 
 
 class Shown(Panel):

@@ -18,7 +18,8 @@ from huey.storage import MemoryStorage
 from relayer_service.ops import tasks
 from relayer_service.ops.queues import MAX_WAITING, InBackground, background, create_queue
 from relayer_service.storage.caches import RETRY_SECONDS
-from tests.relayer_service.test_rate_limits import silent_server
+from tests.concurrency import PATIENCE_SECONDS
+from tests.relayer_service.api.test_throttling import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
 from tokens.tasks import record_use
 
@@ -34,7 +35,7 @@ class Gated(MemoryStorage):
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
         self.met.set()
-        assert self.gate.wait(30)
+        assert self.gate.wait(PATIENCE_SECONDS)
         super().enqueue(data, priority)
 
 
@@ -43,7 +44,7 @@ class GatedInBackground(InBackground, Gated): ...
 
 @contextmanager
 def redis_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """Run a Redis of our own, which can be stopped; give its URL and its process."""
+    """Run a Redis of our own, which can be stopped; yield its URL and its process."""
     executable = shutil.which("redis-server")
     if executable is None:
         pytest.skip("there is no redis-server")
@@ -51,7 +52,7 @@ def redis_server(folder: Path) -> Iterator[tuple[str, int]]:
     command = [executable, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        wait_for_port(port)
+        wait_for_port(port, process=process)
         yield f"redis://127.0.0.1:{port}/0", process.pid
     finally:
         process.kill()
@@ -114,7 +115,7 @@ def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, capl
     storage = GatedInBackground()
     monkeypatch.setattr(tasks.queue, "storage", storage)
     record_use(0, 0.0)
-    assert storage.met.wait(30)
+    assert storage.met.wait(PATIENCE_SECONDS)
     for number in range(MAX_WAITING + 5):
         record_use(number, 0.0)
     assert said(caplog) == [CANNOT_WRITE.format("too many pushes wait")]

@@ -29,7 +29,7 @@ Checks = Callable[..., Found]
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Checks:
-    """Run every check on a good production configuration with some changes; give those of this service."""
+    """Run every check on a good production configuration with some changes; return those of this service."""
 
     def run(**changes: Any) -> Found:
         for name, value in (GOOD | {"DATA_DIR": tmp_path} | changes).items():

@@ -22,7 +22,7 @@ UNAUTHORIZED = {"data": None, "message": "Unauthorized", "success": False}
 
 
 def samples(text: str) -> dict[str, float]:
-    """Give each series with its value, as `name{label=value,...}`."""
+    """Return each series with its value, as `name{label=value,...}`."""
     found = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

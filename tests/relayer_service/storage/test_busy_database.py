@@ -14,6 +14,7 @@ from django.db import OperationalError, connection, connections
 from django.test import Client
 
 from tests import processes
+from tests.concurrency import PATIENCE_SECONDS
 from tests.sample.models import Item
 
 UNAVAILABLE = {"data": None, "message": "Service Unavailable", "success": False}
@@ -107,7 +108,7 @@ def test_of_many_writers_each_is_stored_or_told_so(
     def write(writer: int) -> list[tuple[str, int]]:
         caller = calling(token)
         answers = [(f"{writer}-0", post(caller, f"{writer}-0").status_code)]
-        all_have_met_the_lock.wait(30)
+        all_have_met_the_lock.wait(PATIENCE_SECONDS)
         answers += [(f"{writer}-{n}", post(caller, f"{writer}-{n}").status_code) for n in range(1, 4)]
         connection.close()
         return answers
@@ -115,7 +116,7 @@ def test_of_many_writers_each_is_stored_or_told_so(
     with ThreadPoolExecutor(WRITERS) as pool:
         with locked("sample_item") if sqlite else nullcontext():
             writers = [pool.submit(write, number) for number in range(WRITERS)]
-            all_have_met_the_lock.wait(30)
+            all_have_met_the_lock.wait(PATIENCE_SECONDS)
         answers = {name: status for writer in writers for name, status in writer.result()}
     assert set(answers.values()) == ({201, 503} if sqlite else {201})
     stored = {name for name, status in answers.items() if status == 201}

@@ -1,0 +1,41 @@
+"""Threads and other processes in tests: begin together, and wait for what they do.
+
+Every wait is polled and ends at once when all is well; its limit is for a busy machine, on which all takes long.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connections
+
+PATIENCE_SECONDS = 180
+
+
+def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to be"
+        time.sleep(0.02)
+
+
+def in_threads(*works: Callable[[], Any]) -> list[Any]:
+    """Run works in threads that begin together, and return their results in the order of the works."""
+    barrier = threading.Barrier(len(works))
+    results: dict[int, Any] = {}
+
+    def run(number: int) -> None:
+        try:
+            barrier.wait()
+            results[number] = works[number]()
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(len(works))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == len(works)
+    return [results[number] for number in range(len(works))]
