@@ -37,7 +37,9 @@ POOL = Gauge(
     ["state"],
     multiprocess_mode="livesum",
 )
-POOL_SIZE = Gauge("thread_pool_size", "Threads that a pool may have.", ["pool"], multiprocess_mode="livesum")
+POOL_SIZE = Gauge(
+    "thread_pool_size", "Threads that a pool of one process may have.", ["pool"], multiprocess_mode="max"
+)
 POOL_IN_USE = Gauge("thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum")
 
 _pool_observed_at = 0.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -88,4 +88,5 @@ def keep_decimals(fee_token: str, token: Token, decimals: int) -> None:
     # Unless staff have made it another token meanwhile.
     same = FeeToken.objects.filter(pk=token.pk, network=token.network, address=token.address, decimals=None)
     same.update(decimals=decimals)
-    _tokens.set((token.network, fee_token), replace(token, decimals=decimals), settings.RPC_CACHE_SECONDS)
+    # The next caller reads them with the row: this snapshot may be older than what another has cached meanwhile.
+    _tokens.remove((token.network, fee_token))

@@ -14,7 +14,7 @@ from django.test import Client
 
 from relayers.chain.networks import networks
 from relayers.models import Relayer
-from rpc import dispatch
+from rpc import dispatch, errors
 from rpc.fees import tokens
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken
@@ -22,7 +22,7 @@ from rpc.relayer_lookup import RpcRelayer
 from tests.concurrency import wait_until
 from tests.relayers import factories
 from tests.rpc.encoded import transfer
-from tests.rpc.factories import chainlink_native_source, fee_token
+from tests.rpc.factories import chainlink_native_source, fee_token, fixed_source
 from tests.rpc.fee_node import FeeNode, serve
 
 Post = Callable[..., Any]
@@ -103,7 +103,7 @@ def test_what_a_call_needs_of_the_database_is_kept_for_a_moment(
 ) -> None:
     settings.RPC_CACHE_SECONDS = 1
     relayer(node)
-    chainlink_native_source(fee_token())
+    chainlink_native_source(fee_token(decimals=18))
     at(0)
     assert post()["result"] == FEE
     Relayer.objects.update(policies={"whitelist_receivers": []})
@@ -238,3 +238,16 @@ def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
     FeeToken.objects.update(**change)
     tokens.keep_decimals("USDC", asked, 6)
     assert FeeToken.objects.get().decimals == decimals
+
+
+@pytest.mark.django_db
+def test_what_staff_change_while_decimals_are_read_counts_for_the_next_caller(settings: Any) -> None:
+    settings.RPC_CACHE_SECONDS = 60
+    token, network = fee_token(decimals=None), networks()["hardhat"]
+    fixed_source(token)
+    asked = tokens.find(network, token.symbol)
+    assert asked is not None
+    FeeToken.objects.update(enabled=False)
+    tokens.keep_decimals(token.symbol, asked, 6)
+    with pytest.raises(errors.TokenNotSupported):
+        tokens.find(network, token.symbol)
