@@ -209,11 +209,17 @@ def test_a_target_that_is_gone_gets_nothing_of_what_was_claimed_before(sender: S
 
 def test_from_its_first_failure_on_a_target_gets_one_delivery_at_a_time(sender: Sender, settings: Settings) -> None:
     settings.WEBHOOK_TARGET_CONCURRENCY, settings.WEBHOOK_SCHEDULE = 3, [0]
-    at_once = []
+    lock, running, at_once = threading.Lock(), set[int](), list[int]()
 
     def fail(handler: Handler) -> None:
-        at_once.append(handler.server.at_once)
-        slow(0.05, answer(500))(handler)
+        with lock:
+            running.add(id(handler))
+            at_once.append(len(running))
+        handler.server.closing.wait(0.05)
+        # Before the answer, after which the next may come at once.
+        with lock:
+            running.remove(id(handler))
+        answer(500)(handler)
 
     with receiver(fail) as server:
         notification = target_of(server)
