@@ -140,8 +140,8 @@ MUTATIONS: dict[int, Mutation] = {
     15: Mutation(
         "Answers show a secret of a signer's config.",
         "signers/config_shapes.py",
-        '= ("account_address", "api_key_id")',
-        '= ("account_address", "api_key_id", "wallet_secret")',
+        "wallet_secret = StringField(",
+        "wallet_secret = ShownField(",
         ("tests/signers/test_secrets.py",),
     ),
     16: Mutation(
