@@ -11,6 +11,7 @@ from notifications.models import Notification
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased, LeasedQuerySet
 from relayer_service.storage.resources import Resource
+from relayer_service.storage.states import first_state
 from relayers.chain.networks import networks
 from relayers.rpc_urls import masked
 from signers.models import Signer
@@ -31,10 +32,8 @@ STATES = [ACTIVE, *TROUBLES]
 
 class RelayerQuerySet(LeasedQuerySet):
     def with_state(self) -> models.QuerySet[Any]:
-        """Have the database compute each relayer's state, as `state`."""
-        cases = [models.When(condition, then=models.Value(state)) for state, condition in TROUBLES.items()]
-        state = models.Case(*cases, default=models.Value(ACTIVE), output_field=models.CharField())
-        relayers: models.QuerySet[Any] = self.annotate(state=state)
+        """Annotate each relayer with its `state`."""
+        relayers: models.QuerySet[Any] = self.annotate(state=first_state(TROUBLES, ACTIVE))
         return relayers
 
 

@@ -21,7 +21,7 @@ def check_relayers_now() -> None:
 
 
 def check_soon(relayers: Iterable[Relayer]) -> int:
-    """Have relayers checked at once, except those that are being checked; return how many."""
+    """Make relayers due for a check now, except those that are being checked; return how many."""
     now = timezone.now()
     rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer in relayers])
     with transaction.atomic():

@@ -10,6 +10,7 @@ from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
 from relayer_service.amounts import BASIS_POINTS, parse_rate
+from relayer_service.storage.states import first_state
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import MAX_AMOUNT, validate_evm_address
@@ -48,15 +49,14 @@ class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot
 
 class FeeTokenQuerySet(models.QuerySet["FeeToken"]):
     def with_state(self) -> models.QuerySet[Any]:
-        """Have the database compute the state of each token's price, as `state`: the first whose condition holds."""
+        """Annotate each token with the `state` of its price."""
         troubles = {
             "off": models.Q(enabled=False),
             "failed": ~models.Q(rate_error=""),
             "not read yet": models.Q(rated_at=None),
             "stale": models.Q(rated_at__lt=timezone.now() - STALE_AFTER),
         }
-        cases = [models.When(condition, then=models.Value(state)) for state, condition in troubles.items()]
-        return self.annotate(state=models.Case(*cases, default=models.Value("ok"), output_field=models.CharField()))
+        return self.annotate(state=first_state(troubles, "ok"))
 
 
 class FeeToken(models.Model):

@@ -48,7 +48,7 @@ class Sender:
         return Pool("webhook-database", settings.WEBHOOK_DATABASE_THREADS)
 
     def wake(self, target_pk: int) -> None:
-        """Have the deliveries sent that are due for a target, without waiting for it."""
+        """Start to send what is due for a target, without waiting for it."""
         with self._lock:
             if not self.stopping:
                 self._loop.call(lambda: self._loop.own(self._targets).wake(target_pk))
@@ -210,7 +210,7 @@ class TargetSender:
 
 
 def raise_file_limit() -> None:
-    """Let this process open more files, as each attempt needs one; a system that refuses it keeps its usual limit."""
+    """Raise the number of files that this process may open, as each attempt needs one, if the system permits it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     with suppress(ValueError, OSError):

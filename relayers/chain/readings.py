@@ -9,6 +9,7 @@ from typing import Any
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.chain import nodes
 from relayers.chain.attempts import Call
+from relayers.chain.errors import ChainFault
 from relayers.chain.networks import Network
 from relayers.chain.nodes import Node
 
@@ -20,13 +21,14 @@ MIN_CACHE_SECONDS, MAX_CACHE_SECONDS = 1.0, 15.0
 class Reading:
     """Something to read: the calls that ask for it, and what their answers mean.
 
-    The value of one with a key is cached; `seconds` says for how long.
+    The value of one with a key is cached, for `seconds`. `read` raises one of `faults` where there is no value.
     """
 
     calls: Sequence[Call]
     read: Callable[[list[Any]], Any]
     key: Hashable = None
     seconds: Callable[[Any], float] = lambda value: 0
+    faults: tuple[type[Exception], ...] = (ChainFault,)
 
 
 _values: TTLCache[Hashable, Any] = TTLCache()
@@ -38,24 +40,24 @@ def block_seconds(network: Network) -> float:
 
 
 def gather(relayer_nodes: Sequence[Node], chain_id: int, readings: Mapping[str, Reading]) -> dict[str, Any]:
-    """Return the values of readings by name; raise the first error among them, in their order."""
+    """Return the values of readings by name; raise the first fault among them, in their order."""
     # The nodes of one relayer must not affect the fees of another.
     source = (chain_id, frozenset(relayer_nodes))
     found = {name: _values.get((source, each.key)) for name, each in readings.items() if each.key is not None}
     missing = {name: each for name, each in readings.items() if found.get(name) is None}
     calls = [call for each in missing.values() for call in each.calls]
     answers = iter(nodes.call(relayer_nodes, calls, chain_id) if calls else [])
-    errors = []
+    faults: list[Exception] = []
     for name, reading in missing.items():
         own = [next(answers) for _ in reading.calls]
         try:
             found[name] = value = reading.read(own)
-        except Exception as error:
+        except reading.faults as fault:
             # The others are read all the same: they may be cached for whoever asks next.
-            errors.append(error)
+            faults.append(fault)
         else:
             if reading.key is not None:
                 _values.set((source, reading.key), value, reading.seconds(value))
-    if errors:
-        raise errors[0]
+    if faults:
+        raise faults[0]
     return found

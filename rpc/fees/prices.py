@@ -55,7 +55,7 @@ def price_reading(token: Token, network: Network) -> Reading:
     # What the price depends on: where staff change one of these, the cached price no longer counts. A price that
     # costs no call is not cached.
     key = (token.pk, token.address, token.max_spread_bps, token.sources) if calls else None
-    return Reading(calls, read, key, seconds)
+    return Reading(calls, read, key, seconds, faults=(errors.RpcError,))
 
 
 def agreed_rate(token: Token, rates: Sequence[Fraction]) -> Fraction:

@@ -12,7 +12,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from relayers.chain.errors import InsufficientData
 from relayers.chain.networks import networks
+from relayers.chain.readings import Reading, gather
 from relayers.models import Relayer
 from rpc import dispatch, errors
 from rpc.fees import tokens
@@ -251,3 +253,14 @@ def test_what_staff_change_while_decimals_are_read_counts_for_the_next_caller(se
     tokens.keep_decimals(token.symbol, asked, 6)
     with pytest.raises(errors.TokenNotSupported):
         tokens.find(network, token.symbol)
+
+
+def test_a_bug_in_one_reading_does_not_hide_behind_the_fault_of_another() -> None:
+    def refuse(answers: list[Any]) -> Any:
+        raise InsufficientData("The node does not say.")
+
+    def crash(answers: list[Any]) -> Any:
+        raise TypeError("a bug")
+
+    with pytest.raises(TypeError, match="a bug"):
+        gather([], 31337, {"refused": Reading([], refuse), "broken": Reading([], crash)})
