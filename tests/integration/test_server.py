@@ -80,7 +80,8 @@ class Load:
 
     def _ask(self, times: int) -> None:
         while not self.ended.is_set():
-            if not asked(self.port, outcomes := Counter(), times):
+            outcomes: Counter[str] = Counter()
+            if not asked(self.port, outcomes, times):
                 self.ended.wait(0.05)
             self.outcomes.update(outcomes)
 
