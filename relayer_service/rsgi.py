@@ -70,12 +70,15 @@ class Application:
         signal_when_parent_dies(signal.SIGUSR1)
 
     def _stop(self) -> None:
-        self.stopping = True
-        self.loop.call_later(settings.WEB_DRAIN_SECONDS, os.kill, os.getpid(), SERVER_STOP)
+        # Once: a second signal would hang the server.
+        if not self.stopping:
+            self.stopping = True
+            self.loop.call_later(settings.WEB_DRAIN_SECONDS, os.kill, os.getpid(), SERVER_STOP)
 
     def _stop_orphaned(self) -> None:
+        # The kernel ends the process then, whatever it does.
+        signal.alarm(ORPHAN_SECONDS)
         self._stop()
-        self.loop.call_later(ORPHAN_SECONDS, os._exit, 1)
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         body, length = await read_body(scope, protocol)
