@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import signal
 import socket
+import struct
 import sys
 from typing import Any
 
@@ -27,6 +29,15 @@ APPLICATION = "relayer_service.rsgi:application"
 MAX_HEAD_BYTES = 32_768
 # Files and sockets of a process beside those of its clients.
 OTHER_FILES = 1024
+# Linux' socket filters, and one that drops the first packet of each new connection.
+SO_ATTACH_FILTER = 26
+DROP_NEW_CONNECTIONS = (
+    (0x30, 0, 0, 13),  # load the TCP header's flags
+    (0x54, 0, 0, 0x12),  # of these SYN and ACK
+    (0x15, 0, 1, 0x02),  # if it is SYN alone,
+    (0x06, 0, 0, 0),  # drop the packet,
+    (0x06, 0, 0, 0xFFFFFFFF),  # else keep it
+)
 
 
 class CannotStart(Exception):
@@ -67,6 +78,10 @@ class WebServer(Server):
         self.workers_lifetime = settings.WEB_PROCESS_LIFETIME_HOURS * 3600 or None
         super().startup(*args)
 
+    def shutdown(self, exit_code: int = 0) -> None:
+        refuse_new_connections(self.listener)
+        super().shutdown(exit_code)
+
     def _init_shared_socket(self) -> None:
         self._ssp = None
         self._sso = self.listener
@@ -90,6 +105,17 @@ def listen(host: str, port: int) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.CLIENT_TIMEOUT_SECONDS * 1000)
     listener.set_inheritable(True)
     return listener
+
+
+def refuse_new_connections(listener: socket.socket) -> None:
+    """Have the kernel ignore new connections, while those that wait to be accepted still are; only Linux can.
+
+    Otherwise a server that ends would close connections whose first request is on its way.
+    """
+    if sys.platform == "linux":
+        program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in DROP_NEW_CONNECTIONS))
+        address = struct.pack("HP", len(DROP_NEW_CONNECTIONS), ctypes.addressof(program))
+        listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, address)
 
 
 def load(application: str) -> Any:

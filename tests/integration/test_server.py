@@ -72,13 +72,13 @@ def asked(port: int, outcomes: Counter[str], times: int = 1) -> bool:
 
 
 class Load:
-    """Clients that ask all the time: half of them on connections that stay open, half on new ones."""
+    """Clients that ask all the time, each so many times on a connection."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *times_on_a_connection: int) -> None:
         self.port = port
         self.outcomes: Counter[str] = Counter()
         self.ended = threading.Event()
-        self.threads = [threading.Thread(target=self._ask, args=[times]) for times in (50, 1) * 4]
+        self.threads = [threading.Thread(target=self._ask, args=[times]) for times in times_on_a_connection * 4]
 
     def _ask(self, times: int) -> None:
         while not self.ended.is_set():
@@ -101,7 +101,7 @@ class Load:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_stopped_answers_all_that_it_has_received(number: signal.Signals) -> None:
-    with serving() as (process, port), Load(port) as load:
+    with serving() as (process, port), Load(port, 50, 1) as load:
         process.send_signal(number)
         assert process.wait(PATIENCE_SECONDS) == 0
     assert set(load.outcomes) <= {"200", "refused"}
@@ -128,7 +128,8 @@ def is_stopping(port: int) -> bool:
 
 
 def test_processes_are_replaced_without_a_failed_request() -> None:
-    with serving(WEB_PROCESSES="2") as (process, port), Load(port) as load:
+    # On connections that stay open, as a proxy has them.
+    with serving(WEB_PROCESSES="2") as (process, port), Load(port, 50) as load:
         old = children(process)
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: not any(is_running(pid) for pid in old))
