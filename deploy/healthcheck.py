@@ -1,0 +1,33 @@
+"""Ask the web process on this machine for /health: exit 0 when it answers; with a number, keep asking for so many seconds.
+
+It knows where to ask by the settings of the process itself: PORT, and ALLOWED_HOSTS for the Host header.
+"""
+
+import http.client
+import os
+import sys
+import time
+
+
+def answers() -> bool:
+    port = int(os.environ.get("PORT") or 8000)
+    host = os.environ.get("ALLOWED_HOSTS", "").split(",")[0].strip().lstrip(".") or "localhost"
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=4)
+    try:
+        connection.request("GET", "/health", headers={"Host": host})
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def main(arguments: list[str]) -> int:
+    deadline = time.monotonic() + int(arguments[0]) if arguments else 0.0
+    while not (found := answers()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return 0 if found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
