@@ -1,6 +1,7 @@
-"""Ask the web process on this machine for /health: exit 0 when it answers; with a number, keep asking for so many seconds.
+"""Ask the web process on this machine for /health, and exit with 0 if it answers.
 
-It knows where to ask by the settings of the process itself: PORT, and ALLOWED_HOSTS for the Host header.
+A number as argument is for how many seconds to keep asking. PORT and the first of ALLOWED_HOSTS, which are settings of
+the process too, say where and by which name.
 """
 
 import http.client

@@ -28,12 +28,19 @@ TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 class Proxy:
     """Where nginx listens, and the certificate that it shows."""
 
+    folder: Path
     http_port: int
     https_port: int
     certificate: Path
 
     def trusting(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.certificate))
+
+    def switch(self, action: str, web_port: int, **extra: str) -> None:
+        """Take a web process out or put it in, as an operator does."""
+        command = [str(self.folder / "web-process"), action, f"127.0.0.1:{web_port}"]
+        pid = (self.folder / "pid").read_text().strip()
+        subprocess.run(command, env=os.environ | {"NGINX_RELOAD": f"kill -HUP {pid}"} | extra, check=True)
 
     @contextmanager
     def connected(self) -> Iterator[ssl.SSLSocket]:
@@ -56,8 +63,8 @@ def program() -> str:
 @contextmanager
 def nginx(folder: Path, web_ports: Sequence[int]) -> Iterator[Proxy]:
     """Run nginx in front of web processes on this machine."""
-    proxy = Proxy(free_port(), free_port(), folder / "certificate.pem")
-    command = prepare(folder, proxy, web_ports)
+    proxy = new(folder)
+    command = prepare(proxy, web_ports)
     with (folder / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
@@ -68,8 +75,13 @@ def nginx(folder: Path, web_ports: Sequence[int]) -> Iterator[Proxy]:
             process.wait(60)
 
 
-def prepare(folder: Path, proxy: Proxy, web_ports: Sequence[int]) -> list[str]:
+def new(folder: Path) -> Proxy:
+    return Proxy(folder, free_port(), free_port(), folder / "certificate.pem")
+
+
+def prepare(proxy: Proxy, web_ports: Sequence[int]) -> list[str]:
     """Write the shipped configuration with other addresses, ports and paths, and return the command."""
+    folder = proxy.folder
     shutil.copytree(SHIPPED, folder, dirs_exist_ok=True)
     make_certificate(proxy.certificate)
     upstream, listen = folder / "upstream.conf", folder / "listen.conf"

@@ -85,14 +85,19 @@ class Topology:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
-    def start(self, name: str, **extra: str) -> subprocess.Popen[bytes]:
-        kind = name.partition("-")[0]
+    def start(self, name: str, *arguments: str, **extra: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
-            return processes.start([sys.executable, *ARGUMENTS[kind]], self.environment | extra, log)
+            return processes.start([sys.executable, *arguments], self.environment | extra, log)
+
+    def start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        return self.start(f"worker-{number}", *ARGUMENTS["worker"], "--beat", str(self.beat_file(number)))
+
+    def beat_file(self, number: int) -> Path:
+        return self.folder / f"worker-{number}.beat"
 
     def start_web(self, port: int) -> None:
         """Start a web process and wait until it says that it is ready."""
-        self.webs[port] = self.start(f"web-{port}", HOST="127.0.0.1", PORT=str(port))
+        self.webs[port] = self.start(f"web-{port}", *ARGUMENTS["web"], HOST="127.0.0.1", PORT=str(port))
         servers.wait_for_port(port, process=self.webs[port])
         wait_until(lambda: DirectApi(port=port).get("/ready").status == 200)
 
@@ -175,7 +180,7 @@ def running(folder: Path, redis_url: str) -> Iterator[Topology]:
         topology.manage("collectstatic", "--noinput")
         topology.manage("createsuperuser", "--noinput", "--username", "admin", "--email", "")
         for number in (1, 2):
-            stack.callback(processes.stop, topology.start(f"worker-{number}"))
+            stack.callback(processes.stop, topology.start_worker(number))
         stack.callback(lambda: [processes.stop(web) for web in topology.webs.values()])
         for port in topology.ports:
             topology.start_web(port)

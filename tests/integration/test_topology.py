@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
@@ -21,7 +21,7 @@ from tests.concurrency import wait_until
 from tests.notifications.receivers import receiver
 from tests.relayers import faults
 from tests.relayers.factories import KEY
-from tests.topology import PASSWORD, Topology
+from tests.topology import PASSWORD, TlsApi, Topology
 
 pytestmark = [pytest.mark.long, pytest.mark.one_engine]
 
@@ -33,7 +33,6 @@ EMPTY_LIST = {
     "pagination": {"current_page": 1, "per_page": 10, "total_items": 0},
     "success": True,
 }
-CALL = {"jsonrpc": "2.0", "id": "1", "method": "unknown", "params": {}}
 
 
 def refused(status: HTTPStatus) -> dict[str, Any]:
@@ -81,7 +80,9 @@ def test_each_relayer_is_checked_once_and_each_webhook_is_sent_once(service: Top
     asked: Counter[str] = Counter()
 
     def behave(handler: faults.Handler, calls: Any) -> None:
-        if any(call["method"] == "eth_getTransactionCount" for call in (calls if isinstance(calls, list) else [calls])):
+        if any(
+            call["method"] == "eth_getTransactionCount" for call in (calls if isinstance(calls, list) else [calls])
+        ):
             asked[handler.path] += 1
         faults.answering({"result": hex(31337)})(handler, calls)
 
@@ -120,15 +121,25 @@ def test_each_relayer_is_checked_once_and_each_webhook_is_sent_once(service: Top
         assert target.forged == []
 
 
-class Load:
-    """Clients that ask through the proxy without a pause, and keep whatever was not the expected answer."""
+Ask = Callable[[TlsApi], Answer]
 
-    def __init__(self, service: Topology, token: str) -> None:
-        self.service, self.token = service, token
-        self.answered = 0
-        self.failed: list[Any] = []
+
+def read(client: TlsApi) -> Answer:
+    return client.get("/api/v1/signers?per_page=0")
+
+
+def call(client: TlsApi) -> Answer:
+    return client.post("/api/v1/relayers/none/rpc", {"jsonrpc": "2.0", "id": "1", "method": "none", "params": {}})
+
+
+class Load:
+    """Clients that ask through the proxy without a pause, each time over a new connection, and count the answers."""
+
+    def __init__(self, service: Topology, *asks: Ask) -> None:
+        self.service, self.token = service, service.manage("issue_token", "busy")
+        self.answers: Counter[str] = Counter()
         self._ending = threading.Event()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(6)]
+        self._threads = [threading.Thread(target=self._ask, args=[ask]) for ask in asks]
 
     def __enter__(self) -> Load:
         for thread in self._threads:
@@ -141,32 +152,44 @@ class Load:
             thread.join()
 
     def wait_for_more(self, count: int = 200) -> None:
-        enough = self.answered + count
-        wait_until(lambda: self.answered >= enough or self.failed)
+        enough = self.answers.total() + count
+        wait_until(lambda: self.answers.total() >= enough)
 
-    def _ask(self) -> None:
-        try:
-            with self.service.outside(self.token) as client:
-                while not self._ending.is_set():
-                    self._note(client.get("/api/v1/signers?per_page=0"))
-        except (OSError, HTTPException) as error:
-            self.failed.append(error)
-
-    def _note(self, answer: Answer) -> None:
-        if answer.status != HTTPStatus.OK or answer.body["data"] != []:
-            self.failed.append(answer)
-        self.answered += 1
+    def _ask(self, ask: Ask) -> None:
+        while not self._ending.is_set():
+            try:
+                with self.service.outside(self.token) as client:
+                    outcome = str(ask(client).status)
+            except (OSError, HTTPException) as error:
+                outcome = repr(error)
+            self.answers[f"{ask.__name__} {outcome}"] += 1
 
 
 def test_web_processes_are_replaced_under_load_without_a_failed_request(service: Topology) -> None:
-    with Load(service, service.manage("issue_token", "busy")) as load:
-        load.wait_for_more()
+    with Load(service, *[read] * 3, *[call] * 3) as load:
         for port in service.ports:
-            old = service.webs[port].pid
-            assert service.replace_web(port) == 0
-            assert service.webs[port].pid != old
             load.wait_for_more()
-    assert load.failed == []
+            service.proxy.switch("out", port)
+            assert service.replace_web(port) == 0
+            service.proxy.switch("in", port)
+        load.wait_for_more()
+    assert load.answers.keys() == {"read 200", "call 404"}
+
+
+def test_no_read_fails_when_a_web_process_is_stopped_that_the_proxy_counts_on(service: Topology) -> None:
+    with Load(service, *[read] * 6) as load:
+        for port in service.ports:
+            load.wait_for_more()
+            assert service.replace_web(port) == 0
+        load.wait_for_more()
+    assert load.answers.keys() == {"read 200"}
+
+
+def test_each_worker_shows_that_it_takes_tasks(service: Topology) -> None:
+    beats = [service.beat_file(number) for number in (1, 2)]
+    for file in beats:
+        file.unlink()
+    wait_until(lambda: all(file.exists() for file in beats))
 
 
 def test_the_proxy_says_who_calls_and_how(service: Topology) -> None:

@@ -14,7 +14,9 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--beat", type=Path, metavar="FILE", help="touched each time that a thread asks for a task")
+        parser.add_argument(
+            "--beat", type=Path, metavar="FILE", help="touched each time that a thread asks for a task"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         TurnTakingThread.beat_file = options["beat"]
