@@ -36,12 +36,6 @@ class Proxy:
     def trusting(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=str(self.certificate))
 
-    def switch(self, action: str, web_port: int, **extra: str) -> None:
-        """Take a web process out or put it in, as an operator does."""
-        command = [str(self.folder / "web-process"), action, f"127.0.0.1:{web_port}"]
-        pid = (self.folder / "pid").read_text().strip()
-        subprocess.run(command, env=os.environ | {"NGINX_RELOAD": f"kill -HUP {pid}"} | extra, check=True)
-
     @contextmanager
     def connected(self) -> Iterator[ssl.SSLSocket]:
         """Yield a connection over TLS, for what no client of HTTP would send."""

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from django.conf import settings
 
 from relayer_service.run import Supervisor
 from tests import proxy, servers
@@ -106,21 +107,24 @@ def test_proxy_and_web_processes_know_each_others_addresses() -> None:
 
 
 def test_the_proxy_takes_bodies_as_long_as_the_service_does() -> None:
-    shown = re.search(r"^#MAX_REQUEST_BYTES=(\d+)$", (PROJECT / ".env.example").read_text(), re.M)
-    assert shown is not None
-    assert re.findall(r"client_max_body_size (\S+);", NGINX["nginx.conf"]) == [shown[1]]
+    assert re.findall(r"client_max_body_size (\S+);", NGINX["nginx.conf"]) == [str(settings.MAX_REQUEST_BYTES)]
 
 
-def test_a_web_process_may_stop_for_longer_than_it_needs() -> None:
-    needs = int(variable("WORKER_STOP_SECONDS"))
-    assert int(SERVICES["web-1"]["stop_grace_period"].rstrip("s")) > needs
-    for name in ("relayer-web@.service", "relayer-worker@.service"):
-        assert int(Unit(name)["Service"]["TimeoutStopSec"]) > needs
+def test_the_proxy_drops_an_idle_connection_before_the_web_server_does() -> None:
+    (kept,) = re.findall(r"^ *keepalive_timeout (\d+)s;", NGINX["upstream.conf"], re.M)
+    assert int(kept) < settings.CLIENT_TIMEOUT_SECONDS
 
 
-def variable(name: str) -> str:
-    (found,) = re.findall(rf"^#{name}=(\S+)$", (PROJECT / ".env.example").read_text(), re.M)
-    return str(found)
+def test_processes_may_stop_for_longer_than_they_need() -> None:
+    web = settings.WEB_DRAIN_SECONDS + settings.WEB_STOP_SECONDS
+    assert seconds(SERVICES["web-1"]["stop_grace_period"]) > web
+    assert seconds(Unit("relayer-web@.service")["Service"]["TimeoutStopSec"]) > web
+    assert seconds(SERVICES["worker"]["stop_grace_period"]) > settings.WORKER_STOP_SECONDS
+    assert seconds(Unit("relayer-worker@.service")["Service"]["TimeoutStopSec"]) > settings.WORKER_STOP_SECONDS
+
+
+def seconds(text: str) -> int:
+    return int(text.rstrip("s"))
 
 
 def test_every_file_that_the_image_takes_is_sent_to_the_engine() -> None:

@@ -7,7 +7,6 @@ import json
 import select
 import socket
 import ssl
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http import HTTPStatus
@@ -107,19 +106,6 @@ def test_a_read_goes_to_the_other_web_process_when_the_first_hangs_up(front: Pro
             assert first == second
             connection.sendall(ANSWER)
             assert status_of(client) == 200
-
-
-def test_the_last_web_process_that_serves_cannot_be_taken_out(front: Proxy, webs: list[socket.socket]) -> None:
-    first, second = (listener.getsockname()[1] for listener in webs)
-    shipped = (front.folder / "upstream.conf").read_text()
-    front.switch("out", first, DRAIN_SECONDS="0")
-    assert (
-        f"server 127.0.0.1:{first} max_fails=3 fail_timeout=2s down;" in (front.folder / "upstream.conf").read_text()
-    )
-    with pytest.raises(subprocess.CalledProcessError):
-        front.switch("out", second, DRAIN_SECONDS="0")
-    front.switch("in", first)
-    assert (front.folder / "upstream.conf").read_text() == shipped
 
 
 @contextmanager
