@@ -45,6 +45,8 @@ bench: .venv/installed-dev  ## Measure the service against its controls.
 lock: .venv/installed-dev  ## Pin the dependencies anew.
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
 	  --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra providers --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+	  --no-header --quiet --output-file requirements-providers.lock
 	$(BIN)/uv pip compile pyproject.toml --extra providers --group test --group check --universal --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
 

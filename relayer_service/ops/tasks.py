@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -131,9 +132,13 @@ class TurnTakingThread(WorkerThread):
     """
 
     turn = threading.Lock()
+    # Touched at each turn: a file that grows old shows a worker that hangs.
+    beat_file: Path | None = None
 
     def loop(self, now: datetime | None = None) -> None:
         with self.turn:
+            if self.beat_file is not None:
+                self.beat_file.touch()
             task = None if self.stop_flag.is_set() else self._next_task()
         if task is not None:
             self._run(task, now)

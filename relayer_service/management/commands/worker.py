@@ -1,18 +1,25 @@
 """Run background work until SIGTERM: what is running is finished, what is queued stays queued."""
 
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
-from relayer_service.ops.tasks import Worker, prepare_queue, queue
+from relayer_service.ops.tasks import TurnTakingThread, Worker, prepare_queue, queue
 
 
 class Command(BaseCommand):
     help = __doc__
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--beat", type=Path, metavar="FILE", help="touched each time that a thread asks for a task"
+        )
+
     def handle(self, *args: Any, **options: Any) -> None:
+        TurnTakingThread.beat_file = options["beat"]
         autodiscover_modules("tasks")
         prepare_queue()
         worker = Worker(

@@ -1,0 +1,128 @@
+"""The proxy that `deploy/nginx` configures, in front of web processes that are only sockets."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import select
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import proxy, servers
+from tests.proxy import Proxy
+
+HEAD = b"POST /api/v1/signers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+@contextmanager
+def proxied(folder: Path, *ports: int) -> Iterator[Proxy]:
+    try:
+        with proxy.nginx(folder, ports) as running:
+            yield running
+    except servers.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def webs() -> Iterator[list[socket.socket]]:
+    """Two web processes that only listen: a test accepts, reads and answers."""
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        yield [first, second]
+
+
+@pytest.fixture
+def front(tmp_path: Path, webs: list[socket.socket]) -> Iterator[Proxy]:
+    with proxied(tmp_path, *(listener.getsockname()[1] for listener in webs)) as running:
+        yield running
+
+
+def ask(front: Proxy, method: str, path: str, body: bytes | None = None) -> tuple[int, str, bytes]:
+    connection = http.client.HTTPSConnection("localhost", front.https_port, context=front.trusting(), timeout=60)
+    with closing(connection):
+        connection.request(method, path, body)
+        response = connection.getresponse()
+        return response.status, response.headers["Content-Type"], response.read()
+
+
+def failure(status: HTTPStatus) -> tuple[int, str, bytes]:
+    body: dict[str, Any] = {"data": None, "message": status.phrase, "success": False}
+    return status, "application/json", json.dumps(body, separators=(",", ":")).encode()
+
+
+def test_programs_get_the_error_envelope_when_no_web_process_answers(tmp_path: Path) -> None:
+    with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
+        assert ask(front, "GET", "/api/v1/signers") == failure(HTTPStatus.BAD_GATEWAY)
+        assert ask(front, "GET", "/api") == failure(HTTPStatus.BAD_GATEWAY)
+        assert ask(front, "GET", "/admin/")[:2] == (502, "text/html")
+
+
+def test_a_body_over_the_limit_is_a_bad_request_that_no_web_process_sees(
+    front: Proxy, webs: list[socket.socket]
+) -> None:
+    assert ask(front, "POST", "/api/v1/signers", b" " * 1_048_577) == failure(HTTPStatus.BAD_REQUEST)
+    assert not anybody_calls(webs)
+
+
+def test_a_web_process_sees_a_request_when_the_whole_of_it_has_come(front: Proxy, webs: list[socket.socket]) -> None:
+    with front.connected() as client:
+        client.sendall(HEAD + b"ab")
+        # Another request goes through meanwhile, so that this one could have.
+        with front.connected() as other:
+            other.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            with caller(webs) as (connection, _):
+                connection.sendall(ANSWER)
+                assert other.recv(65536).startswith(b"HTTP/1.1 200")
+        assert not anybody_calls(webs)
+        client.sendall(b"cd")
+        with caller(webs) as (connection, request):
+            assert request.endswith(b"\r\n\r\nabcd")
+            connection.sendall(ANSWER)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_a_post_that_was_sent_is_never_sent_again(front: Proxy, webs: list[socket.socket]) -> None:
+    with front.connected() as client:
+        client.sendall(HEAD + b"abcd")
+        with caller(webs) as (_, request):
+            assert request.startswith(b"POST ")
+        assert status_of(client) == 502
+    assert not anybody_calls(webs)
+
+
+def test_a_read_goes_to_the_other_web_process_when_the_first_hangs_up(front: Proxy, webs: list[socket.socket]) -> None:
+    with front.connected() as client:
+        client.sendall(b"GET /api/v1/signers HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with caller(webs) as (_, first):
+            pass
+        with caller(webs) as (connection, second):
+            assert first == second
+            connection.sendall(ANSWER)
+            assert status_of(client) == 200
+
+
+@contextmanager
+def caller(webs: list[socket.socket]) -> Iterator[tuple[socket.socket, bytes]]:
+    """Accept a connection of the proxy, at whichever web process it comes, and read its request."""
+    (called, *_), _, _ = select.select(webs, [], [], 60)
+    with called.accept()[0] as connection:
+        connection.settimeout(60)
+        request = b""
+        while not request.endswith(b"\r\n\r\nabcd" if request.startswith(b"POST") else b"\r\n\r\n"):
+            request += connection.recv(65536)
+        yield connection, request
+
+
+def anybody_calls(webs: list[socket.socket]) -> bool:
+    return select.select(webs, [], [], 0)[0] != []
+
+
+def status_of(client: ssl.SSLSocket) -> int:
+    return int(client.recv(65536).split()[1])
