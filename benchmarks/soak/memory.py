@@ -1,0 +1,44 @@
+"""How much memory each process holds over its life, and how fast that grows."""
+
+import statistics
+from collections import defaultdict
+from typing import Any
+
+import psutil
+
+SAMPLE_SECONDS = 5
+
+
+class Memory:
+    def __init__(self) -> None:
+        self.samples: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+
+    def sample(self, role: str, process: psutil.Process, now: float) -> None:
+        """Record what a process holds, in KB; one that has ended meanwhile holds nothing."""
+        try:
+            resident = process.memory_info().rss / 1024
+        except psutil.NoSuchProcess:
+            return
+        if resident:
+            self.samples[role, process.pid].append((now, resident))
+
+    def lines(self, min_seconds: float) -> list[dict[str, Any]]:
+        """Return a line for each process that lived long enough."""
+        return [
+            {
+                "process": role,
+                "seconds": round(samples[-1][0] - samples[0][0]),
+                "first_megabytes": round(samples[0][1] / 1024, 1),
+                "last_megabytes": round(samples[-1][1] / 1024, 1),
+                "slope_kilobytes_per_minute": round(slope_per_minute(samples)),
+            }
+            for (role, _), samples in self.samples.items()
+            if samples[-1][0] - samples[0][0] >= min_seconds
+        ]
+
+
+def slope_per_minute(samples: list[tuple[float, float]]) -> float:
+    """Return the growth in a minute by least squares over the second half: in the first a process warms up."""
+    half = samples[len(samples) // 2 :]
+    seconds, values = zip(*half, strict=True)
+    return statistics.linear_regression(seconds, values).slope * 60
