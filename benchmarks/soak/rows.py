@@ -29,7 +29,7 @@ class Rows:
     relayers: list[Row]
 
 
-def prepare(node_url: str, receiver: Receiver) -> Rows:
+def create(node_url: str, receiver: Receiver) -> Rows:
     """Create what callers need, in a database that is migrated."""
     from django.contrib.auth.models import User
     from django.utils import timezone
