@@ -19,7 +19,7 @@ SIGNERS, RELAYERS, NOTIFICATIONS = "/api/v1/signers", "/api/v1/relayers", "/api/
 class Caller:
     """Makes a step, pauses, and so on until it is told to stop."""
 
-    pause_seconds = 0.05
+    pause_seconds = 0.1
 
     def __init__(self, site: Site) -> None:
         self.site = site

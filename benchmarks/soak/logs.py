@@ -44,7 +44,7 @@ def parse(line: str) -> dict[str, Any] | None:
 
 
 def exception_of(traceback: str) -> str:
-    """Return the class of the exception that a traceback ends with; its text may have several lines."""
-    last = [line for line in traceback.splitlines() if line and not line[0].isspace()]
-    names = [line.partition(":")[0] for line in last if " " not in line.partition(":")[0]]
-    return names[-1] if names else "unknown"
+    """Return the class of the exception that a traceback is of: it stands first after the last frame."""
+    frames = traceback.rpartition("Traceback (most recent call last):\n")[2]
+    last = next((line for line in frames.splitlines() if not line.startswith(" ")), "unknown")
+    return last.partition(":")[0]
