@@ -29,8 +29,8 @@ from benchmarks.soak.callers import (
     Creator,
     Patcher,
     Pauser,
+    Prober,
     Reader,
-    Tester,
 )
 from benchmarks.soak.chaos import SPARED_FROM, Chaos, Pace, plan
 from benchmarks.soak.client import Client, Site
@@ -100,7 +100,7 @@ class Soak:
         self.creators = [Creator(self.site)]
         self.patchers = [Patcher(self.site, target, self.receiver) for target in self.rows.targets]
         self.pausers = [Pauser(self.site, relayer) for relayer in self.rows.relayers[::2]]
-        self.testers = [Tester(self.site, target) for target in self.rows.targets[1::2]]
+        self.probers = [Prober(self.site, target) for target in self.rows.targets[1::2]]
 
     def results(self) -> dict[str, Any]:
         start = time.monotonic()
@@ -124,7 +124,7 @@ class Soak:
             "failed_by_it": report.excuses(excused, self.chaos.done, start),
             "signers_acknowledged": sum(len(creator.acknowledged) for creator in self.creators),
             "patches_acknowledged": sum(patcher.acknowledged for patcher in self.patchers),
-            "events_acknowledged": sum(caller.acknowledged for caller in [*self.pausers, *self.testers]),
+            "events_acknowledged": sum(caller.acknowledged for caller in [*self.pausers, *self.probers]),
             "webhooks": verdict.webhook_figures(emitted, self.receiver),
             "memory": self.memory.lines(self.pace.seconds * WATCHED_PART),
             "exceptions_logged": logged,
@@ -137,7 +137,7 @@ class Soak:
         readers += [Reader(self.site, ESTIMATES) for _ in range(3)]
         readers += [Reader(self.site, PAGES, 0.3) for _ in range(2)]
         readers += [Reader(self.site, REFUSALS, 0.1)]
-        return [*readers, *self.creators, *self.patchers, *self.pausers, *self.testers]
+        return [*readers, *self.creators, *self.patchers, *self.pausers, *self.probers]
 
     def load(self) -> None:
         """Let all callers call, and do to the service what is planned."""
@@ -160,10 +160,10 @@ class Soak:
 
     def watch(self) -> None:
         now = time.monotonic()
-        for process in self.fleet.web_processes():
-            self.memory.sample("web process", process, now)
-        for process in self.fleet.worker_processes():
-            self.memory.sample("worker", process, now)
+        for pid in self.fleet.web_processes():
+            self.memory.sample("web process", pid, now)
+        for pid in self.fleet.worker_processes():
+            self.memory.sample("worker", pid, now)
         self.faults += self.fleet.ended()
 
     def drain(self) -> None:
@@ -179,7 +179,7 @@ class Soak:
         emitted = verdict.outbox(self.connection)
         self.faults += verdict.lost_signers(client, self.creators)
         self.faults += verdict.lost_patches(self.patchers)
-        self.faults += verdict.lost_events(emitted, self.pausers, self.testers)
+        self.faults += verdict.lost_events(emitted, self.pausers, self.probers)
         self.faults += verdict.lost_webhooks(emitted, self.receiver)
         self.faults += verdict.not_ready(self.fleet.port)
 

@@ -122,7 +122,7 @@ class Pauser(Caller):
             self.unanswered = 1
 
 
-class Tester(Caller):
+class Prober(Caller):
     """Sends test events to a webhook; one that was not acknowledged may have been emitted."""
 
     pause_seconds = 0.3

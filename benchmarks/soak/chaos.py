@@ -5,7 +5,6 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import psutil
 import psycopg
 
 from benchmarks.soak.answers import CUT, REDIS_STARTED, REDIS_STOPPED, WEB_KILLED, WORKER_KILLED, Disturbance
@@ -69,6 +68,6 @@ class Chaos:
             self.fleet.kill_worker(self._victim(self.fleet.worker_processes(), spare_oldest))
 
     @staticmethod
-    def _victim(processes: list[psutil.Process], spare_oldest: bool) -> psutil.Process:
+    def _victim(pids: list[int], spare_oldest: bool) -> int:
         """Choose one of several, the oldest first."""
-        return random.choice(processes[1:] if spare_oldest else processes)
+        return random.choice(pids[1:] if spare_oldest else pids)

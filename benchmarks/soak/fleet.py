@@ -2,14 +2,14 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO
 
-import psutil
-
+from benchmarks.soak.proc import by_age, children
 from tests.processes import stop
 from tests.servers import PROJECT, Unavailable, free_port, wait_for_port
 
@@ -59,26 +59,21 @@ class Fleet:
     def _log(self, name: str) -> IO[bytes]:
         return (self._logs / f"{name}.log").open("ab")
 
-    def web_processes(self) -> list[psutil.Process]:
+    def web_processes(self) -> list[int]:
         """Return the processes that answer requests, the oldest first; the supervisor above them does not."""
-        try:
-            children = psutil.Process(self.web.pid).children()
-            return sorted(children, key=lambda process: process.create_time())
-        except psutil.NoSuchProcess:
-            return []
+        return by_age(children(self.web.pid))
 
-    def worker_processes(self) -> list[psutil.Process]:
+    def worker_processes(self) -> list[int]:
         """Return the workers, the oldest first."""
-        running = [psutil.Process(worker.pid) for worker in self.workers if worker.poll() is None]
-        return sorted(running, key=lambda process: process.create_time())
+        return by_age([worker.pid for worker in self.workers])
 
-    def kill_web(self, process: psutil.Process) -> None:
+    def kill_web(self, pid: int) -> None:
         """Kill a web process; the web server itself starts another."""
-        process.kill()
+        os.kill(pid, signal.SIGKILL)
 
-    def kill_worker(self, process: psutil.Process) -> None:
+    def kill_worker(self, pid: int) -> None:
         """Kill a worker and start another, as its supervisor would."""
-        number = [worker.pid for worker in self.workers].index(process.pid)
+        number = [worker.pid for worker in self.workers].index(pid)
         self.workers[number].kill()
         self.workers[number].wait()
         self.workers[number] = self._start(f"worker-{number + 1}", WORKER_COMMAND)

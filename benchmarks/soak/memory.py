@@ -4,7 +4,7 @@ import statistics
 from collections import defaultdict
 from typing import Any
 
-import psutil
+from benchmarks.soak.proc import resident_kilobytes
 
 SAMPLE_SECONDS = 5
 
@@ -13,14 +13,10 @@ class Memory:
     def __init__(self) -> None:
         self.samples: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
 
-    def sample(self, role: str, process: psutil.Process, now: float) -> None:
-        """Record what a process holds, in KB; one that has ended meanwhile holds nothing."""
-        try:
-            resident = process.memory_info().rss / 1024
-        except psutil.NoSuchProcess:
-            return
-        if resident:
-            self.samples[role, process.pid].append((now, resident))
+    def sample(self, role: str, pid: int, now: float) -> None:
+        """Record what a process holds, unless it has ended meanwhile."""
+        if resident := resident_kilobytes(pid):
+            self.samples[role, pid].append((now, resident))
 
     def lines(self, min_seconds: float) -> list[dict[str, Any]]:
         """Return a line for each process that lived long enough."""

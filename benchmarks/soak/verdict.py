@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.soak.answers import PAGE
-from benchmarks.soak.callers import SIGNERS, Creator, Patcher, Pauser, Tester
+from benchmarks.soak.callers import SIGNERS, Creator, Patcher, Pauser, Prober
 from benchmarks.soak.client import Client, Request
 from benchmarks.soak.receiver import Receiver
 
@@ -73,14 +73,14 @@ def lost_patches(patchers: Iterable[Patcher]) -> list[str]:
     return faults
 
 
-def lost_events(emitted: list[Emitted], pausers: Iterable[Pauser], testers: Iterable[Tester]) -> list[str]:
+def lost_events(emitted: list[Emitted], pausers: Iterable[Pauser], probers: Iterable[Prober]) -> list[str]:
     """Return where the outbox has not what was acknowledged, or more than was asked for."""
     faults = []
-    for tester in testers:
-        name = tester.target.identifier
+    for prober in probers:
+        name = prober.target.identifier
         found = sum(row.event == "notification.test" and row.target == name for row in emitted)
-        if not tester.acknowledged <= found <= tester.acknowledged + tester.unanswered:
-            faults.append(f"{name}: {found} test events for {tester.acknowledged} that were acknowledged")
+        if not prober.acknowledged <= found <= prober.acknowledged + prober.unanswered:
+            faults.append(f"{name}: {found} test events for {prober.acknowledged} acknowledged ones")
     for pauser in pausers:
         name = pauser.relayer.identifier
         events = [row.event for row in emitted if row.relayer == name]
