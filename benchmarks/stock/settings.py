@@ -14,6 +14,7 @@ DATABASES = {
         pool_size=environment.integer("DATABASE_POOL_SIZE", 20, minimum=1),
         statement_timeout_ms=environment.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
         lock_timeout_ms=environment.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
+        prepare=False,
     )
 }
 LOGGING = {"version": 1, "disable_existing_loggers": False}
