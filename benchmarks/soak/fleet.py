@@ -13,7 +13,7 @@ from benchmarks.soak.proc import by_age, children
 from tests.processes import stop
 from tests.servers import PROJECT, Unavailable, free_port, wait_for_port
 
-WEB_COMMAND = [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
+WEB_COMMAND = [sys.executable, "-m", "relayer_service.server"]
 WORKER_COMMAND = [sys.executable, "manage.py", "worker"]
 WEB_PROCESSES = WORKERS = 2
 STOP_SECONDS = 30
