@@ -106,6 +106,15 @@ def test_the_slope_of_memory_is_that_of_the_second_half() -> None:
     assert memory.slope_per_minute(samples) == pytest.approx(120)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "slope", "faults"),
+    [(300, 3_000, []), (299, 9_000, []), (300, 3_001, ["a worker grows by 3,001 KB a minute"])],
+)
+def test_a_process_that_is_warm_and_still_grows_leaks(seconds: int, slope: int, faults: list[str]) -> None:
+    line = {"process": "worker", "seconds": seconds, "slope_kilobytes_per_minute": slope}
+    assert memory.leaks([line]) == faults
+
+
 def test_the_exception_of_a_traceback_is_the_last_whatever_its_text_has() -> None:
     head, frame = "Traceback (most recent call last):\n", '  File "a.py", line 1, in f\n    g()\n'
     cause = f"{head}{frame}psycopg.errors.AdminShutdown: ended\n\nThe above exception was the direct cause:\n\n"

@@ -35,7 +35,7 @@ from benchmarks.soak.callers import (
 from benchmarks.soak.chaos import SPARED_FROM, Chaos, Pace, plan
 from benchmarks.soak.client import Client, Site
 from benchmarks.soak.fleet import WEB_COMMAND, WEB_PROCESSES, WORKERS, Fleet, Redis
-from benchmarks.soak.memory import SAMPLE_SECONDS, Memory
+from benchmarks.soak.memory import SAMPLE_SECONDS, Memory, leaks
 from benchmarks.soak.preparation import create_database, machine, prepare_environment, prepare_rows, start_node
 from benchmarks.soak.receiver import receiving
 from benchmarks.soak.rows import log_in
@@ -111,6 +111,7 @@ class Soak:
         logged, unexplained = logs.read(self.folder)
         excused, faults = report.troubles(self.site.answers, self.chaos.done)
         emitted = verdict.outbox(self.connection)
+        memory = self.memory.lines(self.pace.seconds * WATCHED_PART)
         return {
             "date": datetime.now(UTC).date().isoformat(),
             "machine": machine(self.connection),
@@ -126,9 +127,9 @@ class Soak:
             "patches_acknowledged": sum(patcher.acknowledged for patcher in self.patchers),
             "events_acknowledged": sum(caller.acknowledged for caller in [*self.pausers, *self.probers]),
             "webhooks": verdict.webhook_figures(emitted, self.receiver),
-            "memory": self.memory.lines(self.pace.seconds * WATCHED_PART),
+            "memory": memory,
             "exceptions_logged": logged,
-            "faults": self.faults + faults + unexplained,
+            "faults": self.faults + faults + unexplained + leaks(memory),
         }
 
     def callers(self) -> list[Caller]:

@@ -7,6 +7,9 @@ from typing import Any
 from benchmarks.soak.proc import resident_kilobytes
 
 SAMPLE_SECONDS = 5
+# A process that has been watched for so long is warm: one that still grows faster leaks.
+WARM_SECONDS = 300
+LEAK_KILOBYTES_PER_MINUTE = 3_000
 
 
 class Memory:
@@ -31,6 +34,15 @@ class Memory:
             for (role, _), samples in self.samples.items()
             if samples[-1][0] - samples[0][0] >= min_seconds
         ]
+
+
+def leaks(lines: list[dict[str, Any]]) -> list[str]:
+    """Return which of the processes that lived long grow faster than what they keep explains."""
+    return [
+        f"a {line['process']} grows by {line['slope_kilobytes_per_minute']:,} KB a minute"
+        for line in lines
+        if line["seconds"] >= WARM_SECONDS and line["slope_kilobytes_per_minute"] > LEAK_KILOBYTES_PER_MINUTE
+    ]
 
 
 def slope_per_minute(samples: list[tuple[float, float]]) -> float:
