@@ -175,9 +175,7 @@ def test_a_body_of_many_faults_is_answered_with_the_first_of_them(api: Api) -> N
     )
 
 
-@pytest.mark.parametrize(
-    "host", [b"evil.example.com", b"", b"127.0.0.1:port", b"a b", b"127.0.0.1,evil", b"[::1"]
-)
+@pytest.mark.parametrize("host", [b"evil.example.com", b"", b"127.0.0.1:port", b"a b", b"127.0.0.1,evil", b"[::1"])
 def test_a_host_that_is_not_served_is_a_bad_request(server_port: int, host: bytes) -> None:
     answer = raw.send(server_port, raw.request(b"GET", b"/api/v1/items", host=host))
     assert (answer.status, answer.body) == (400, bodies.failure("Bad Request"))
