@@ -47,7 +47,7 @@ class Application:
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Prepare a process before its first request."""
         self.loop = loop
-        self.pool = Pool("web", settings.WEB_THREADS)
+        self.pool = Pool("web", settings.WEB_THREADS, in_callers_context=False)
         metrics.forget_ended_processes()
         self._handle_signals()
         # What is loaded by now stays out of all later garbage collections.
@@ -67,10 +67,7 @@ class Application:
         os.setpgid(0, 0)
         self.loop.add_signal_handler(signal.SIGTERM, self._stop)
         self.loop.add_signal_handler(signal.SIGUSR1, self._stop_orphaned)
-        parent = os.getppid()
         signal_when_parent_dies(signal.SIGUSR1)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGUSR1)
 
     def _stop(self) -> None:
         self.stopping = True

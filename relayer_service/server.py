@@ -18,6 +18,8 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server import Server
 
+from relayer_service.ops.processes import signal_when_parent_dies
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
 APPLICATION = "relayer_service.rsgi:application"
@@ -94,6 +96,7 @@ def load(application: str) -> Any:
     """Load an application in a process of its own."""
     # The parent's handler, which is inherited, would lose a signal that comes before the server handles it.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal_when_parent_dies(signal.SIGTERM)
     return load_target(application)
 
 

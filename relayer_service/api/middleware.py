@@ -16,7 +16,7 @@ from relayer_service.api import envelope
 from relayer_service.api.exceptions import error_response
 from relayer_service.net import client_address
 from relayer_service.ops import metrics
-from relayer_service.ops.logs import request_id
+from relayer_service.ops.logs import redact, request_id
 
 logger = logging.getLogger("relayer_service.requests")
 
@@ -71,17 +71,19 @@ class RequestMiddleware(Middleware):
         route = (match.view_name or match.route) if match else "unmatched"
         metrics.observe_request(request.method or "", route, response.status_code, seconds)
         milliseconds = round(seconds * 1000, 1)
+        # What the client has chosen is redacted here: these texts come again and again, the whole line does not.
+        method, path = redact(request.method or ""), redact(request.path)
         fields = {
-            "method": request.method,
-            "path": request.path,
+            "method": method,
+            "path": path,
             "status": response.status_code,
             "milliseconds": milliseconds,
-            "client": request.META.get("REMOTE_ADDR", ""),
+            "client": redact(request.META.get("REMOTE_ADDR", "")),
         }
         if token := getattr(request, "access_token_key", None):
             fields["token"] = token
-        line = (request.method, request.path, response.status_code, milliseconds)
-        logger.info("%s %s %s %.1f ms", *line, extra={"fields": fields})
+        line = (method, path, response.status_code, milliseconds)
+        logger.info("%s %s %s %.1f ms", *line, extra={"fields": fields, "redacted": True})
 
 
 class HttpsOnlyMiddleware(Middleware):

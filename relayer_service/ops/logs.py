@@ -136,9 +136,15 @@ def redact_value(value: Any) -> Any:
 
 
 class SecretFilter(logging.Filter):
-    """Put the finished message, fields and traceback through `redact` before any handler sees them."""
+    """Put the finished message, fields and traceback through `redact` before any handler sees them.
+
+    `extra={"redacted": True}` is for a line that is made of redacted parts.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        record.request_id = request_id.get()
+        if getattr(record, "redacted", False):
+            return True
         try:
             message = record.getMessage()
         except Exception:
@@ -153,7 +159,6 @@ class SecretFilter(logging.Filter):
             record.stack_info = redact(record.stack_info)
         if fields := getattr(record, "fields", None):
             record.fields = redact_value(fields)
-        record.request_id = request_id.get()
         return True
 
 

@@ -6,6 +6,7 @@ import contextvars
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -17,10 +18,15 @@ Result = TypeVar("Result")
 
 
 class Pool(ThreadPoolExecutor):
-    """A thread pool whose size and threads in use are metrics, under its name."""
+    """A thread pool whose size and threads in use are metrics, under its name.
 
-    def __init__(self, name: str, size: int) -> None:
+    Work runs in the context of its caller, with the request id under which it logs, unless it is not a part of what
+    the caller does: then in that of its thread, where Django keeps what it opens from one request to the next.
+    """
+
+    def __init__(self, name: str, size: int, *, in_callers_context: bool = True) -> None:
         super().__init__(size, name)
+        self._in_callers_context = in_callers_context
         self._in_use = metrics.POOL_IN_USE.labels(name)
         pool_size = metrics.POOL_SIZE.labels(name)
         pool_size.inc(size)
@@ -28,12 +34,11 @@ class Pool(ThreadPoolExecutor):
         self._uncount = weakref.finalize(self, pool_size.dec, size)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        # With the request id under which the caller logs.
-        context = contextvars.copy_context()
+        call = partial(contextvars.copy_context().run, function) if self._in_callers_context else function
 
         def run() -> Any:
             with self._in_use.track_inprogress():
-                return context.run(function, *args, **kwargs)
+                return call(*args, **kwargs)
 
         return super().submit(run)
 

@@ -1,6 +1,7 @@
 """What the service's processes do for each other: end with their parent, and wait for `make run` to have printed."""
 
 import ctypes
+import multiprocessing
 import os
 import socket
 import sys
@@ -11,9 +12,12 @@ PR_SET_PDEATHSIG = 1
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have the kernel send this process a signal when its parent ends; only Linux can."""
+    """Have the kernel send this process a signal when its parent ends, or now if it has; only Linux can."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+        parent = multiprocessing.parent_process()
+        if parent is not None and os.getppid() != parent.pid:
+            os.kill(os.getpid(), number)
 
 
 def is_running(pid: int) -> bool:
@@ -22,7 +26,7 @@ def is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        return True
+        pass
     return True
 
 

@@ -24,7 +24,7 @@ WITH buckets AS (SELECT bucket, sum(rows) AS n FROM relayer_service_rowdelta WHE
        ORDER BY sequence LIMIT %s OFFSET %s - coalesce((SELECT before FROM place), 0)
      )
 SELECT total, page.*
-FROM (SELECT coalesce(sum(n), 0) AS total FROM buckets) AS totals
+FROM (SELECT CAST(coalesce(sum(n), 0) AS bigint) AS total FROM buckets) AS totals
 LEFT JOIN ({rows}) AS page ON TRUE
 ORDER BY page.sequence
 """
@@ -47,7 +47,7 @@ def page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: 
         cursor.execute(statement, [queryset.model._meta.db_table, offset, limit, offset])
         found = cursor.fetchall()
     # Where the page has no row, the total still comes with one.
-    return int(found[0][0]), [row[2:] for row in found if row[1] is not None]
+    return found[0][0], [row[2:] for row in found if row[1] is not None]
 
 
 def _compile(queryset: QuerySet[Any], columns: tuple[str, ...]) -> str:

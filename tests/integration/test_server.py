@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 
 import pytest
+import redis
 
 from relayer_service.ops.processes import is_running
 from tests import processes
+from tests.api import WireApi
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.contract import bodies, raw
 from tests.servers import free_port, wait_for_port
@@ -80,7 +82,8 @@ class Load:
 
     def _ask(self, times: int) -> None:
         while not self.ended.is_set():
-            if not asked(self.port, outcomes := Counter(), times):
+            outcomes: Counter[str] = Counter()
+            if not asked(self.port, outcomes, times):
                 self.ended.wait(0.05)
             self.outcomes.update(outcomes)
 
@@ -162,6 +165,16 @@ def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
     process.send_signal(signal.SIGTERM)
     # Long before it would be killed.
     assert process.wait(20) == 0
+
+
+def test_requests_share_the_connections_to_redis(redis_url: str, token: str) -> None:
+    with serving(REDIS_URL=redis_url, WEB_THREADS="2") as (_, port), redis.from_url(redis_url) as client:
+        before = client.info("stats")["total_connections_received"]
+        answers = [WireApi(token, port).get("/api/v1/relayers").status for _ in range(50)]
+        opened = client.info("stats")["total_connections_received"] - before
+    assert answers == [200] * 50
+    # Those of the two threads, the queue's and what other tests open meanwhile.
+    assert opened < 25
 
 
 def test_a_busy_port_is_one_line() -> None:
