@@ -4,7 +4,7 @@ BIN := .venv/bin
 TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
 
 .DEFAULT_GOAL := help
-.PHONY: help run node test test-all check format bench lock schema clean
+.PHONY: help run node test test-all check format bench soak lock schema clean
 
 help:  ## Show what there is to make.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -41,6 +41,9 @@ schema: .venv/installed-dev  ## Write openapi.yaml anew.
 
 bench: .venv/installed-dev  ## Measure the service against its controls.
 	$(BIN)/python -m benchmarks.run
+
+soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: SECONDS=480, FAST=1.
+	$(BIN)/python -m benchmarks.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FAST),--fast)
 
 lock: .venv/installed-dev  ## Pin the dependencies anew.
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

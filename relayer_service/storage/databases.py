@@ -64,7 +64,7 @@ def postgresql(
     options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 2}
     options |= {"server_side_binding": prepare, "prepare_threshold": PREPARE_THRESHOLD if prepare else None}
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "relayer_service.storage.postgresql",
         "NAME": options.pop("dbname", ""),
         "USER": options.pop("user", ""),
         "PASSWORD": options.pop("password", ""),

@@ -114,7 +114,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
     ],
 )
 def test_a_postgresql_url_is_read_as_libpq_reads_it(url: str, expected: dict[str, Any]) -> None:
-    assert configuration(url) == {"ENGINE": "django.db.backends.postgresql", **expected}
+    assert configuration(url) == {"ENGINE": "relayer_service.storage.postgresql", **expected}
 
 
 def test_a_pooler_that_knows_no_prepared_statements_can_be_used() -> None:
