@@ -39,8 +39,8 @@ format: .venv/installed-dev  ## Put the code into its standard form.
 schema: .venv/installed-dev  ## Write openapi.yaml anew.
 	$(BIN)/python -m tests.check_schema --write
 
-bench: .venv/installed-dev  ## Measure the service against its controls.
-	$(BIN)/python -m benchmarks.run
+bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|webhooks|admin|memory|bodies, all without it; FAST=1 for a look.
+	$(BIN)/python -m benchmarks.run $(AREA) $(if $(FAST),--fast)
 
 lock: .venv/installed-dev  ## Pin the dependencies anew.
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

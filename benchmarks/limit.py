@@ -26,7 +26,7 @@ by_path = {resource.path: resource for resource in RESOURCES}
 pool = ConnectionPool(
     settings.DATABASE_URL,
     min_size=1,
-    max_size=settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"],
+    max_size=20,
     kwargs={"autocommit": True, "row_factory": dict_row},
     open=True,
 )
