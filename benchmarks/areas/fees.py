@@ -1,40 +1,49 @@
-"""Fee estimates through the processes that `make run` starts, with all their defaults.
+"""Fee estimates through the processes that `make run` starts, with all their defaults and a stand-in node.
 
-What the service adds to the time of its node, and whether waiting for a slow node holds the process.
+What the service adds to the time of its node with one caller and with many, and whether a slow node holds the process.
 """
 
 import asyncio
-import os
-import statistics
+import json
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import orjson
 
-from benchmarks.load import Failed
+from benchmarks import node
+from benchmarks.databases import Bench, plain_environment, run_apart
+from benchmarks.report import Row, Void, medians
+from benchmarks.turns import in_turns
 from tests.processes import stop
 from tests.servers import PROJECT, free_port, wait_for_port
 
-ROUNDS, CALLS = 5, 200
-CALLERS, SLOW_SECONDS, TURN_SECONDS = 32, 0.1, 5
-RELAYERS = {"quick": 0.0, "slow": SLOW_SECONDS}
+ROUNDS, FAST_ROUNDS = 9, 2
+CALLS, FAST_CALLS = 200, 60
+CALLERS, TURN_SECONDS, FAST_TURN_SECONDS = 16, 3.0, 1.0
+SLOW_CALLERS = 32
+# The milliseconds of a relayer's node: none, those of a provider, and many. Relayers are named by them.
+QUICK, USUAL, SLOW = 0, 50, 100
+# Milliseconds over the bare node call: with one caller, and twice that with many.
+MAX_ADDED = 1.5
 # A transfer on chain 31337, not signed.
 TRANSACTION = "0x02e1827a698080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
 SENDER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-ESTIMATE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "feeEstimate",
-    "params": {"fee_token": "BENCH", "network": "evm", "transaction": TRANSACTION},
+CALLS_MEASURED = {
+    "feeEstimate": {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "feeEstimate",
+        "params": {"fee_token": "BENCH", "network": "evm", "transaction": TRANSACTION},
+    }
 }
 # What the service asks its node for, once prices and fee history are cached.
-BATCH = {
+BARE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "eth_estimateGas",
@@ -44,58 +53,33 @@ BATCH = {
 }
 
 
-def measure() -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, nodes() as urls, service(folder) as (port, environment):
-        tokens = rows(environment, urls)
-        return asyncio.run(compare(port, urls, tokens))
+def measure(bench: Bench) -> list[Row]:
+    with node.nodes() as url, service(bench.new_folder()) as (port, environment):
+        code = f"from benchmarks.areas.fees import create; create({url!r})"
+        tokens = json.loads(run_apart(["manage.py", "shell", "--no-imports", "-c", code], environment))
+        with asyncio.Runner() as runner:
+            clients = Clients(runner, port, url, tokens, fast=bench.fast)
+            return [row for method in CALLS_MEASURED for row in clients.rows(method)]
 
 
 @contextmanager
-def nodes() -> Iterator[dict[str, str]]:
-    """Run a node for each relayer; yield their URLs."""
-    processes, urls = [], {}
-    try:
-        for name, wait in RELAYERS.items():
-            port = free_port()
-            command = [sys.executable, "-m", "benchmarks.node", str(port), str(wait)]
-            processes.append(subprocess.Popen(command, cwd=PROJECT))
-            wait_for_port(port)
-            urls[name] = f"http://127.0.0.1:{port}/"
-        yield urls
-    finally:
-        for process in processes:
-            stop(process)
-
-
-@contextmanager
-def service(folder: str) -> Iterator[tuple[int, dict[str, str]]]:
+def service(folder: Path) -> Iterator[tuple[int, dict[str, str]]]:
     """Start what `make run` starts, on an empty folder and with no setting but the port."""
     port = free_port()
-    unset = {"DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PROFILE", "WEB_PROCESSES", "LOG_FORMAT"}
-    secrets = {"SECRET_KEY", "ENCRYPTION_KEYS", "TOKEN_PEPPERS", "PROMETHEUS_MULTIPROC_DIR"}
-    environment = {name: value for name, value in os.environ.items() if name not in unset | secrets}
-    environment |= {"DATA_DIR": folder, "PORT": str(port)}
+    environment = plain_environment() | {"DATA_DIR": str(folder), "PORT": str(port)}
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(
         [sys.executable, "-m", "relayer_service.run"], cwd=PROJECT, env=environment, stdout=quiet, stderr=quiet
     )
     try:
-        wait_for_port(port, 60)
-        yield port, environment | {"PROFILE": "local"}
+        wait_for_port(port, 60, process=process)
+        yield port, environment | {"PROFILE": "local", "DJANGO_SETTINGS_MODULE": "relayer_service.settings"}
     finally:
         stop(process)
 
 
-def rows(environment: dict[str, str], urls: dict[str, str]) -> list[str]:
-    """Create the relayers, the fee token and the access tokens: one a caller, as each has a rate of its own."""
-    code = f"from benchmarks.rpc import create; create({urls!r})"
-    command = [sys.executable, "manage.py", "shell", "--no-imports", "-c", code]
-    env = environment | {"DJANGO_SETTINGS_MODULE": "relayer_service.settings"}
-    done = subprocess.run(command, cwd=PROJECT, env=env, capture_output=True, check=True)
-    return list(orjson.loads(done.stdout.splitlines()[-1]))
-
-
-def create(urls: dict[str, str]) -> None:
+def create(node_url: str) -> None:
+    """Create relayers, fee token and access tokens, one a caller as each has a rate of its own; print the tokens."""
     from django.contrib.auth.models import User
     from django.utils import timezone
 
@@ -107,82 +91,108 @@ def create(urls: dict[str, str]) -> None:
     signer = Signer(identifier="bench", type="plain")
     signer.set_config({"key": "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"})
     signer.save()
-    for name, url in urls.items():
-        relayer = Relayer(identifier=name, name=name, network="hardhat", address=SENDER, signer=signer)
-        relayer.set_rpc_urls([{"url": url, "weight": 100}])
+    for name in (QUICK, USUAL, SLOW):
+        relayer = Relayer(identifier=f"{name}", name=f"{name} ms", network="hardhat", address=SENDER, signer=signer)
+        relayer.set_rpc_urls([{"url": f"{node_url}{name}", "weight": 100}])
         relayer.save()
     token = FeeToken.objects.create(network="hardhat", symbol="BENCH", address="0x" + "11" * 20, decimals=6)
     PriceSource.objects.create(
         token=token, kind="fixed", rate_text="3000.5", rate_set_at=timezone.now(), max_age_seconds=86400
     )
-    user = User.objects.create_user("benchmarks")
-    issued = [str(AccessToken.objects.issue(name=f"caller {n}", user=user)[1]) for n in range(CALLERS)]
-    print(orjson.dumps(issued).decode())
+    user, _ = User.objects.get_or_create(username="callers")
+    print(json.dumps([str(AccessToken.objects.issue(name=f"{n}", user=user)[1]) for n in range(SLOW_CALLERS)]))
 
 
-async def compare(port: int, urls: dict[str, str], tokens: list[str]) -> dict[str, Any]:
-    own: list[float] = []
-    through: list[float] = []
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
-        for number in range(1 + ROUNDS):
-            direct = [await timed(session, urls["quick"], BATCH) for _ in range(CALLS)]
-            # Below the rate that one token has.
-            called = [await estimate(session, port, "quick", tokens[each % CALLERS]) for each in range(CALLS)]
-            if number:
-                own.append(statistics.median(direct))
-                through.append(statistics.median(called))
-        rates = [await with_many(session, port, tokens) for _ in range(ROUNDS)][1:]
-    node, whole, rate = statistics.median(own), statistics.median(through), statistics.median(rates)
-    return {
-        "p50_milliseconds": {"estimate": milliseconds(whole), "node": milliseconds(node)},
-        "p50_added_milliseconds": milliseconds(whole - node),
-        "each_round_milliseconds": {
-            "estimate": [milliseconds(each) for each in through],
-            "node": [milliseconds(each) for each in own],
-        },
-        "with_a_slow_node": {
-            "callers": CALLERS,
-            "node_seconds": SLOW_SECONDS,
-            "requests_per_second": [round(each) for each in rates],
-            "of_what_waiting_allows": round(rate * SLOW_SECONDS / CALLERS, 2),
-        },
-    }
+class Clients:
+    """Callers of the service and of its nodes, from one loop."""
+
+    def __init__(self, runner: asyncio.Runner, port: int, node_url: str, tokens: list[str], *, fast: bool) -> None:
+        self.runner, self.port, self.node_url, self.tokens = runner, port, node_url, tokens
+        self.rounds = FAST_ROUNDS if fast else ROUNDS
+        self.calls = FAST_CALLS if fast else CALLS
+        self.seconds = FAST_TURN_SECONDS if fast else TURN_SECONDS
+
+    def rows(self, method: str) -> list[Row]:
+        def one(relayer: int, body: Any, *, bare: bool) -> Callable[[], float]:
+            return lambda: self.runner.run(self.one_caller(relayer, body, bare=bare))
+
+        def many(relayer: int, body: Any, *, bare: bool) -> Callable[[], float]:
+            return lambda: median_ms(self.runner.run(self.many_callers(CALLERS, relayer, body, bare=bare)))
+
+        def slow() -> float:
+            waits = self.runner.run(self.many_callers(SLOW_CALLERS, SLOW, body, bare=False))
+            return len(waits) / self.seconds
+
+        body = CALLS_MEASURED[method]
+        alone = in_turns({"node ms": one(QUICK, BARE, bare=True), "call ms": one(QUICK, body, bare=False)}, self.rounds)
+        crowd = in_turns({"node ms": many(USUAL, BARE, bare=True), "call ms": many(USUAL, body, bare=False)}, self.rounds)
+        rates = in_turns({"answers/s": slow}, min(4, self.rounds))
+        allowed = SLOW_CALLERS * 1000 / SLOW
+        return [
+            added_row(f"{method}: one caller, added", alone, "the bare node call", MAX_ADDED),
+            added_row(
+                f"{method}: {CALLERS} callers, node of {USUAL} ms, added",
+                crowd,
+                f"the bare node call, {CALLERS} callers",
+                2 * MAX_ADDED,
+            ),
+            Row(
+                f"{method}: {SLOW_CALLERS} callers, node of {SLOW} ms, answers",
+                round(medians(rates)["answers/s"] / allowed, 2),
+                "x",
+                f"the {allowed:g}/s that waiting allows",
+                beside=medians(rates, 0),
+                rounds={name: [round(each) for each in values] for name, values in rates.items()},
+            ),
+        ]
+
+    async def one_caller(self, relayer: int, body: Any, *, bare: bool) -> float:
+        """Return the median milliseconds of calls one after the other."""
+        async with aiohttp.ClientSession() as session:
+            # Each token below its rate.
+            return median_ms([await self.call(session, relayer, body, number, bare=bare) for number in range(self.calls)])
+
+    async def many_callers(self, callers: int, relayer: int, body: Any, *, bare: bool) -> list[float]:
+        """Return the seconds of each call, with callers that begin spread over the node's time, each in a loop."""
+        end = time.perf_counter() + self.seconds
+
+        async def caller(number: int) -> list[float]:
+            await asyncio.sleep(relayer / 1000 * number / callers)
+            waits = []
+            while time.perf_counter() < end:
+                waits.append(await self.call(session, relayer, body, number, bare=bare))
+            return waits
+
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+            found = await asyncio.gather(*(caller(number) for number in range(callers)))
+        return [wait for waits in found for wait in waits]
+
+    async def call(self, session: aiohttp.ClientSession, relayer: int, body: Any, number: int, *, bare: bool) -> float:
+        headers = {"Content-Type": "application/json"}
+        url = f"{self.node_url}{relayer}"
+        if not bare:
+            url = f"http://127.0.0.1:{self.port}/api/v1/relayers/{relayer}/rpc"
+            headers["Authorization"] = f"Bearer {self.tokens[number % len(self.tokens)]}"
+        started = time.perf_counter()
+        async with session.post(url, data=orjson.dumps(body), headers=headers) as response:
+            answer = orjson.loads(await response.read())
+        if "result" not in answer:
+            raise Void(f"{url} answered {answer}")
+        return time.perf_counter() - started
 
 
-def milliseconds(seconds: float) -> float:
-    return round(seconds * 1000, 2)
+def median_ms(seconds: list[float]) -> float:
+    return medians({"": seconds})[""] * 1000
 
 
-async def with_many(session: aiohttp.ClientSession, port: int, tokens: list[str]) -> float:
-    """Return the answers in a second, with one caller for each token, each in a loop."""
-    end = time.perf_counter() + TURN_SECONDS
-
-    async def caller(token: str) -> int:
-        answered = 0
-        while time.perf_counter() < end:
-            await estimate(session, port, "slow", token)
-            answered += 1
-        return answered
-
-    started = time.perf_counter()
-    answered = await asyncio.gather(*(caller(token) for token in tokens))
-    return sum(answered) / (time.perf_counter() - started)
-
-
-async def estimate(session: aiohttp.ClientSession, port: int, relayer: str, token: str) -> float:
-    url = f"http://127.0.0.1:{port}/api/v1/relayers/{relayer}/rpc"
-    return await timed(session, url, ESTIMATE, Authorization=f"Bearer {token}")
-
-
-async def timed(session: aiohttp.ClientSession, url: str, body: Any, **headers: str) -> float:
-    started = time.perf_counter()
-    headers["Content-Type"] = "application/json"
-    async with session.post(url, data=orjson.dumps(body), headers=headers) as response:
-        answer = orjson.loads(await response.read())
-    if "result" not in answer:
-        raise Failed(f"{url} answered {answer}")
-    return time.perf_counter() - started
-
-
-if __name__ == "__main__":
-    print(orjson.dumps(measure(), option=orjson.OPT_INDENT_2).decode())
+def added_row(figure: str, found: dict[str, list[float]], against: str, at_most: float) -> Row:
+    median = medians(found)
+    return Row(
+        figure,
+        round(median["call ms"] - median["node ms"], 2),
+        "ms",
+        against,
+        at_most=at_most,
+        beside=medians(found, 2),
+        rounds={name: [round(each, 2) for each in values] for name, values in found.items()},
+    )

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import statistics
 import subprocess
 import sys
 import time
@@ -14,36 +13,30 @@ from urllib.request import urlopen
 
 import aiohttp
 
-from benchmarks.load import Failed
+from benchmarks.databases import Bench
+from benchmarks.report import Row, Void, medians
+from benchmarks.turns import in_turns
 from tests.processes import stop
 from tests.servers import PROJECT, free_port, wait_for_port
 
-ROUNDS = 3
-DELIVERIES = 3_000
+ROUNDS, FAST_ROUNDS = 3, 1
+DELIVERIES, FAST_DELIVERIES = 3_000, 1_000
 MAX_SECONDS = 60
 # For the second question: events at a steady pace, with three workers.
-PACED_EVENTS, PACE_SECONDS, WORKERS = 500, 0.01, 3
+PACED_EVENTS, FAST_PACED_EVENTS, PACE_SECONDS, WORKERS = 500, 100, 0.01, 3
 
 
-def measure(environment: dict[str, str]) -> dict[str, Any]:
-    """Return the rates of the bare loop and a worker, measured in turns, and the waits of a fast target."""
-    rates: dict[str, list[float]] = {"worker": [], "loop": []}
-    waits: dict[str, list[float]] = {"alone": [], "beside_one_that_hangs": []}
-    with receiver() as port:
-        for _ in range(ROUNDS):
-            rates["loop"].append(bare_loop(port))
-            rates["worker"].append(one_worker(port, environment))
-            waits["alone"].append(fast_p95(port, environment, hanging=False))
-            waits["beside_one_that_hangs"].append(fast_p95(port, environment, hanging=True))
-    rate = {name: statistics.median(values) for name, values in rates.items()}
-    wait = {name: statistics.median(values) for name, values in waits.items()}
-    return {
-        "worker_to_loop": round(rate["worker"] / rate["loop"], 2),
-        "deliveries_per_second": {name: round(value) for name, value in rate.items()},
-        "each_round": {name: [round(value) for value in values] for name, values in rates.items()},
-        "p95_beside_one_that_hangs_to_alone": round(wait["beside_one_that_hangs"] / wait["alone"], 2),
-        "p95_milliseconds": {name: [round(value * 1000) for value in values] for name, values in waits.items()},
-    }
+def measure(bench: Bench) -> list[Row]:
+    with bench.postgresql() as database, receiver() as port:
+        os.environ.update(database.environment)
+        import django
+        from django.db import connections
+
+        django.setup()
+        try:
+            return Webhooks(port, database.environment, fast=bench.fast).rows()
+        finally:
+            connections.close_all()
 
 
 @contextmanager
@@ -59,7 +52,7 @@ def receiver() -> Iterator[int]:
 
 @contextmanager
 def workers(count: int, environment: dict[str, str]) -> Iterator[None]:
-    env = os.environ | environment | {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "WORKER_STOP_SECONDS": "1"}
+    env = environment | {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "WORKER_STOP_SECONDS": "1"}
     command = [sys.executable, "manage.py", "worker"]
     with ExitStack() as stack:
         for _ in range(count):
@@ -80,7 +73,7 @@ def wait_for(port: int, count: int) -> dict[str, float]:
         time.sleep(0.2)
     arrived = read(port, "arrived")
     if len(arrived) != count:
-        raise Failed(f"{len(arrived)} webhooks came instead of {count}")
+        raise Void(f"{len(arrived)} webhooks came instead of {count}")
     return dict(arrived)
 
 
@@ -88,20 +81,20 @@ def rate_of(times: dict[str, float]) -> float:
     return (len(times) - 1) / (max(times.values()) - min(times.values()))
 
 
-def bare_loop(port: int) -> float:
+def bare_loop(port: int, deliveries: int) -> float:
     from relayer_service.net.outgoing import UNCOMPRESSED_HEADERS
 
     body = json.dumps({"type": "notification.test", "timestamp": "", "data": {"notification_id": "n" * 36}}).encode()
 
     async def run() -> None:
         async with aiohttp.ClientSession() as session:
-            for number in range(DELIVERIES):
+            for number in range(deliveries):
                 headers = {**UNCOMPRESSED_HEADERS, "webhook-id": str(number)}
                 async with session.post(f"http://127.0.0.1:{port}/", data=body, headers=headers) as response:
                     await response.read()
 
     asyncio.run(run())
-    return rate_of(wait_for(port, DELIVERIES))
+    return rate_of(wait_for(port, deliveries))
 
 
 def new_target(url: str) -> Any:
@@ -128,33 +121,72 @@ def clear() -> None:
     queue.flush()
 
 
-def one_worker(port: int, environment: dict[str, str]) -> float:
-    """Return the rate at which a worker sends signed deliveries that are all due."""
-    from django.db import transaction
+class Webhooks:
+    """Deliveries to one receiver, from workers that are started for each turn."""
 
-    clear()
-    target = new_target(f"http://127.0.0.1:{port}/")
-    with transaction.atomic():
-        for _ in range(DELIVERIES):
-            emit_to(target)
-    with workers(1, environment):
-        return rate_of(wait_for(port, DELIVERIES))
+    def __init__(self, port: int, environment: dict[str, str], *, fast: bool) -> None:
+        self.port, self.environment = port, environment
+        self.rounds = FAST_ROUNDS if fast else ROUNDS
+        self.deliveries = FAST_DELIVERIES if fast else DELIVERIES
+        self.paced = FAST_PACED_EVENTS if fast else PACED_EVENTS
 
+    def rows(self) -> list[Row]:
+        turns = {"loop/s": lambda: bare_loop(self.port, self.deliveries), "worker/s": self.one_worker}
+        rates = in_turns(turns, self.rounds, warm_up=False)
+        waits = in_turns(
+            {
+                "alone ms": lambda: self.fast_p95(hanging=False),
+                "beside it ms": lambda: self.fast_p95(hanging=True),
+            },
+            self.rounds,
+            warm_up=False,
+        )
+        rate, wait = medians(rates), medians(waits)
+        return [
+            Row(
+                "one worker, deliveries",
+                round(rate["worker/s"] / rate["loop/s"], 2),
+                "x",
+                "a bare loop of the HTTP client",
+                beside=medians(rates, 0),
+                rounds={name: [round(each) for each in values] for name, values in rates.items()},
+            ),
+            Row(
+                "p95 of a fast target beside one that hangs",
+                round(wait["beside it ms"] / wait["alone ms"], 2),
+                "x",
+                "the same target alone",
+                beside=medians(waits, 0),
+                rounds={name: [round(each) for each in values] for name, values in waits.items()},
+            ),
+        ]
 
-def fast_p95(port: int, environment: dict[str, str], *, hanging: bool) -> float:
-    """Return the 95th percentile of the seconds from an event to its arrival at a receiver that answers at once."""
-    clear()
-    fast, hung = new_target(f"http://127.0.0.1:{port}/"), new_target(f"http://127.0.0.1:{port}/hang")
-    with workers(WORKERS, environment):
-        # Once the first event has arrived the workers are running.
-        emit_to(fast)
-        wait_for(port, 1)
-        emitted = {}
-        for _ in range(PACED_EVENTS):
-            if hanging:
-                emit_to(hung)
-            emitted[emit_to(fast)] = time.time()
-            time.sleep(PACE_SECONDS)
-        came = wait_for(port, PACED_EVENTS)
-    waits = sorted(came[identifier] - moment for identifier, moment in emitted.items())
-    return waits[int(len(waits) * 0.95)]
+    def one_worker(self) -> float:
+        """Return the rate at which a worker sends signed deliveries that are all due."""
+        from django.db import transaction
+
+        clear()
+        target = new_target(f"http://127.0.0.1:{self.port}/")
+        with transaction.atomic():
+            for _ in range(self.deliveries):
+                emit_to(target)
+        with workers(1, self.environment):
+            return rate_of(wait_for(self.port, self.deliveries))
+
+    def fast_p95(self, *, hanging: bool) -> float:
+        """Return the 95th percentile of the ms from an event to its arrival at a receiver that answers at once."""
+        clear()
+        fast, hung = (new_target(f"http://127.0.0.1:{self.port}/{path}") for path in ("", "hang"))
+        with workers(WORKERS, self.environment):
+            # Once the first event has arrived the workers are running.
+            emit_to(fast)
+            wait_for(self.port, 1)
+            emitted = {}
+            for _ in range(self.paced):
+                if hanging:
+                    emit_to(hung)
+                emitted[emit_to(fast)] = time.time()
+                time.sleep(PACE_SECONDS)
+            came = wait_for(self.port, self.paced)
+        waits = sorted(came[identifier] - moment for identifier, moment in emitted.items())
+        return waits[int(len(waits) * 0.95)] * 1000
