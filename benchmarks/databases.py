@@ -45,15 +45,19 @@ class Database:
     @property
     def environment(self) -> dict[str, str]:
         """The shipped configuration, over plain HTTP, with limits that no measurement reaches."""
-        return plain_environment() | SECRETS | {
-            "DJANGO_SETTINGS_MODULE": "relayer_service.settings",
-            "DATABASE_URL": self.url,
-            "DATA_DIR": str(self.folder),
-            "ALLOWED_HOSTS": "127.0.0.1",
-            "HTTPS_REDIRECT": "false",
-            "RATE_LIMIT_LIST_RELAYERS": "1000000/s",
-            "RATE_LIMIT_RPC": "1000000/s",
-        }
+        return (
+            plain_environment()
+            | SECRETS
+            | {
+                "DJANGO_SETTINGS_MODULE": "relayer_service.settings",
+                "DATABASE_URL": self.url,
+                "DATA_DIR": str(self.folder),
+                "ALLOWED_HOSTS": "127.0.0.1",
+                "HTTPS_REDIRECT": "false",
+                "RATE_LIMIT_LIST_RELAYERS": "1000000/s",
+                "RATE_LIMIT_RPC": "1000000/s",
+            }
+        )
 
     def connect(self) -> Any:
         return psycopg.connect(self.url, autocommit=True)
@@ -82,12 +86,14 @@ class Bench:
 
     def sqlite(self) -> Database:
         folder = self.new_folder()
-        shutil.copy(self.folder / SQLITE_FILE, folder)
+        for file in self.folder.glob("*.sqlite3"):
+            shutil.copy(file, folder)
         return Database("", folder, self.sqlite_token)
 
     def new_folder(self) -> Path:
         folder = self.folder / secrets.token_hex(4)
-        folder.mkdir()
+        # Where static files would be collected.
+        (folder / "static").mkdir(parents=True)
         return folder
 
     def as_json(self) -> str:

@@ -1,4 +1,4 @@
-"""Rows by SQL that both engines understand: so many signers and relayers, and a notification for a thousand of them."""
+"""Rows by SQL that both engines understand: so many signers and relayers, a notification for a thousand of them."""
 
 import sqlite3
 from contextlib import closing
@@ -8,8 +8,10 @@ from benchmarks.databases import SQLITE_FILE, Database
 NUMBERS = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {rows})"
 # As the worker leaves it: one row a bucket.
 FOLD = [
-    "CREATE TEMPORARY TABLE sums AS "
-    "SELECT list_name, bucket, sum(rows) AS rows FROM relayer_service_rowdelta GROUP BY list_name, bucket",
+    """
+    CREATE TEMPORARY TABLE sums AS
+    SELECT list_name, bucket, sum(rows) AS rows FROM relayer_service_rowdelta GROUP BY list_name, bucket
+    """,
     "DELETE FROM relayer_service_rowdelta",
     "INSERT INTO relayer_service_rowdelta (list_name, bucket, rows) SELECT list_name, bucket, rows FROM sums",
     "DROP TABLE sums",
@@ -48,10 +50,28 @@ SELECT
   '', FALSE, 0, 0
 FROM numbers
 """
+# Over the last days: of a hundred one failed, and of ten thousand one is pending.
+DELIVERIES = """
+INSERT INTO notifications_delivery (
+  identifier, notification_id, event, body, state, attempts_made, response_code, error, created_at, attempted_at,
+  due_at
+)
+{numbers}
+SELECT
+  'msg_' || md5(n::text), 1 + n % {targets}, CASE n % 3 WHEN 0 THEN 'relayer.disabled' ELSE 'relayer.enabled' END,
+  '{{"type": "relayer.enabled"}}'::bytea,
+  CASE WHEN n % 10000 = 0 THEN 'pending' WHEN n % 100 = 0 THEN 'failed' ELSE 'delivered' END, 1,
+  CASE WHEN n % 100 = 0 THEN 500 ELSE 204 END, CASE WHEN n % 100 = 0 THEN 'answered with 500' ELSE '' END,
+  now() - n * interval '1 second', now() - n * interval '1 second',
+  CASE WHEN n % 10000 = 0 THEN now() + interval '1 hour' END
+FROM numbers
+"""
 # PostgreSQL alone has the tables of stock.
 STOCK = [
-    "INSERT INTO stock_signer (id, type, config, created_at) "
-    "SELECT identifier, type, config, created_at + sequence * interval '1 us' FROM signers_signer",
+    """
+    INSERT INTO stock_signer (id, type, config, created_at)
+    SELECT identifier, type, config, created_at + sequence * interval '1 us' FROM signers_signer
+    """,
     "INSERT INTO stock_notification (id) SELECT identifier FROM notifications_notification",
     """
     INSERT INTO stock_relayer (
@@ -78,6 +98,15 @@ def fill(database: Database, rows: int, *, stock: bool = False) -> None:
         _fill_postgresql(database, rows, stock=stock)
     else:
         _fill_sqlite(database, rows)
+
+
+def fill_deliveries(database: Database, rows: int) -> None:
+    """Add so many deliveries to the notifications of a PostgreSQL database."""
+    with database.connect() as connection:
+        targets = connection.execute("SELECT count(*) FROM notifications_notification").fetchone()[0]
+        connection.execute(DELIVERIES.format(numbers=NUMBERS.format(rows=rows), targets=targets))
+        connection.execute("VACUUM ANALYZE notifications_delivery")
+        connection.execute("CHECKPOINT")
 
 
 def _statements(rows: int) -> list[str]:

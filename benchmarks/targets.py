@@ -33,9 +33,10 @@ def command(target: str, port: int) -> list[str]:
         return [*SHIPPED, LIMIT_APPLICATION]
     if target == GUNICORN:
         # As people deploy it.
-        return ["gunicorn", "-b", f"127.0.0.1:{port}", "-k", "gthread", "--threads", "64", "-w", "1", STOCK_APPLICATION]
-    options = ["--interface", "wsgi", "--workers", "1", "--blocking-threads", "4", "--no-ws"]
-    return ["granian", "--host", "127.0.0.1", "--port", str(port), *options, STOCK_APPLICATION]
+        options = ["-k", "gthread", "--threads", "64", "-w", "1", "-b", f"127.0.0.1:{port}"]
+        return ["gunicorn", *options, STOCK_APPLICATION]
+    options = ["--interface", "wsgi", "--blocking-threads", "4", "--workers", "1", "--port", str(port)]
+    return ["granian", *options, STOCK_APPLICATION]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,9 @@ def serving(wanted: Mapping[Key, tuple[Database, str]], **settings: str) -> Iter
             except RuntimeError:
                 raise Void(f"{server.target} did not start: {server.log.read_text()[-2000:]}") from None
         yield servers
+        # All at once, as each takes a while.
+        for server in servers.values():
+            server.process.terminate()
 
 
 @contextmanager

@@ -34,7 +34,7 @@ MAX_ADDED = 1.5
 # A transfer on chain 31337, not signed.
 TRANSACTION = "0x02e1827a698080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
 SENDER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-CALLS_MEASURED = {
+METHODS = {
     "feeEstimate": {
         "jsonrpc": "2.0",
         "id": 1,
@@ -59,7 +59,7 @@ def measure(bench: Bench) -> list[Row]:
         tokens = json.loads(run_apart(["manage.py", "shell", "--no-imports", "-c", code], environment))
         with asyncio.Runner() as runner:
             clients = Clients(runner, port, url, tokens, fast=bench.fast)
-            return [row for method in CALLS_MEASURED for row in clients.rows(method)]
+            return [row for method in METHODS for row in clients.rows(method)]
 
 
 @contextmanager
@@ -113,19 +113,21 @@ class Clients:
         self.seconds = FAST_TURN_SECONDS if fast else TURN_SECONDS
 
     def rows(self, method: str) -> list[Row]:
-        def one(relayer: int, body: Any, *, bare: bool) -> Callable[[], float]:
-            return lambda: self.runner.run(self.one_caller(relayer, body, bare=bare))
+        def one(body: Any, *, bare: bool) -> Callable[[], float]:
+            return lambda: median_ms(self.runner.run(self.one_caller(QUICK, body, bare=bare)))
 
-        def many(relayer: int, body: Any, *, bare: bool) -> Callable[[], float]:
-            return lambda: median_ms(self.runner.run(self.many_callers(CALLERS, relayer, body, bare=bare)))
+        def many(body: Any, *, bare: bool) -> Callable[[], float]:
+            return lambda: median_ms(self.runner.run(self.many_callers(CALLERS, USUAL, body, bare=bare)))
 
         def slow() -> float:
             waits = self.runner.run(self.many_callers(SLOW_CALLERS, SLOW, body, bare=False))
             return len(waits) / self.seconds
 
-        body = CALLS_MEASURED[method]
-        alone = in_turns({"node ms": one(QUICK, BARE, bare=True), "call ms": one(QUICK, body, bare=False)}, self.rounds)
-        crowd = in_turns({"node ms": many(USUAL, BARE, bare=True), "call ms": many(USUAL, body, bare=False)}, self.rounds)
+        body = METHODS[method]
+        turns = {"node ms": one(BARE, bare=True), "call ms": one(body, bare=False)}
+        alone = in_turns(turns, self.rounds)
+        turns = {"node ms": many(BARE, bare=True), "call ms": many(body, bare=False)}
+        crowd = in_turns(turns, self.rounds)
         rates = in_turns({"answers/s": slow}, min(4, self.rounds))
         allowed = SLOW_CALLERS * 1000 / SLOW
         return [
@@ -146,11 +148,11 @@ class Clients:
             ),
         ]
 
-    async def one_caller(self, relayer: int, body: Any, *, bare: bool) -> float:
-        """Return the median milliseconds of calls one after the other."""
+    async def one_caller(self, relayer: int, body: Any, *, bare: bool) -> list[float]:
+        """Return the seconds of each of some calls, one after the other."""
         async with aiohttp.ClientSession() as session:
             # Each token below its rate.
-            return median_ms([await self.call(session, relayer, body, number, bare=bare) for number in range(self.calls)])
+            return [await self.call(session, relayer, body, number, bare=bare) for number in range(self.calls)]
 
     async def many_callers(self, callers: int, relayer: int, body: Any, *, bare: bool) -> list[float]:
         """Return the seconds of each call, with callers that begin spread over the node's time, each in a loop."""

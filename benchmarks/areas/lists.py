@@ -36,7 +36,8 @@ def measure(bench: Bench) -> list[Row]:
     made = {size: bench.sqlite() for size in sizes}
     for size, database in made.items():
         fill.fill(database, size)
-    return rows + flatness("SQLite", made, fast=bench.fast)
+    rows += flatness("SQLite", made, fast=bench.fast)
+    return rows
 
 
 def beside_controls(resource: Resource, servers: dict[str, Server], *, fast: bool) -> list[Row]:
