@@ -20,9 +20,9 @@ Key = TypeVar("Key", bound=Hashable)
 SERVICE, GUNICORN, GRANIAN, LIMIT = "service", "stock on gunicorn", "stock on granian", "limit"
 TARGETS = (SERVICE, GUNICORN, GRANIAN, LIMIT)
 STOCK_APPLICATION = "benchmarks.stock.wsgi:application"
-LIMIT_APPLICATION = "benchmarks.limit:application"
+LIMIT_APPLICATION = "benchmarks.limit:served"
 # The web process as it is shipped.
-SHIPPED = ["gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
+SHIPPED = ["relayer_service.server"]
 
 
 def command(target: str, port: int) -> list[str]:

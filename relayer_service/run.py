@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import ctypes
 import hashlib
 import io
 import os
@@ -23,17 +22,14 @@ from django.core.management import call_command
 from django.db import DatabaseError
 from dotenv import load_dotenv
 
+from relayer_service.ops.processes import signal_when_parent_dies
+from relayer_service.server import CannotStart, listen
+
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 30
-# Linux' prctl: signal a child when its parent has died.
-PR_SET_PDEATHSIG = 1
 # Within a minute: a process that ends more often is not cured by a restart.
 MAX_RESTARTS = 5
-
-
-class CannotStart(Exception):
-    """Why the service cannot start, in one line that says what to do."""
 
 
 def main() -> int:
@@ -47,7 +43,7 @@ def main() -> int:
         os.environ["DATA_DIR"] = str(data_dir)
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
         os.environ.setdefault("PROFILE", "local")
-        require_free_port(settings.HOST, settings.PORT)
+        listen(settings.HOST, settings.PORT).close()
         prepare_service()
     except (CannotStart, ImproperlyConfigured) as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
@@ -55,18 +51,6 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     return Supervisor().run()
-
-
-def require_free_port(host: str, port: int) -> None:
-    try:
-        family, kind, protocol, _, target = socket.getaddrinfo(
-            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(target)
-    except OSError as error:
-        raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
 
 
 def prepare_data_dir(data_dir: Path) -> None:
@@ -157,8 +141,7 @@ class Supervisor:
 
     def __init__(self) -> None:
         self.stopping = False
-        web = ["-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
-        self.arguments = {"web": web, "worker": ["manage.py", "worker"]}
+        self.arguments = {"web": ["-m", "relayer_service.server"], "worker": ["manage.py", "worker"]}
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.restarts: list[float] = []
 
@@ -191,7 +174,7 @@ class Supervisor:
             env=os.environ if gate is None else {**os.environ, "START_GATE": str(gate)},
             pass_fds=() if gate is None else (gate,),
             start_new_session=True,
-            preexec_fn=die_with_parent if sys.platform == "linux" else None,  # there is only one thread
+            preexec_fn=lambda: signal_when_parent_dies(signal.SIGTERM),  # there is only one thread
         )
 
     def _stop(self, *_: object) -> None:
@@ -258,11 +241,6 @@ class Supervisor:
                 process.kill()
                 process.wait()
             kill_session(process)
-
-
-def die_with_parent() -> None:
-    """Have the kernel end this process when its supervisor is killed."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def kill_session(process: subprocess.Popen[bytes]) -> None:

@@ -76,6 +76,18 @@ CONTENT_SECURITY_POLICY = {
 
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
+# A process that is so old is replaced, in case something in it leaks; 0: never.
+WEB_PROCESS_LIFETIME_HOURS = env.integer("WEB_PROCESS_LIFETIME_HOURS", 24, maximum=8_760)
+# Connections that wait to be accepted, and those that a process may have; the kernel needs a file for each.
+WEB_BACKLOG = env.integer("WEB_BACKLOG", 1024, minimum=128)
+WEB_CONNECTIONS = env.integer("WEB_CONNECTIONS", 8192, minimum=1)
+# How long a client may take to send a request's head, may stay idle, and may leave its answer unread.
+CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 30, minimum=1)
+# How long a client may take to send a request's body.
+BODY_TIMEOUT_SECONDS = env.integer("BODY_TIMEOUT_SECONDS", 10, minimum=1)
+# A process that is stopped first answers with `Connection: close` for a while, then finishes what it has received.
+WEB_DRAIN_SECONDS = env.integer("WEB_DRAIN_SECONDS", 1)
+WEB_STOP_SECONDS = env.integer("WEB_STOP_SECONDS", 25, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
 # Threads that only wait: for name servers, separately for webhooks and for nodes and signers, and for nodes.
 RESOLVER_THREADS = env.integer("RESOLVER_THREADS", 64, minimum=1)
@@ -93,6 +105,8 @@ DATABASES = {
         pool_size=env.integer("DATABASE_POOL_SIZE", 20, minimum=1),
         statement_timeout_ms=env.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
         lock_timeout_ms=env.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
+        # Off behind a pooler that gives each transaction another connection and knows no prepared statements.
+        prepare=env.boolean("DATABASE_PREPARED_STATEMENTS", True),
     )
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

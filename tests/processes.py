@@ -43,7 +43,7 @@ def web(log: Path, **extra: str) -> Iterator[int]:
     """Run the web server and yield its port."""
     port = free_port()
     env = environment(PORT=str(port), HOST="127.0.0.1", **extra)
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf"]
+    command = [sys.executable, "-m", "relayer_service.server"]
     with log.open("wb") as file:
         process = start(command, env, file)
         try:

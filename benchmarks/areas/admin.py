@@ -14,7 +14,7 @@ from benchmarks.turns import in_turns
 
 SIZES, FAST_SIZES = (1_000, 100_000), (500, 5_000)
 DELIVERIES_PER_RELAYER = 5
-ROUNDS, FAST_ROUNDS = 7, 2
+ROUNDS, FAST_ROUNDS = 7, 1
 PAGES = {
     "overview": "/admin/",
     "list of relayers": "/admin/relayers/relayer/",

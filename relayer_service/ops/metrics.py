@@ -12,8 +12,10 @@ from django.db.models import Count, QuerySet
 from django.utils.module_loading import autodiscover_modules
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import REGISTRY, Collector
+
+from relayer_service.ops.processes import is_running
 
 logger = logging.getLogger(__name__)
 
@@ -114,6 +116,14 @@ class StateCollector(Collector):
 # Read from what all processes share, so that any of them can be scraped. The `metrics` module of an app adds its own.
 shared = CollectorRegistry()
 shared.register(QueueCollector())
+
+
+def forget_ended_processes() -> None:
+    """Remove what processes that have ended said of themselves, such as the threads that they had in use."""
+    for file in Path(SHARED_FOLDER).glob("gauge_live*_*.db") if SHARED_FOLDER else ():
+        pid = int(file.stem.rpartition("_")[2])
+        if not is_running(pid):
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the client has no types there
 
 
 def exposition() -> bytes:

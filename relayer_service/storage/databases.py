@@ -11,17 +11,18 @@ from django.db import OperationalError, close_old_connections, connection
 
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 ROOM_BYTES = 65_536
+PREPARE_THRESHOLD = 2
 
 
 def configuration(
-    url: str, sqlite_file: Path, *, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int
+    url: str, sqlite_file: Path, *, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int, prepare: bool
 ) -> dict[str, Any]:
     if not url:
         return sqlite(sqlite_file, lock_timeout_ms)
     if url.startswith("sqlite:"):
         return sqlite(Path(url.removeprefix("sqlite:")), lock_timeout_ms)
     if url.startswith(POSTGRESQL_SCHEMES):
-        return postgresql(url, pool_size, statement_timeout_ms, lock_timeout_ms)
+        return postgresql(url, pool_size, statement_timeout_ms, lock_timeout_ms, prepare)
     raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or sqlite:")
 
 
@@ -43,8 +44,13 @@ def sqlite(file: Path, lock_timeout_ms: int) -> dict[str, Any]:
     }
 
 
-def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int) -> dict[str, Any]:
-    """Return the configuration of PostgreSQL. libpq parses the URL, with all options that it has (sslmode, hosts)."""
+def postgresql(
+    url: str, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int, prepare: bool
+) -> dict[str, Any]:
+    """Return the configuration of PostgreSQL. libpq parses the URL, with all options that it has (sslmode, hosts).
+
+    `prepare` has the server keep the plan of a statement from its second use on a connection.
+    """
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
@@ -56,6 +62,7 @@ def postgresql(url: str, pool_size: int, statement_timeout_ms: int, lock_timeout
     options["options"] = " ".join(filter(None, (options.get("options"), timeouts)))
     # Without a reconnect timeout a pool waits longer and longer after an outage before it connects again.
     options["pool"] = {"min_size": 1, "max_size": pool_size, "timeout": 10, "reconnect_timeout": 2}
+    options |= {"server_side_binding": prepare, "prepare_threshold": PREPARE_THRESHOLD if prepare else None}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": options.pop("dbname", ""),

@@ -1,4 +1,4 @@
-"""Connections that stay open: a thread waits a moment for the next request of its peer, and never longer."""
+"""Connections that stay open: one thread serves many of them, whatever each does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.concurrency import PATIENCE_SECONDS
 
 ASK = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 OK = (200, b'{"status": "ok"}')
-# Longer than a thread waits for its peer.
 A_WHILE = 0.1
 
 pytestmark = [pytest.mark.long, pytest.mark.one_engine]

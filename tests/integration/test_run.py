@@ -170,7 +170,7 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
     again = Service(service.data_dir)
     again.start()
     family = children(again.process.pid)
-    assert {"gunicorn", "worker"} <= {word for command in family.values() for word in command.split()}
+    assert {"relayer_service.server", "worker"} <= {word for command in family.values() for word in command.split()}
     assert again.stop(signal.SIGINT) == 0
     assert again.lines == [
         "",
@@ -190,7 +190,7 @@ def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) 
         parents = {pid: command for pid, command in children(service.process.pid).items() if part in command}
         return min(parents, default=0)
 
-    for part in ("manage.py worker", "gunicorn"):
+    for part in ("manage.py worker", "relayer_service.server"):
         killed = pid_of(part)
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda part=part, killed=killed: pid_of(part) not in {0, killed})  # type: ignore[misc]  # bound now

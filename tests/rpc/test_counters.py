@@ -258,12 +258,16 @@ def test_a_forked_process_counts_and_writes_what_is_its_own() -> None:
 
 
 WEB = """
+from relayer_service.rsgi import Application
+
 counters.WRITE_SECONDS = 3600
 
-def application(environ, start_response):
+def counting(environ, start_response):
     counters.count(relayer_pk, "feeEstimate", "ok", 0.01)
     start_response("204 No Content", [])
     return []
+
+application = Application(counting)
 """
 
 
@@ -272,9 +276,11 @@ def test_a_web_process_that_is_told_to_stop_writes_what_it_has_counted(tmp_path:
     (tmp_path / "counting.py").write_text(PREPARE + WEB)
     port = free_port()
     relayer = factories.relayer()
-    environment = processes.environment(RELAYER=str(relayer.pk), HOST="127.0.0.1", PORT=str(port))
-    options = ["-c", "python:relayer_service.gunicorn_conf", "--pythonpath", str(tmp_path), "counting:application"]
-    server = processes.start([sys.executable, "-m", "gunicorn", *options], environment)
+    environment = processes.environment(
+        RELAYER=str(relayer.pk), HOST="127.0.0.1", PORT=str(port), PYTHONPATH=str(tmp_path)
+    )
+    command = [sys.executable, "-m", "relayer_service.server", "counting:application"]
+    server = processes.start(command, environment)
     try:
         wait_for_port(port, process=server)
         for _ in range(3):

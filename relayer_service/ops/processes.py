@@ -1,0 +1,34 @@
+"""What the service's processes do for each other: end with their parent, and wait for `make run` to have printed."""
+
+import ctypes
+import os
+import socket
+import sys
+from contextlib import suppress
+
+# Linux' prctl: send a process a signal when its parent has died.
+PR_SET_PDEATHSIG = 1
+
+
+def signal_when_parent_dies(number: int) -> None:
+    """Have the kernel send this process a signal when its parent ends; only Linux can."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def wait_for_banner() -> None:
+    """Let `make run` print its banner before the first answer; later processes find the gate open."""
+    if "START_GATE" in os.environ:
+        with suppress(OSError), socket.socket(fileno=int(os.environ["START_GATE"])) as gate:
+            gate.sendall(b".")
+            gate.recv(1)

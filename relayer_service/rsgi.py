@@ -1,0 +1,180 @@
+"""The application as the web server calls it: RSGI around the WSGI application.
+
+A body is read on the event loop, with a limit and a deadline, before a thread is taken for its request: a client that
+sends slowly holds a connection and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from django.conf import settings
+from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
+
+from relayer_service.ops import metrics
+from relayer_service.ops.pools import Pool
+from relayer_service.ops.processes import signal_when_parent_dies, wait_for_banner
+from relayer_service.wsgi import application as wsgi_application
+
+Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
+Headers = list[tuple[str, str]]
+
+# At this signal granian's process closes idle connections, finishes the others and ends.
+SERVER_STOP = signal.SIGINT
+# How long a process whose parent was killed may take to finish its requests.
+ORPHAN_SECONDS = 4
+
+# Headers of a request that CGI names without the prefix.
+UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+
+
+class Application:
+    """Has a pool of threads answer the requests of one process."""
+
+    def __init__(self, wsgi: Wsgi) -> None:
+        self.wsgi = wsgi
+        self.stopping = False
+
+    def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Prepare a process before its first request."""
+        self.loop = loop
+        self.pool = Pool("web", settings.WEB_THREADS)
+        metrics.forget_ended_processes()
+        self._handle_signals()
+        # What is loaded by now stays out of all later garbage collections.
+        gc.collect()
+        gc.freeze()
+        wait_for_banner()
+
+    def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
+        """End a process after its last request."""
+        self.pool.shutdown()
+        # What writes or closes something at the end; multiprocessing ends a process without it.
+        atexit._run_exitfuncs()
+
+    def _handle_signals(self) -> None:
+        """Stop in two steps: answer with `Connection: close` for a while, then have the server end."""
+        # Ctrl-C reaches the parent alone, which ends its processes in order.
+        os.setpgid(0, 0)
+        self.loop.add_signal_handler(signal.SIGTERM, self._stop)
+        self.loop.add_signal_handler(signal.SIGUSR1, self._stop_orphaned)
+        parent = os.getppid()
+        signal_when_parent_dies(signal.SIGUSR1)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    def _stop(self) -> None:
+        self.stopping = True
+        self.loop.call_later(settings.WEB_DRAIN_SECONDS, os.kill, os.getpid(), SERVER_STOP)
+
+    def _stop_orphaned(self) -> None:
+        self._stop()
+        self.loop.call_later(ORPHAN_SECONDS, os._exit, 1)
+
+    async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
+        body, length = await read_body(scope, protocol)
+        await self.loop.run_in_executor(self.pool, self.answer, scope, protocol, body, length)
+
+    def answer(self, scope: Scope, protocol: HTTPProtocol, body: bytes, length: int) -> None:
+        """Run the WSGI application and send its answer, in a thread of the pool."""
+        status, headers, content = run_wsgi(self.wsgi, environ(scope, body, length))
+        if self.stopping:
+            headers = [*headers, ("Connection", "close")]
+        protocol.response_bytes(int(status[:3]), headers, content)
+
+
+def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
+    head: list[Any] = []
+    response = wsgi(request, lambda status, headers: head.extend((status, headers)))
+    try:
+        content = b"".join(response)
+    finally:
+        if hasattr(response, "close"):
+            response.close()
+    status, headers = head
+    return status, headers, content
+
+
+async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
+    """Return a request's body and the length that it should have, which is greater if the body is not whole.
+
+    What is longer than MAX_REQUEST_BYTES is not read, or if chunked not to its end: its length alone refuses it.
+    """
+    declared = scope.headers.get("content-length")
+    chunked = declared is None and "transfer-encoding" in scope.headers
+    length = int(declared or 0)
+    if not chunked and not 0 < length <= settings.MAX_REQUEST_BYTES:
+        return b"", length
+    try:
+        async with asyncio.timeout(settings.BODY_TIMEOUT_SECONDS):
+            if chunked:
+                return await read_chunks(protocol)
+            return await protocol(), length
+    except (TimeoutError, ProtocolClosed):
+        return b"", max(length, 1)
+
+
+async def read_chunks(protocol: HTTPProtocol) -> tuple[bytes, int]:
+    """Return a chunked body up to one byte past the limit, and its length: one more than was read if it is cut off.
+
+    The server ends a body with one empty chunk; one that is malformed or ends early has another before it.
+    """
+    body = bytearray()
+    empty_chunks = 0
+    async for chunk in protocol:
+        body += chunk
+        empty_chunks += not chunk
+        if len(body) > settings.MAX_REQUEST_BYTES:
+            return b"", len(body)
+    return bytes(body), len(body) + (empty_chunks > 1)
+
+
+def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
+    """Return a request as WSGI describes it."""
+    client, _, _ = scope.client.rpartition(":")
+    name, _, port = scope.server.rpartition(":")
+    found: dict[str, Any] = {
+        "REQUEST_METHOD": scope.method,
+        "SCRIPT_NAME": "",
+        "PATH_INFO": scope.path.encode().decode("latin-1"),
+        "QUERY_STRING": scope.query_string,
+        "REMOTE_ADDR": client.strip("[]"),
+        "SERVER_NAME": name.strip("[]"),
+        "SERVER_PORT": port,
+        "SERVER_PROTOCOL": f"HTTP/{scope.http_version}",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope.scheme,
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+    }
+    for header, value in scope.headers.items():
+        # WSGI could not tell `x_forwarded_for` from the header that a proxy sets.
+        if "_" in header:
+            continue
+        variable = variable_of(header)
+        if variable in found:
+            value = found[variable] + ("; " if header == "cookie" else ",") + value
+        found[variable] = value
+    found["CONTENT_LENGTH"] = str(length) if length else ""
+    return found
+
+
+@lru_cache(1000)
+def variable_of(header: str) -> str:
+    """Return the name of a header in WSGI's environ."""
+    return UNPREFIXED.get(header) or "HTTP_" + header.upper().replace("-", "_")
+
+
+application = Application(wsgi_application)

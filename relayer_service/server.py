@@ -1,0 +1,123 @@
+"""The web server: granian, with what the settings say. `python -m relayer_service.server` runs it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from granian._internal import load_target
+from granian.constants import HTTPModes, Interfaces, RuntimeModes
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.net import SocketHolder
+from granian.server import Server
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
+
+APPLICATION = "relayer_service.rsgi:application"
+# Of each connection, for a request line with its headers.
+MAX_HEAD_BYTES = 32_768
+# Files and sockets of a process beside those of its clients.
+OTHER_FILES = 1024
+
+
+class CannotStart(Exception):
+    """Why the service cannot start, in one line that says what to do."""
+
+
+class WebServer(Server):
+    """granian with one listening socket for all its processes.
+
+    By itself each process would open its own, and connections that wait in it to be accepted would be lost with a
+    process that crashes or is replaced. It would also share a busy port with another server instead of refusing it.
+    """
+
+    def __init__(self, application: str, listener: socket.socket) -> None:
+        self.listener = listener
+        super().__init__(
+            application,
+            address=settings.HOST.strip("[]"),
+            port=settings.PORT,
+            interface=Interfaces.RSGI,
+            workers=settings.WEB_PROCESSES,
+            runtime_mode=RuntimeModes.st,
+            http=HTTPModes.http1,
+            websockets=False,
+            backlog=settings.WEB_BACKLOG,
+            backpressure=settings.WEB_CONNECTIONS,
+            http1_settings=HTTP1Settings(
+                header_read_timeout=settings.CLIENT_TIMEOUT_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES
+            ),
+            respawn_failed_workers=True,
+            workers_kill_timeout=settings.WEB_STOP_SECONDS,
+            log_level=LogLevels(settings.LOGGING["root"]["level"].lower()),
+            log_dictconfig=settings.LOGGING,
+        )
+
+    def startup(self, *args: Any) -> None:
+        # Only now, as granian would warn of connections that are lost where sockets are not shared.
+        self.workers_lifetime = settings.WEB_PROCESS_LIFETIME_HOURS * 3600 or None
+        super().startup(*args)
+
+    def _init_shared_socket(self) -> None:
+        self._ssp = None
+        self._sso = self.listener
+        self._shd = SocketHolder(self.listener.fileno(), False, settings.WEB_BACKLOG)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Open the socket that all processes share."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(settings.WEB_BACKLOG)
+    except OSError as error:
+        raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
+    if sys.platform == "linux":
+        # Connections inherit it: the kernel closes one whose client leaves its answer unread for so long.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.CLIENT_TIMEOUT_SECONDS * 1000)
+    listener.set_inheritable(True)
+    return listener
+
+
+def load(application: str) -> Any:
+    """Load an application in a process of its own."""
+    # The parent's handler, which is inherited, would lose a signal that comes before the server handles it.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return load_target(application)
+
+
+def allow_connections(count: int) -> None:
+    """Raise the limit of open files to what so many connections need, as far as this process may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + OTHER_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def main(arguments: list[str]) -> int:
+    """Serve until a signal; another application than the service's own may be named."""
+    try:
+        listener = listen(settings.HOST, settings.PORT)
+    except (CannotStart, ImproperlyConfigured) as problem:
+        print(f"Cannot start: {problem}", file=sys.stderr)
+        return 1
+    allow_connections(settings.WEB_CONNECTIONS)
+    WebServer(arguments[0] if arguments else APPLICATION, listener).serve(target_loader=load)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
