@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from benchmarks.report import Void
+from benchmarks.report import Failed
 
 CONNECTIONS = 8
 TIMEOUT_SECONDS = 30
@@ -93,10 +93,10 @@ def with_wrk(port: int, request: Request, seconds: float) -> float:
         url = f"http://127.0.0.1:{port}{request.path}"
         output = subprocess.run([*command, url], capture_output=True, text=True, check=True).stdout
     if trouble := re.search(r"Non-2xx.*|Socket errors.*", output):
-        raise Void(f"{request.method} {request.path}: {trouble[0]}")
+        raise Failed(f"{request.method} {request.path}: {trouble[0]}")
     found = re.search(r"Requests/sec:\s+([\d.]+)", output)
     if found is None:
-        raise Void(f"wrk did not say how many requests it made: {output}")
+        raise Failed(f"wrk did not say how many requests it made: {output}")
     return float(found[1])
 
 
@@ -126,7 +126,7 @@ class Connection:
         """Read what has come; return the seconds since the request once its answer is whole."""
         part = self.socket.recv(262_144)
         if not part:
-            raise Void(f"{self.request.method} {self.request.path}: the server closed the connection")
+            raise Failed(f"{self.request.method} {self.request.path}: the server closed the connection")
         self.received += part
         if self.expected < 0:
             self.expected = self._length()
@@ -141,7 +141,7 @@ class Connection:
             return -1
         status, length = STATUS.match(self.received), LENGTH.search(self.received, 0, end)
         if status is None or int(status[1]) != self.request.status or length is None:
-            raise Void(f"{self.request.method} {self.request.path}: unexpected answer {self.received[:400]!r}")
+            raise Failed(f"{self.request.method} {self.request.path}: unexpected answer {self.received[:400]!r}")
         return end + 4 + int(length[1])
 
 
@@ -161,7 +161,7 @@ def drive(port: int, messages: Iterable[Message], connections: int = CONNECTIONS
         while in_flight:
             ready = poll.poll(TIMEOUT_SECONDS * 1000)
             if not ready:
-                raise Void(f"no answer within {TIMEOUT_SECONDS} s")
+                raise Failed(f"no answer within {TIMEOUT_SECONDS} s")
             for number, _ in ready:
                 connection = by_number[number]
                 wait = connection.receive()

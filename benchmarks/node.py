@@ -1,10 +1,10 @@
-"""A stand-in for chain nodes: every call at `/50` is answered with a fixed value after 50 milliseconds."""
+"""A stand-in for a chain node, which answers every call with a fixed value after a wait."""
 
 import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import orjson
@@ -32,27 +32,28 @@ ANSWERS: dict[str, Any] = {
 
 
 @contextmanager
-def nodes() -> Iterator[str]:
-    """Run the nodes, and yield the URL that a number of milliseconds is added to."""
-    port = free_port()
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.node", str(port)], cwd=PROJECT)
-    try:
-        wait_for_port(port, process=process)
-        yield f"http://127.0.0.1:{port}/"
-    finally:
-        stop(process)
+def nodes(*milliseconds: int) -> Iterator[dict[int, str]]:
+    """Run a node for each wait; yield their URLs."""
+    ports = {wait: free_port() for wait in milliseconds}
+    with ExitStack() as stack:
+        for wait, port in ports.items():
+            command = [sys.executable, "-m", "benchmarks.node", str(port), str(wait / 1000)]
+            stack.callback(stop, subprocess.Popen(command, cwd=PROJECT))
+        for port in ports.values():
+            wait_for_port(port)
+        yield {wait: f"http://127.0.0.1:{port}/" for wait, port in ports.items()}
 
 
-def main(port: int) -> None:
+def main(port: int, wait_seconds: float) -> None:
     async def take(request: web.Request) -> web.Response:
         calls = orjson.loads(await request.read())
-        await asyncio.sleep(int(request.match_info["milliseconds"]) / 1000)
+        await asyncio.sleep(wait_seconds)
         return web.Response(
             body=orjson.dumps([answer(call) for call in calls] if isinstance(calls, list) else answer(calls))
         )
 
     application = web.Application()
-    application.add_routes([web.post("/{milliseconds}", take)])
+    application.add_routes([web.post("/", take)])
     web.run_app(application, host="127.0.0.1", port=port, print=None, access_log=None, shutdown_timeout=0.1)
 
 
@@ -61,4 +62,4 @@ def answer(call: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), float(sys.argv[2]))

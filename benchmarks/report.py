@@ -18,8 +18,8 @@ RESULTS = Path(__file__).parent / "results.json"
 PACKAGES = {"django": "Django", "drf": "djangorestframework", "granian": "granian", "gunicorn": "gunicorn"}
 
 
-class Void(Exception):
-    """Why a comparison says nothing: answers that differ, errors, a server that is missing."""
+class Failed(Exception):
+    """Why a comparison is void: answers that differ, errors, a server that is missing."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def measure(
-    areas: list[str], server: str, folder: Path, *, fast: bool
+    areas: Sequence[str], server: str, folder: Path, *, fast: bool
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """Return the circumstances of the run, and what each area found whose comparison holds."""
     with psycopg.connect(server) as connection:

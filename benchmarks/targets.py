@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from benchmarks.databases import STOCK_SETTINGS, STOCK_TOKEN, Database
 from benchmarks.load import Request, drive
-from benchmarks.report import Void
+from benchmarks.report import Failed
 from tests.processes import stop
 from tests.servers import PROJECT, free_port, wait_for_port
 
@@ -67,7 +67,7 @@ class Server:
         finally:
             connection.close()
         if response.status != request.status:
-            raise Void(f"{self.target} answered {response.status} to {request.path}: {body[:200]!r}")
+            raise Failed(f"{self.target} answered {response.status} to {request.path}: {body[:200]!r}")
         return body
 
 
@@ -83,7 +83,7 @@ def serving(wanted: Mapping[Key, tuple[Database, str]], **settings: str) -> Iter
             try:
                 wait_for_port(server.port, process=server.process)
             except RuntimeError:
-                raise Void(f"{server.target} did not start: {server.log.read_text()[-2000:]}") from None
+                raise Failed(f"{server.target} did not start: {server.log.read_text()[-2000:]}") from None
         yield servers
         # All at once, as each takes a while.
         for server in servers.values():

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.databases import Bench
-from benchmarks.report import Void
+from benchmarks.report import Failed
 from tests.servers import Unavailable
 
 
@@ -18,7 +18,7 @@ def main(area: str, bench: str, file: str) -> int:
     started = time.monotonic()
     try:
         rows = importlib.import_module(f"benchmarks.areas.{area}").measure(Bench.from_json(bench))
-    except (Void, Unavailable) as reason:
+    except (Failed, Unavailable) as reason:
         print(f"{area}: the comparison is void: {reason}", file=sys.stderr)
         return 1
     found = {"seconds": round(time.monotonic() - started), "rows": [row.as_dict() for row in rows]}

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from benchmarks import fill
 from benchmarks.databases import Bench, Database
-from benchmarks.report import Row, Void, medians
+from benchmarks.report import Failed, Row, medians
 from benchmarks.turns import in_turns
 
 SIZES, FAST_SIZES = (1_000, 100_000), (500, 5_000)
@@ -132,6 +132,6 @@ def close() -> None:
 def get(client: Any, path: str) -> bytes:
     response = client.get(path)
     if response.status_code != 200:
-        raise Void(f"{path} answered {response.status_code}")
+        raise Failed(f"{path} answered {response.status_code}")
     content: bytes = response.content
     return content

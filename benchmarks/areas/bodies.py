@@ -8,7 +8,7 @@ from itertools import islice
 
 from benchmarks import wsgi
 from benchmarks.databases import Bench
-from benchmarks.report import Row, Void
+from benchmarks.report import Failed, Row
 from benchmarks.shapes import ENDPOINTS, SIZE, Endpoint, filled, shapes
 
 MAX_RATIO = 5
@@ -80,5 +80,5 @@ def seconds(endpoint: Endpoint, body: bytes, token: str) -> float:
     """Return the processor's time for one request."""
     status, taken = wsgi.call(endpoint.method, endpoint.path, token, body=body)
     if int(status[:3]) not in {200, 201, 400}:
-        raise Void(f"{endpoint.name}: {status} to {body[:80]!r}")
+        raise Failed(f"{endpoint.name}: {status} to {body[:80]!r}")
     return taken

@@ -4,7 +4,7 @@ import json
 
 from benchmarks import comparison, fill
 from benchmarks.databases import Bench, Database
-from benchmarks.report import Row, Void
+from benchmarks.report import Failed, Row
 from benchmarks.resources import SIGNERS
 from benchmarks.targets import GRANIAN, GUNICORN, LIMIT, SERVICE, TARGETS, Server, serving
 
@@ -32,14 +32,14 @@ def remove_new(database: Database) -> None:
 
 
 def compare_answers(servers: dict[str, Server], database: Database) -> None:
-    """Raise Void unless all answer the same: the limit to the byte, stock without the envelope."""
+    """Raise Failed unless all answer the same: the limit to the byte, stock without the envelope."""
     answers = {}
     for name, server in servers.items():
         answers[name] = server.answer(server.request(SIGNERS.path, SIGNERS.new))
         remove_new(database)
     if answers[SERVICE] != answers[LIMIT]:
-        raise Void(f"service and limit differ:\n  {answers[SERVICE]!r}\n  {answers[LIMIT]!r}")
+        raise Failed(f"service and limit differ:\n  {answers[SERVICE]!r}\n  {answers[LIMIT]!r}")
     created = json.loads(answers[SERVICE])["data"]
     for name in (GUNICORN, GRANIAN):
         if json.loads(answers[name]) != created:
-            raise Void(f"the service and {name} differ:\n  {created}\n  {answers[name]!r}")
+            raise Failed(f"the service and {name} differ:\n  {created}\n  {answers[name]!r}")

@@ -4,7 +4,6 @@ What the service adds to the time of its node with one caller and with many, and
 """
 
 import asyncio
-import json
 import subprocess
 import sys
 import time
@@ -17,8 +16,9 @@ import aiohttp
 import orjson
 
 from benchmarks import node
-from benchmarks.databases import Bench, plain_environment, run_apart
-from benchmarks.report import Row, Void, medians
+from benchmarks.databases import Bench, plain_environment
+from benchmarks.report import Failed, Row, medians
+from benchmarks.rpc import BARE, METHODS, create_apart, relayer_id
 from benchmarks.turns import in_turns
 from tests.processes import stop
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -27,38 +27,18 @@ ROUNDS, FAST_ROUNDS = 9, 2
 CALLS, FAST_CALLS = 200, 60
 CALLERS, TURN_SECONDS, FAST_TURN_SECONDS = 16, 3.0, 1.0
 SLOW_CALLERS = 32
-# The milliseconds of a relayer's node: none, those of a provider, and many. Relayers are named by them.
+# The milliseconds of a relayer's node: none, those of a provider, and many.
 QUICK, USUAL, SLOW = 0, 50, 100
 # Milliseconds over the bare node call: with one caller, and twice that with many.
 MAX_ADDED = 1.5
-# A transfer on chain 31337, not signed.
-TRANSACTION = "0x02e1827a698080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
-SENDER = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
-METHODS = {
-    "feeEstimate": {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "feeEstimate",
-        "params": {"fee_token": "BENCH", "network": "evm", "transaction": TRANSACTION},
-    }
-}
-# What the service asks its node for, once prices and fee history are cached.
-BARE = {
-    "jsonrpc": "2.0",
-    "id": 1,
-    "method": "eth_estimateGas",
-    "params": [
-        {"from": SENDER, "value": "0x1", "data": "0x", "to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"},
-    ],
-}
 
 
 def measure(bench: Bench) -> list[Row]:
-    with node.nodes() as url, service(bench.new_folder()) as (port, environment):
-        code = f"from benchmarks.areas.fees import create; create({url!r})"
-        tokens = json.loads(run_apart(["manage.py", "shell", "--no-imports", "-c", code], environment))
+    with node.nodes(QUICK, USUAL, SLOW) as urls, service(bench.new_folder()) as (port, environment):
+        # One a caller, as each has a rate of its own.
+        tokens = create_apart(environment, urls, SLOW_CALLERS)
         with asyncio.Runner() as runner:
-            clients = Clients(runner, port, url, tokens, fast=bench.fast)
+            clients = Clients(runner, port, urls, tokens, fast=bench.fast)
             return [row for method in METHODS for row in clients.rows(method)]
 
 
@@ -78,36 +58,13 @@ def service(folder: Path) -> Iterator[tuple[int, dict[str, str]]]:
         stop(process)
 
 
-def create(node_url: str) -> None:
-    """Create relayers, fee token and access tokens, one a caller as each has a rate of its own; print the tokens."""
-    from django.contrib.auth.models import User
-    from django.utils import timezone
-
-    from relayers.models import Relayer
-    from rpc.models import FeeToken, PriceSource
-    from signers.models import Signer
-    from tokens.models import AccessToken
-
-    signer = Signer(identifier="bench", type="plain")
-    signer.set_config({"key": "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"})
-    signer.save()
-    for name in (QUICK, USUAL, SLOW):
-        relayer = Relayer(identifier=f"{name}", name=f"{name} ms", network="hardhat", address=SENDER, signer=signer)
-        relayer.set_rpc_urls([{"url": f"{node_url}{name}", "weight": 100}])
-        relayer.save()
-    token = FeeToken.objects.create(network="hardhat", symbol="BENCH", address="0x" + "11" * 20, decimals=6)
-    PriceSource.objects.create(
-        token=token, kind="fixed", rate_text="3000.5", rate_set_at=timezone.now(), max_age_seconds=86400
-    )
-    user, _ = User.objects.get_or_create(username="callers")
-    print(json.dumps([str(AccessToken.objects.issue(name=f"{n}", user=user)[1]) for n in range(SLOW_CALLERS)]))
-
-
 class Clients:
     """Callers of the service and of its nodes, from one loop."""
 
-    def __init__(self, runner: asyncio.Runner, port: int, node_url: str, tokens: list[str], *, fast: bool) -> None:
-        self.runner, self.port, self.node_url, self.tokens = runner, port, node_url, tokens
+    def __init__(
+        self, runner: asyncio.Runner, port: int, urls: dict[int, str], tokens: list[str], *, fast: bool
+    ) -> None:
+        self.runner, self.port, self.urls, self.tokens = runner, port, urls, tokens
         self.rounds = FAST_ROUNDS if fast else ROUNDS
         self.calls = FAST_CALLS if fast else CALLS
         self.seconds = FAST_TURN_SECONDS if fast else TURN_SECONDS
@@ -148,38 +105,40 @@ class Clients:
             ),
         ]
 
-    async def one_caller(self, relayer: int, body: Any, *, bare: bool) -> list[float]:
+    async def one_caller(self, milliseconds: int, body: Any, *, bare: bool) -> list[float]:
         """Return the seconds of each of some calls, one after the other."""
         async with aiohttp.ClientSession() as session:
             # Each token below its rate.
-            return [await self.call(session, relayer, body, number, bare=bare) for number in range(self.calls)]
+            return [await self.call(session, milliseconds, body, number, bare=bare) for number in range(self.calls)]
 
-    async def many_callers(self, callers: int, relayer: int, body: Any, *, bare: bool) -> list[float]:
+    async def many_callers(self, callers: int, milliseconds: int, body: Any, *, bare: bool) -> list[float]:
         """Return the seconds of each call, with callers that begin spread over the node's time, each in a loop."""
         end = time.perf_counter() + self.seconds
 
         async def caller(number: int) -> list[float]:
-            await asyncio.sleep(relayer / 1000 * number / callers)
+            await asyncio.sleep(milliseconds / 1000 * number / callers)
             waits = []
             while time.perf_counter() < end:
-                waits.append(await self.call(session, relayer, body, number, bare=bare))
+                waits.append(await self.call(session, milliseconds, body, number, bare=bare))
             return waits
 
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
             found = await asyncio.gather(*(caller(number) for number in range(callers)))
         return [wait for waits in found for wait in waits]
 
-    async def call(self, session: aiohttp.ClientSession, relayer: int, body: Any, number: int, *, bare: bool) -> float:
+    async def call(
+        self, session: aiohttp.ClientSession, milliseconds: int, body: Any, number: int, *, bare: bool
+    ) -> float:
         headers = {"Content-Type": "application/json"}
-        url = f"{self.node_url}{relayer}"
+        url = self.urls[milliseconds]
         if not bare:
-            url = f"http://127.0.0.1:{self.port}/api/v1/relayers/{relayer}/rpc"
+            url = f"http://127.0.0.1:{self.port}/api/v1/relayers/{relayer_id(milliseconds)}/rpc"
             headers["Authorization"] = f"Bearer {self.tokens[number % len(self.tokens)]}"
         started = time.perf_counter()
         async with session.post(url, data=orjson.dumps(body), headers=headers) as response:
             answer = orjson.loads(await response.read())
         if "result" not in answer:
-            raise Void(f"{url} answered {answer}")
+            raise Failed(f"{url} answered {answer}")
         return time.perf_counter() - started
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from benchmarks import comparison, fill, load
 from benchmarks.databases import Bench, Database
 from benchmarks.load import Load
-from benchmarks.report import Row, Void, medians
+from benchmarks.report import Failed, Row, medians
 from benchmarks.resources import PER_PAGE, RESOURCES, Resource
 from benchmarks.targets import GRANIAN, GUNICORN, LIMIT, SERVICE, TARGETS, Server, serving
 from benchmarks.turns import in_turns
@@ -49,16 +49,16 @@ def beside_controls(resource: Resource, servers: dict[str, Server], *, fast: boo
 
 
 def compare_answers(resource: Resource, answers: dict[str, bytes]) -> None:
-    """Raise Void unless all answer the same: the limit to the byte, stock in its own envelope."""
+    """Raise Failed unless all answer the same: the limit to the byte, stock in its own envelope."""
     if answers[SERVICE] != answers[LIMIT]:
-        raise Void(f"{resource.name}: service and limit differ:\n  {answers[SERVICE]!r}\n  {answers[LIMIT]!r}")
+        raise Failed(f"{resource.name}: service and limit differ:\n  {answers[SERVICE]!r}\n  {answers[LIMIT]!r}")
     body = json.loads(answers[SERVICE])
     if (len(body["data"]), body["pagination"]["total_items"]) != (PER_PAGE, SMALL):
-        raise Void(f"{resource.name}: {SMALL} rows and a full page were to be found: {body}")
+        raise Failed(f"{resource.name}: {SMALL} rows and a full page were to be found: {body}")
     for name in (GUNICORN, GRANIAN):
         plain = json.loads(answers[name])
         if (plain["results"], plain["count"]) != (body["data"], SMALL):
-            raise Void(f"{resource.name}: the service and {name} differ:\n  {body['data']}\n  {plain}")
+            raise Failed(f"{resource.name}: the service and {name} differ:\n  {body['data']}\n  {plain}")
 
 
 def flatness(engine: str, made: dict[int, Database], *, fast: bool) -> list[Row]:
@@ -97,10 +97,10 @@ def pages(size: int) -> dict[str, int]:
 
 
 def compare_totals(server: Server, path: str, size: int) -> None:
-    """Raise Void unless the last page is full and the total is that of all rows."""
+    """Raise Failed unless the last page is full and the total is that of all rows."""
     body = json.loads(server.answer(server.request(path)))
     if (len(body["data"]), body["pagination"]["total_items"]) != (PER_PAGE, size):
-        raise Void(f"{path}: {size} rows and a full page were to be found: {body}")
+        raise Failed(f"{path}: {size} rows and a full page were to be found: {body}")
 
 
 def flat_row(figure: str, times: dict[str, list[float]], first: dict[str, float]) -> Row:

@@ -6,11 +6,11 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from benchmarks import fill, load, node
-from benchmarks.areas import fees
-from benchmarks.databases import Bench, run_apart
+from benchmarks.databases import Bench
 from benchmarks.load import Message, Request
 from benchmarks.report import Row
 from benchmarks.resources import RELAYERS, SIGNERS
+from benchmarks.rpc import ESTIMATE, create_apart, relayer_id
 from benchmarks.targets import SERVICE, Server, serving
 from tests.servers import Unavailable
 
@@ -24,10 +24,9 @@ def measure(bench: Bench) -> list[Row]:
     moments = FAST_MOMENTS if bench.fast else MOMENTS
     if not Path("/proc/self/task").exists():
         raise Unavailable("memory is read from /proc, which Linux alone has")
-    with bench.postgresql() as database, node.nodes() as url:
+    with bench.postgresql() as database, node.nodes(0) as urls:
         fill.fill(database, ROWS)
-        code = f"from benchmarks.areas.fees import create; create({url!r})"
-        run_apart(["manage.py", "shell", "--no-imports", "-c", code], database.environment)
+        create_apart(database.environment, urls, tokens=1)
         with serving({SERVICE: (database, SERVICE)}) as servers:
             server = servers[SERVICE]
             messages, done, read, seconds = mixed(server), 0, [], 0.0
@@ -52,8 +51,8 @@ def measure(bench: Bench) -> list[Row]:
 def mixed(server: Server) -> Iterator[Message]:
     """Yield requests without end: of twenty, ten lists, three creates, two changes, two estimates, three refused."""
     authorization = server.authorization
-    estimate = json.dumps(fees.METHODS["feeEstimate"])
-    call = f"/api/v1/relayers/{fees.QUICK}/rpc"
+    estimate = json.dumps(ESTIMATE)
+    call = f"/api/v1/relayers/{relayer_id(0)}/rpc"
     change = Request("/api/v1/notifications/hook-1", authorization, "PATCH", '{"signing_key": "a key of length NNN"}')
     create = Request(SIGNERS.path, authorization, "POST", SIGNERS.new, status=201)
     several = [

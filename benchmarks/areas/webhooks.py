@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import aiohttp
 
 from benchmarks.databases import Bench
-from benchmarks.report import Row, Void, medians
+from benchmarks.report import Failed, Row, medians
 from benchmarks.turns import in_turns
 from tests.processes import stop
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -74,7 +74,7 @@ def wait_for(port: int, count: int) -> dict[str, float]:
         time.sleep(0.2)
     arrived = read(port, "arrived")
     if len(arrived) != count:
-        raise Void(f"{len(arrived)} webhooks came instead of {count}")
+        raise Failed(f"{len(arrived)} webhooks came instead of {count}")
     return dict(arrived)
 
 
