@@ -167,6 +167,9 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         if variable in found:
             value = found[variable] + ("; " if header == "cookie" else ",") + value
         found[variable] = value
+    # Only HTTP/1.0 may do without; Django would guess one.
+    if scope.http_version != "1":
+        found.setdefault("HTTP_HOST", "")
     found["CONTENT_LENGTH"] = str(length) if length else ""
     return found
 

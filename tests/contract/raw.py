@@ -17,7 +17,7 @@ def request(
 
 
 def send(port: int, data: bytes, *, end: bool = False) -> Answer:
-    """Send bytes and read one answer; `end` tells the server that no more will come."""
+    """Send bytes and read one answer; `end` tells the server, which waits for more, that none will come."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(data)
         if end:
@@ -32,3 +32,8 @@ def send(port: int, data: bytes, *, end: bool = False) -> Answer:
 
 def bearer(token: str) -> bytes:
     return b"Authorization: Bearer %s\r\n" % token.encode()
+
+
+def refused_by_server(answer: Answer) -> bool:
+    """Return whether the server's own parser refused a request, which then no application has seen."""
+    return "x-request-id" not in answer.headers and answer.status in {400, 414, 431} and answer.text == b""

@@ -264,7 +264,7 @@ def test_a_body_over_the_limit_is_a_bad_request(api: Api) -> None:
 
 def test_a_length_over_the_limit_is_refused_before_the_body_comes(wire: WireApi) -> None:
     headers = raw.bearer(wire.token) + b"Content-Type: application/json\r\nContent-Length: %s\r\n"
-    for length in (b"1048577", b"9" * 30):
+    for length in (b"1048577", b"9" * 18):
         answer = raw.send(wire.port, raw.request(b"POST", b"/api/v1/items", headers % length))
         assert (answer.status, answer.body) == (400, bodies.bad_request(TOO_LONG))
 
@@ -288,8 +288,8 @@ def test_a_body_in_chunks_over_the_limit_is_a_bad_request(wire: WireApi, size: i
 @pytest.mark.parametrize("chunks", [b"zz\r\n{}", b"2\r\n{}\r\nzz\r\n", b"-1\r\n", b"2\r\n{}xx0\r\n\r\n"])
 def test_chunks_that_cannot_be_read_are_a_bad_request(wire: WireApi, chunks: bytes) -> None:
     headers = raw.bearer(wire.token) + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"
-    answer = raw.send(wire.port, raw.request(b"POST", b"/api/v1/items", headers) + chunks, end=True)
-    assert (answer.status, answer.body) == (400, bodies.failure("Bad Request"))
+    answer = raw.send(wire.port, raw.request(b"POST", b"/api/v1/items", headers) + chunks)
+    assert (answer.status, answer.body) == (400, bodies.bad_request("the body ended early"))
 
 
 def test_a_body_that_ends_early_is_a_bad_request(wire: WireApi) -> None:

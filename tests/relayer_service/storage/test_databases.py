@@ -17,8 +17,13 @@ TIMEOUTS = "-c statement_timeout=15000 -c lock_timeout=5000"
 POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "reconnect_timeout": 2}
 
 
-def configuration(url: str) -> dict[str, Any]:
-    return databases.configuration(url, FILE, pool_size=20, statement_timeout_ms=15_000, lock_timeout_ms=5_000)
+PREPARED = {"server_side_binding": True, "prepare_threshold": 2}
+
+
+def configuration(url: str, *, prepare: bool = True) -> dict[str, Any]:
+    return databases.configuration(
+        url, FILE, pool_size=20, statement_timeout_ms=15_000, lock_timeout_ms=5_000, prepare=prepare
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,6 +63,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                     "sslrootcert": "/ca.pem",
                     "options": TIMEOUTS,
                     "pool": POOL,
+                    **PREPARED,
                 },
             },
         ),
@@ -69,7 +75,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "p@ss/w:rd é",
                 "HOST": "127.0.0.1",
                 "PORT": "",
-                "OPTIONS": {"options": TIMEOUTS, "pool": POOL},
+                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED},
             },
         ),
         (
@@ -80,7 +86,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "",
                 "HOST": "/run/postgresql",
                 "PORT": "",
-                "OPTIONS": {"options": TIMEOUTS, "pool": POOL},
+                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED},
             },
         ),
         (
@@ -91,7 +97,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "",
                 "HOST": "/run/postgresql",
                 "PORT": "",
-                "OPTIONS": {"options": f"-c search_path=relayer {TIMEOUTS}", "pool": POOL},
+                "OPTIONS": {"options": f"-c search_path=relayer {TIMEOUTS}", "pool": POOL, **PREPARED},
             },
         ),
         (
@@ -102,13 +108,18 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "",
                 "HOST": "2001:db8::1",
                 "PORT": "5433",
-                "OPTIONS": {"options": TIMEOUTS, "pool": POOL},
+                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED},
             },
         ),
     ],
 )
 def test_a_postgresql_url_is_read_as_libpq_reads_it(url: str, expected: dict[str, Any]) -> None:
     assert configuration(url) == {"ENGINE": "django.db.backends.postgresql", **expected}
+
+
+def test_a_pooler_that_knows_no_prepared_statements_can_be_used() -> None:
+    options = configuration("postgresql://127.0.0.1/service", prepare=False)["OPTIONS"]
+    assert options == {"options": TIMEOUTS, "pool": POOL, "server_side_binding": False, "prepare_threshold": None}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,175 @@
+"""The web server's processes: how they stop, are replaced and end, while clients go on asking."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+
+import pytest
+
+from relayer_service.ops.processes import is_running
+from tests import processes
+from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.contract import bodies, raw
+from tests.servers import free_port, wait_for_port
+
+COMMAND = [sys.executable, "-m", "relayer_service.server"]
+
+pytestmark = [pytest.mark.long, pytest.mark.one_engine, pytest.mark.django_db(transaction=True)]
+
+
+@contextmanager
+def serving(**settings: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    port = free_port()
+    process = processes.start(COMMAND, processes.environment(HOST="127.0.0.1", PORT=str(port), **settings))
+    try:
+        wait_for_port(port, process=process)
+        wait_until(lambda: asked(port, Counter()))
+        yield process, port
+    finally:
+        process.kill()
+        process.wait()
+
+
+def children(process: subprocess.Popen[bytes]) -> list[int]:
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in table.splitlines()]
+    return [int(pid) for pid, parent in rows if int(parent) == process.pid]
+
+
+def asked(port: int, outcomes: Counter[str], times: int = 1) -> bool:
+    """Ask on one connection, as long as the server keeps it open; return whether it answered."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+    try:
+        connection.connect()
+    except OSError:
+        outcomes["refused"] += 1
+        return False
+    try:
+        for _ in range(times):
+            connection.request("GET", "/health")
+            response = connection.getresponse()
+            response.read()
+            outcomes[str(response.status)] += 1
+            if response.will_close:
+                break
+    except (OSError, HTTPException) as error:
+        outcomes[type(error).__name__] += 1
+    finally:
+        connection.close()
+    return bool(outcomes["200"])
+
+
+class Load:
+    """Clients that ask all the time: half of them on connections that stay open, half on new ones."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.outcomes: Counter[str] = Counter()
+        self.ended = threading.Event()
+        self.threads = [threading.Thread(target=self._ask, args=[times]) for times in (50, 1) * 4]
+
+    def _ask(self, times: int) -> None:
+        while not self.ended.is_set():
+            if not asked(self.port, outcomes := Counter(), times):
+                self.ended.wait(0.05)
+            self.outcomes.update(outcomes)
+
+    def __enter__(self) -> Load:
+        for thread in self.threads:
+            thread.start()
+        wait_until(lambda: self.outcomes["200"] > 50)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        for thread in self.threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_stopped_answers_all_that_it_has_received(number: signal.Signals) -> None:
+    with serving() as (process, port), Load(port) as load:
+        process.send_signal(number)
+        assert process.wait(PATIENCE_SECONDS) == 0
+    assert set(load.outcomes) <= {"200", "refused"}
+
+
+def test_a_request_that_was_half_received_at_the_stop_is_answered() -> None:
+    with serving() as (process, port):
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as connection:
+            connection.sendall(raw.request(b"POST", b"/api/v1/signers", b"Content-Length: 2\r\n") + b"{")
+            process.send_signal(signal.SIGTERM)
+            wait_until(lambda: is_stopping(port))
+            connection.sendall(b"}")
+            response = HTTPResponse(connection)
+            response.begin()
+            assert (response.status, json.load(response)) == (401, bodies.failure("Unauthorized"))
+        assert process.wait(PATIENCE_SECONDS) == 0
+
+
+def is_stopping(port: int) -> bool:
+    """Return whether the server closes a connection after one answer, or takes none any more."""
+    outcomes: Counter[str] = Counter()
+    asked(port, outcomes, 2)
+    return outcomes["200"] < 2
+
+
+def test_processes_are_replaced_without_a_failed_request() -> None:
+    with serving(WEB_PROCESSES="2") as (process, port), Load(port) as load:
+        old = children(process)
+        process.send_signal(signal.SIGHUP)
+        wait_until(lambda: not any(is_running(pid) for pid in old))
+        count = load.outcomes["200"]
+        wait_until(lambda: load.outcomes["200"] > count + 50)
+    assert set(load.outcomes) == {"200"}
+    assert len(old) == 2
+
+
+def test_a_process_that_crashes_is_replaced_and_the_others_go_on() -> None:
+    with serving(WEB_PROCESSES="2") as (process, port):
+        old = children(process)
+        os.kill(old[0], signal.SIGKILL)
+        assert [asked(port, Counter()) for _ in range(20)] == [True] * 20
+        wait_until(lambda: len(set(children(process)) - set(old)) == 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+def test_processes_end_with_a_server_that_is_killed() -> None:
+    with serving() as (process, port):
+        left = children(process)
+        process.kill()
+        process.wait()
+        # Well before the time for which a client may hold a connection.
+        wait_until(lambda: not any(is_running(pid) for pid in left), seconds=20)
+    assert len(left) == 1
+    assert not asked(port, Counter())
+
+
+def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
+    port = free_port()
+    process = processes.start(COMMAND, processes.environment(HOST="127.0.0.1", PORT=str(port)))
+    wait_until(lambda: children(process))
+    process.send_signal(signal.SIGTERM)
+    # Long before it would be killed.
+    assert process.wait(20) == 0
+
+
+def test_a_busy_port_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        env = processes.environment(HOST="127.0.0.1", PORT=str(port))
+        done = subprocess.run(COMMAND, env=env, capture_output=True, text=True, timeout=PATIENCE_SECONDS)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"Cannot start: port {port} on 127.0.0.1 cannot be used (Address already in use); set PORT or HOST.\n"
+    )
