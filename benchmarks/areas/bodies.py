@@ -16,7 +16,7 @@ MAX_RATIO = 5
 TURNS = 7
 SUSPECT_RATIO = 1.5
 # A fast run takes one shape in so many.
-FAST_STEP = 6
+FAST_STEP = 12
 
 
 def measure(bench: Bench) -> list[Row]:

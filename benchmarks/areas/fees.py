@@ -25,7 +25,7 @@ from tests.servers import PROJECT, free_port, wait_for_port
 
 ROUNDS, FAST_ROUNDS = 9, 2
 CALLS, FAST_CALLS = 200, 60
-CALLERS, TURN_SECONDS, FAST_TURN_SECONDS = 16, 3.0, 1.0
+CALLERS, TURN_SECONDS, FAST_TURN_SECONDS = 16, 3.0, 0.5
 SLOW_CALLERS = 32
 # The milliseconds of a relayer's node: none, those of a provider, and many.
 QUICK, USUAL, SLOW = 0, 50, 100

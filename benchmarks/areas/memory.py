@@ -16,7 +16,7 @@ from tests.servers import Unavailable
 
 ROWS = 1_000
 # Requests after which the memory is read: once all is loaded, then the two that are compared.
-MOMENTS, FAST_MOMENTS = (5_000, 50_000, 100_000), (500, 2_000, 4_000)
+MOMENTS, FAST_MOMENTS = (5_000, 50_000, 100_000), (300, 2_000, 4_000)
 MAX_GROWTH_PERCENT = 2
 
 
