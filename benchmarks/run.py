@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from benchmarks import databases, report
+from benchmarks import databases, load, report
 from benchmarks.areas import AREAS
 from tests import servers
 from tests.processes import stop
@@ -48,7 +48,7 @@ def measure(
     """Return the circumstances of the run, and what each area found whose comparison holds."""
     with psycopg.connect(server) as connection:
         version = connection.info.parameter_status("server_version") or ""
-    run, found = report.circumstances(version), {}
+    run, found = report.circumstances(version) | {"generator": load.generator_name()}, {}
     bench = databases.prepare(server, folder, fast=fast)
     for area in areas:
         print(f"{area} ...", flush=True)

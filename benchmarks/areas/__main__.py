@@ -21,7 +21,7 @@ def main(area: str, bench: str, file: str) -> int:
     except (Failed, Unavailable) as reason:
         print(f"{area}: the comparison is void: {reason}", file=sys.stderr)
         return 1
-    found = {"seconds": round(time.monotonic() - started), "rows": [row.as_dict() for row in rows]}
+    found = {"seconds": round(time.monotonic() - started), "rows": [{"area": area, **row.as_dict()} for row in rows]}
     Path(file).write_text(json.dumps(found))
     return 0
 
