@@ -39,8 +39,8 @@ format: .venv/installed-dev  ## Put the code into its standard form.
 schema: .venv/installed-dev  ## Write openapi.yaml anew.
 	$(BIN)/python -m tests.check_schema --write
 
-bench: .venv/installed-dev  ## Measure the service against its controls.
-	$(BIN)/python -m benchmarks.run
+bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|webhooks|admin|memory|bodies, all without it; FAST=1 for a look.
+	$(BIN)/python -m benchmarks.run $(AREA) $(if $(FAST),--fast)
 
 soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: SECONDS=480, FAST=1.
 	$(BIN)/python -m benchmarks.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FAST),--fast)

@@ -1,11 +1,17 @@
 """A stand-in for a chain node, which answers every call with a fixed value after a wait."""
 
 import asyncio
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import orjson
 from aiohttp import web
+
+from tests.processes import stop
+from tests.servers import PROJECT, free_port, wait_for_port
 
 CHAIN_ID = 31337
 GWEI = 10**9
@@ -23,6 +29,19 @@ ANSWERS: dict[str, Any] = {
         "reward": [[hex(GWEI)] * 4] * 10,
     },
 }
+
+
+@contextmanager
+def nodes(*milliseconds: int) -> Iterator[dict[int, str]]:
+    """Run a node for each wait; yield their URLs."""
+    ports = {wait: free_port() for wait in milliseconds}
+    with ExitStack() as stack:
+        for wait, port in ports.items():
+            command = [sys.executable, "-m", "benchmarks.node", str(port), str(wait / 1000)]
+            stack.callback(stop, subprocess.Popen(command, cwd=PROJECT))
+        for port in ports.values():
+            wait_for_port(port)
+        yield {wait: f"http://127.0.0.1:{port}/" for wait, port in ports.items()}
 
 
 def main(port: int, wait_seconds: float) -> None:

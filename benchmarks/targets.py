@@ -1,47 +1,63 @@
-"""The three servers that are compared: the service, stock, and the limit, all in the same web server."""
+"""The servers that are compared: the service, the plain way in two web servers, and the limit."""
 
 import http.client
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
-from benchmarks.load import Failed, Request
-from benchmarks.resources import Figure
+from benchmarks.databases import STOCK_SETTINGS, STOCK_TOKEN, Database
+from benchmarks.load import Request, drive
+from benchmarks.report import Failed
 from tests.processes import stop
 from tests.servers import PROJECT, free_port, wait_for_port
 
+Key = TypeVar("Key", bound=Hashable)
+
+SERVICE, GUNICORN, GRANIAN, LIMIT = "service", "stock on gunicorn", "stock on granian", "limit"
+TARGETS = (SERVICE, GUNICORN, GRANIAN, LIMIT)
+STOCK_APPLICATION = "benchmarks.stock.wsgi:application"
+LIMIT_APPLICATION = "benchmarks.limit:served"
+# The web process as it is shipped.
+SHIPPED = ["relayer_service.server"]
+
+
+def command(target: str, port: int) -> list[str]:
+    """Return the module and its arguments that serve a target."""
+    if target == SERVICE:
+        return SHIPPED
+    if target == LIMIT:
+        return [*SHIPPED, LIMIT_APPLICATION]
+    if target == GUNICORN:
+        # As people deploy it.
+        options = ["-k", "gthread", "--threads", "64", "-w", "1", "-b", f"127.0.0.1:{port}"]
+        return ["gunicorn", *options, STOCK_APPLICATION]
+    options = ["--interface", "wsgi", "--blocking-threads", "4", "--workers", "1", "--port", str(port)]
+    return ["granian", *options, STOCK_APPLICATION]
+
 
 @dataclass(frozen=True)
-class Target:
-    name: str
-    settings: str
-    application: str
-    scheme: str
-
-
-SERVICE = Target("service", "benchmarks.settings", "relayer_service.wsgi:application", "Bearer")
-STOCK = Target("stock", "benchmarks.stock.settings", "benchmarks.stock.wsgi:application", "Token")
-LIMIT = Target("limit", "benchmarks.settings", "benchmarks.limit:application", "Bearer")
-TARGETS = [SERVICE, STOCK, LIMIT]
-
-
-@dataclass(frozen=True)
-class Running:
-    target: Target
+class Server:
+    target: str
     port: int
-    token: str
+    authorization: str
+    process: subprocess.Popen[bytes]
+    log: Path
 
-    def request(self, figure: Figure) -> Request:
-        body = figure.resource.new if figure.method == "POST" else ""
-        return Request(self.port, figure.path, f"{self.target.scheme} {self.token}", figure.method, body)
+    def request(self, path: str, new: str = "") -> Request:
+        if new:
+            return Request(path, self.authorization, "POST", new, status=201)
+        return Request(path, self.authorization)
 
-    def answer(self, figure: Figure) -> bytes:
-        """Make a figure's request once and return the body of its answer."""
-        request = self.request(figure)
+    def warm_up(self, path: str, requests: int) -> None:
+        request = self.request(path)
+        drive(self.port, [(request.encoded(), request)] * requests)
+
+    def answer(self, request: Request) -> bytes:
+        """Make a request once and return the body of its answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
             headers = {"Authorization": request.authorization, "Content-Type": "application/json"}
@@ -50,23 +66,43 @@ class Running:
             body = response.read()
         finally:
             connection.close()
-        if response.status not in {200, 201}:
-            raise Failed(f"{self.target.name} answered {response.status} to {figure.title}: {body[:200]!r}")
+        if response.status != request.status:
+            raise Failed(f"{self.target} answered {response.status} to {request.path}: {body[:200]!r}")
         return body
 
 
 @contextmanager
-def running(target: Target, token: str, environment: dict[str, str], logs: Path) -> Iterator[Running]:
-    """Serve a target with the service's own configuration of the web server."""
+def serving(wanted: Mapping[Key, tuple[Database, str]], **settings: str) -> Iterator[dict[Key, Server]]:
+    """Serve targets, all started at once; what they log goes to files of their databases' folders."""
+    with ExitStack() as stack:
+        servers = {
+            key: stack.enter_context(_started(database, target, settings))
+            for key, (database, target) in wanted.items()
+        }
+        for server in servers.values():
+            try:
+                wait_for_port(server.port, process=server.process)
+            except RuntimeError:
+                raise Failed(f"{server.target} did not start: {server.log.read_text()[-2000:]}") from None
+        yield servers
+        # All at once, as each takes a while.
+        for server in servers.values():
+            server.process.terminate()
+
+
+@contextmanager
+def _started(database: Database, target: str, settings: dict[str, str]) -> Iterator[Server]:
     port = free_port()
-    env = (
-        os.environ | environment | {"DJANGO_SETTINGS_MODULE": target.settings, "HOST": "127.0.0.1", "PORT": f"{port}"}
-    )
-    command = [sys.executable, "-m", "gunicorn", "-c", "python:relayer_service.gunicorn_conf", target.application]
-    with (logs / f"{target.name}.log").open("wb") as file:
-        process = subprocess.Popen(command, env=env, cwd=PROJECT, stdout=file, stderr=file)
+    env = database.environment | {"HOST": "127.0.0.1", "PORT": str(port)} | settings
+    authorization = f"Bearer {database.token}"
+    if target in {GUNICORN, GRANIAN}:
+        env, authorization = env | {"DJANGO_SETTINGS_MODULE": STOCK_SETTINGS}, f"Token {STOCK_TOKEN}"
+    log = database.folder / f"{target}.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command(target, port)], env=env, cwd=PROJECT, stdout=file, stderr=file
+        )
         try:
-            wait_for_port(port)
-            yield Running(target, port, token)
+            yield Server(target, port, authorization, process, log)
         finally:
             stop(process)

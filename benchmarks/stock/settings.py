@@ -1,23 +1,21 @@
-"""Stock: the settings of `startproject` with the REST framework, on the same database, served the same way."""
+"""Stock: the settings of `startproject` with the REST framework, on the same database through Django's pool."""
 
-from relayer_service.ops import environment
-from relayer_service.storage import databases
+import os
 
-# The web server's configuration and the database pool are the service's own, so that the code alone differs.
-HOST = environment.host("HOST", "127.0.0.1")
-PORT = environment.integer("PORT", 8000, minimum=1, maximum=65_535)
-WEB_PROCESSES = environment.integer("WEB_PROCESSES", 1, minimum=1)
-WEB_THREADS = environment.integer("WEB_THREADS", 64, minimum=1)
+from psycopg.conninfo import conninfo_to_dict
+
+_database = conninfo_to_dict(os.environ["DATABASE_URL"])
 DATABASES = {
-    "default": databases.postgresql(
-        environment.text("DATABASE_URL"),
-        pool_size=environment.integer("DATABASE_POOL_SIZE", 20, minimum=1),
-        statement_timeout_ms=environment.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
-        lock_timeout_ms=environment.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
-        prepare=False,
-    )
+    "default": {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": _database["dbname"],
+        "USER": _database.get("user", ""),
+        "PASSWORD": _database.get("password", ""),
+        "HOST": _database.get("host", ""),
+        "PORT": _database.get("port", ""),
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 20}},
+    }
 }
-LOGGING = {"version": 1, "disable_existing_loggers": False}
 
 SECRET_KEY = "for-benchmarks-only"
 ALLOWED_HOSTS = ["*"]

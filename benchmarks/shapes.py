@@ -1,26 +1,11 @@
-"""What a request body can cost: 1 MB of every shape, against an ordinary string of that size at the same endpoint.
+"""Request bodies of 1 MB in every shape, for each endpoint that takes a body."""
 
-All in one process, through the WSGI callable, on a SQLite database of its own; only ratios mean anything.
-"""
-
-import json
-import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import wsgi
-from benchmarks.load import Failed
-from tests.servers import PROJECT
-
 SIZE = 1_000_000
-MAX_RATIO = 5
-# What looks slow in one turn is measured so often, and its best turn counts: the others were disturbed.
-TURNS = 7
-SUSPECT_RATIO = 1.5
 SECRETS = (
     *("password=", "0x" + "ab" * 32, "https://user:secret@host/", "Bearer abcdefghijk"),
     *("whsec_aaaaaaaaaaaa", "eyJabcdefgh.a.a"),
@@ -228,86 +213,3 @@ def shapes(endpoint: Endpoint) -> Iterator[tuple[str, bytes]]:
         "in UTF-16": whole.decode().encode("utf-16")[:SIZE],
     }.items():
         yield f"an ordinary body {name}", body
-
-
-def measure() -> dict[str, Any]:
-    """Measure in a process of its own, as the settings differ."""
-    command = [sys.executable, "-m", "benchmarks.bodies"]
-    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed(done.stderr.strip().splitlines()[-1])
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def measure_here() -> dict[str, Any]:
-    """Return for each endpoint the number of shapes and the slowest, as multiples of the ordinary body's time."""
-    token = prepare()
-    found: dict[str, Any] = {}
-    for endpoint in ENDPOINTS:
-        ordinary = (endpoint.ordinary % f'"{filled("x", SIZE)}"').encode()
-        for _ in range(3):
-            seconds(endpoint, ordinary, token)
-        usual = min(seconds(endpoint, ordinary, token) for _ in range(TURNS))
-        ratios: dict[str, float] = {}
-        for name, body in shapes(endpoint):
-            taken = seconds(endpoint, body, token)
-            if taken > SUSPECT_RATIO * usual:
-                taken = min(taken, *(seconds(endpoint, body, token) for _ in range(TURNS)))
-            ratios[name] = round(taken / usual, 2)
-        slowest = sorted(ratios.items(), key=lambda each: -each[1])
-        found[endpoint.name] = {
-            "ordinary_milliseconds": round(usual * 1000, 1),
-            "shapes": len(ratios),
-            "slowest": dict(slowest[:5]),
-        }
-        if slowest[0][1] > MAX_RATIO:
-            above = {name: ratio for name, ratio in slowest if ratio > MAX_RATIO}
-            raise Failed(f"{endpoint.name}: these bodies take more than {MAX_RATIO} times as long: {above}")
-    return found
-
-
-def prepare() -> str:
-    """Make the database and what the paths name; return a token."""
-    import django
-    from django.core.management import call_command
-
-    django.setup()
-    from django.contrib.auth.models import User
-
-    from notifications.models import Notification
-    from relayer_service.ops.tasks import prepare_queue
-    from relayers.models import Relayer
-    from signers.models import Signer
-    from tokens.models import AccessToken
-
-    call_command("migrate", verbosity=0)
-    prepare_queue()
-    Notification.objects.create(identifier="bench", url="https://example.com/")
-    signer = Signer(identifier="bench", type="plain")
-    signer.set_config({"key": "0x" + "11" * 32})
-    signer.save()
-    Relayer.objects.create(
-        identifier="bench", name="bench", network="hardhat", address="0x" + "11" * 20, signer=signer
-    )
-    return str(AccessToken.objects.issue(name="benchmarks", user=User.objects.create_user("benchmarks"))[1])
-
-
-def seconds(endpoint: Endpoint, body: bytes, token: str) -> float:
-    """Return the processor's time for one request."""
-    status, taken = wsgi.call(endpoint.method, endpoint.path, token, body=body)
-    if int(status[:3]) not in {200, 201, 400}:
-        raise Failed(f"{endpoint.name}: {status} to {body[:80]!r}")
-    return taken
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"DJANGO_SETTINGS_MODULE": "benchmarks.settings", "DATA_DIR": folder, "LOG_LEVEL": "WARNING"}
-        os.environ |= dict.fromkeys(("DATABASE_URL", "REDIS_URL", "TASK_QUEUE_URL"), "")
-        # Where it is set at all, even to nothing, metrics are written to files.
-        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
-        try:
-            print(json.dumps(measure_here(), indent=2))
-        except Failed as reason:
-            sys.exit(str(reason))
