@@ -10,9 +10,11 @@ import asyncio
 import atexit
 import gc
 import io
+import logging
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
@@ -20,10 +22,13 @@ from typing import Any
 from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
+from relayer_service.api import envelope
 from relayer_service.ops import metrics
 from relayer_service.ops.pools import Pool
 from relayer_service.ops.processes import signal_when_parent_dies, wait_for_banner
 from relayer_service.wsgi import application as wsgi_application
+
+logger = logging.getLogger(__name__)
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
 Headers = list[tuple[str, str]]
@@ -47,6 +52,8 @@ class Application:
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
         """Prepare a process before its first request."""
         self.loop = loop
+        self.answered: deque[asyncio.Future[None]] = deque()
+        self._end_answered_forever()
         self.pool = Pool("web", settings.WEB_THREADS, in_callers_context=False)
         metrics.forget_ended_processes()
         self._handle_signals()
@@ -81,15 +88,39 @@ class Application:
         self._stop()
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
+        self._end_answered()
         body, length = await read_body(scope, protocol)
-        await self.loop.run_in_executor(self.pool, self.answer, scope, protocol, body, length)
+        answered = self.loop.create_future()
+        self.pool.submit(self._answer, scope, protocol, body, length, answered)
+        await answered
 
-    def answer(self, scope: Scope, protocol: HTTPProtocol, body: bytes, length: int) -> None:
+    def _answer(
+        self, scope: Scope, protocol: HTTPProtocol, body: bytes, length: int, answered: asyncio.Future[None]
+    ) -> None:
         """Run the WSGI application and send its answer, in a thread of the pool."""
-        status, headers, content = run_wsgi(self.wsgi, environ(scope, body, length))
-        if self.stopping:
-            headers = [*headers, ("Connection", "close")]
-        protocol.response_bytes(int(status[:3]), headers, content)
+        try:
+            status, headers, content = run_wsgi(self.wsgi, environ(scope, body, length))
+            if self.stopping:
+                headers = [*headers, ("Connection", "close")]
+            protocol.response_bytes(int(status[:3]), headers, content)
+        except Exception:
+            logger.exception("A request could not be passed on")
+            protocol.response_bytes(500, [("Content-Type", "application/json")], envelope.failure_bytes(500))
+        finally:
+            self.answered.append(answered)
+
+    def _end_answered(self) -> None:
+        """End the coroutines of requests that were answered.
+
+        At the next request or within a second: to wake the loop for it after each answer would cost more than some
+        requests do.
+        """
+        while self.answered:
+            self.answered.popleft().set_result(None)
+
+    def _end_answered_forever(self) -> None:
+        self._end_answered()
+        self.loop.call_later(1, self._end_answered_forever)
 
 
 def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
