@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 
-from relayer_service.api.serializers import ObjectField, StrictSerializer, StringField
+from relayer_service.api.serializers import ObjectField, BodySerializer, StringField
 from signers.types import SignerType
 
 MAX_SHOWN_LENGTH = 2_048
@@ -29,7 +29,7 @@ class ShownField(StringField):
         super().__init__(max_length=MAX_SHOWN_LENGTH, **kwargs)
 
 
-class ConfigSerializer(StrictSerializer):
+class ConfigSerializer(BodySerializer):
     """The config of one signer type. `shown` are the names of the fields that answers may show."""
 
     shown: ClassVar[tuple[str, ...]]

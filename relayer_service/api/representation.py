@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import orjson
 from rest_framework import serializers
 
-from relayer_service.api.serializers import LiteralField, StrictSerializer
+from relayer_service.api.serializers import BodySerializer, LiteralField
 
 Writer = Callable[[Any], Any]
 
@@ -68,7 +68,7 @@ class ResourceList:
     data: list[Any]
 
 
-class RequestSerializer(StrictSerializer):
+class RequestSerializer(BodySerializer):
     """The body of a request that changes a resource; the answer shows it as `answer_class` does."""
 
     answer_class: ClassVar[type[ResourceSerializer]]
