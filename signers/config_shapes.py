@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 
-from relayer_service.api.serializers import ObjectField, BodySerializer, StringField
+from relayer_service.api.serializers import BodySerializer, ObjectField, StringField
 from signers.types import SignerType
 
 MAX_SHOWN_LENGTH = 2_048
