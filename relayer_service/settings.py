@@ -89,7 +89,7 @@ BODY_TIMEOUT_SECONDS = env.integer("BODY_TIMEOUT_SECONDS", 10, minimum=1)
 WEB_DRAIN_SECONDS = env.integer("WEB_DRAIN_SECONDS", 1)
 WEB_STOP_SECONDS = env.integer("WEB_STOP_SECONDS", 25, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
-# Threads that only wait: for name servers, separately for webhooks and for nodes and signers, and for nodes.
+# Threads that only wait: for name servers, separately for webhooks, nodes and signers, and for nodes.
 RESOLVER_THREADS = env.integer("RESOLVER_THREADS", 64, minimum=1)
 NODE_THREADS = env.integer("NODE_THREADS", 100, minimum=1)
 # Threads in which the sender of webhooks uses the database.

@@ -1,8 +1,8 @@
 """HTTP requests to addresses that others choose: one policy for all, and limits on each.
 
 An address is checked when it is connected to, whatever form it had in the URL and whatever the name server said
-before. No redirect is followed and no proxy of the environment is used: either could lead anywhere. Nodes and signers
-share one session and its event loop; webhooks have their own, in their sender.
+before. No redirect is followed and no proxy of the environment is used: either could lead anywhere. Signers share one
+session and its event loop, webhooks have their own in their sender, and nodes are asked by `blocking`.
 """
 
 from __future__ import annotations
@@ -61,26 +61,21 @@ def request(
 ) -> Answer:
     """Make one request from a thread; raise TimeoutError if connection and answer together take longer."""
 
-    async def fetch_in_time() -> Answer:
-        async with asyncio.timeout(seconds):
-            return await fetch(method, url, headers=headers, body=body, max_bytes=max_bytes, proxy=proxy)
+    async def fetch() -> Answer:
+        async with (
+            asyncio.timeout(seconds),
+            loop.own(_session).request(
+                method, url, headers=headers, data=body, proxy=proxy, allow_redirects=False
+            ) as response,
+        ):
+            text = bytearray()
+            async for part in response.content.iter_any():
+                text += part
+                if len(text) > max_bytes:
+                    raise AnswerTooLarge
+            return Answer(response.status, response.headers, bytes(text))
 
-    return loop.run(fetch_in_time())
-
-
-async def fetch(
-    method: str, url: str, *, headers: Mapping[str, str], body: bytes | None, max_bytes: int, proxy: str | None = None
-) -> Answer:
-    """Make one request on `loop`; the caller limits its time."""
-    async with loop.own(_session).request(
-        method, url, headers=headers, data=body, proxy=proxy, allow_redirects=False
-    ) as response:
-        text = bytearray()
-        async for part in response.content.iter_any():
-            text += part
-            if len(text) > max_bytes:
-                raise AnswerTooLarge
-        return Answer(response.status, response.headers, bytes(text))
+    return loop.run(fetch())
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
+import socket
+import ssl
+import time
 from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
 from dataclasses import dataclass
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 
-import aiohttp
 import orjson
 from django.conf import settings
 
-from relayer_service.net import outgoing
+from relayer_service.net import blocking, outgoing
+from relayer_service.ops.pools import Pool
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.chain.answers import BatchRefused, Fault, check_chain_id, read_answers
 
@@ -40,21 +44,20 @@ class Call:
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
     """Return the answers of one node in the order of the calls: values, or errors of the chain."""
     try:
-        return outgoing.loop.run(_attempt(url, calls, chain_id, seconds))
+        return _attempt(url, calls, chain_id, time.monotonic() + seconds)
     except Fault:
         _trusted.remove((url, chain_id))
         raise
 
 
-async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
+def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: float) -> list[Any]:
     ask_chain = chain_id is not None and not _trusted.get((url, chain_id))
     asked = [Call("eth_chainId"), *calls] if ask_chain else list(calls)
     try:
-        async with asyncio.timeout(seconds):
-            answers = await _ask(url, asked)
+        answers = _ask(url, asked, deadline)
     except TimeoutError:
         raise Fault("it did not answer in time") from None
-    except (aiohttp.ClientError, OSError, ValueError) as error:
+    except (HTTPException, OSError, ValueError) as error:
         raise Fault(_in_words(error)) from None
     except Fault:
         raise
@@ -69,39 +72,34 @@ async def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, second
     return answers
 
 
-async def _ask(url: str, calls: list[Call]) -> list[Any]:
+def _ask(url: str, calls: list[Call], deadline: float) -> list[Any]:
     if len(calls) == 1 or not _single_calls.get(url):
         try:
-            return await _post(url, calls)
+            return _post(url, calls, deadline)
         except BatchRefused:
             pass
-    slots = asyncio.Semaphore(MAX_SINGLE_CALLS_IN_FLIGHT)
-
-    async def ask_one(call: Call) -> Any:
-        async with slots:
-            (answer,) = await _post(url, [call])
-            return answer
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ask_one(call)) for call in calls]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+    answers = _ask_one_by_one(url, calls, deadline)
     _single_calls.set(url, True, SINGLE_CALLS_SECONDS)
-    return [task.result() for task in tasks]
+    return answers
 
 
-async def _post(url: str, calls: list[Call]) -> list[Any]:
+def _ask_one_by_one(url: str, calls: list[Call], deadline: float) -> list[Any]:
+    pool = Pool("single-calls", min(len(calls), MAX_SINGLE_CALLS_IN_FLIGHT))
     try:
-        return await _exchange(url, calls)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-        # A server may close an idle connection in the very moment in which it is used again.
-        return await _exchange(url, calls)
+        tasks = [pool.submit(_post, url, [call], deadline) for call in calls]
+        done, waiting = wait(tasks, blocking.time_left(deadline), return_when=FIRST_EXCEPTION)
+        for task in done:
+            # Raises what has ended the others.
+            task.result()
+        if waiting:
+            raise TimeoutError
+        return [answer for task in tasks for answer in task.result()]
+    finally:
+        # Those that still wait for the node end at the deadline, without anyone who waits for them.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _exchange(url: str, calls: list[Call]) -> list[Any]:
+def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
     ids = [next(_ids) for _ in calls]
     requests = [
         {"jsonrpc": "2.0", "id": number, "method": call.method, "params": list(call.params)}
@@ -109,23 +107,23 @@ async def _exchange(url: str, calls: list[Call]) -> list[Any]:
     ]
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
     try:
-        answer = await outgoing.fetch(
-            "POST", url, headers=outgoing.HEADERS, body=body, max_bytes=settings.NODE_MAX_ANSWER_BYTES
-        )
+        answer = blocking.post(url, body, deadline=deadline, max_bytes=settings.NODE_MAX_ANSWER_BYTES)
     except outgoing.AnswerTooLarge:
         raise Fault("its answer is too large") from None
-    return read_answers(answer.status, answer.headers.get("Retry-After", ""), answer.body, ids)
+    return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids)
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
+    if isinstance(error, socket.gaierror):
         return "its name cannot be resolved"
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+    if isinstance(error, ssl.SSLCertVerificationError):
         return "its TLS certificate is not valid"
-    if isinstance(error, aiohttp.ClientSSLError):
+    if isinstance(error, ssl.SSLError):
         return "TLS could not be agreed on with it"
-    if isinstance(error, aiohttp.ClientConnectorError):
-        return "its address is not allowed" if outgoing.is_forbidden(error) else "it cannot be connected to"
-    if isinstance(error, aiohttp.ClientResponseError):
+    if isinstance(error, outgoing.ForbiddenAddress):
+        return "its address is not allowed"
+    if isinstance(error, blocking.CannotConnect):
+        return "it cannot be connected to"
+    if isinstance(error, HTTPException) and not isinstance(error, IncompleteRead):
         return "its answer is not HTTP"
     return "the connection broke"

@@ -6,6 +6,8 @@ import ipaddress
 import json
 import logging
 import socket
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -169,6 +171,38 @@ def test_a_single_call_that_fails_ends_the_others(hardhat: str) -> None:
 
     with node(behave, hardhat) as one:
         assert fault(one.url, BALANCE, Call("eth_blockNumber")) == "it answered 503"
+
+
+def test_single_calls_are_asked_a_few_at_once(hardhat: str) -> None:
+    in_flight: list[int] = []
+    together = threading.Barrier(attempts.MAX_SINGLE_CALLS_IN_FLIGHT)
+
+    def behave(handler: faults.Handler, asked: Any) -> None:
+        if isinstance(asked, dict):
+            in_flight.append(1)
+            together.wait()
+            time.sleep(0.05)
+            most.append(len(in_flight))
+            together.wait()
+            in_flight.pop()
+        faults.no_batches(handler, asked)
+
+    most: list[int] = []
+    calls = [BALANCE] * (2 * attempts.MAX_SINGLE_CALLS_IN_FLIGHT)
+    with node(behave, hardhat) as one:
+        assert ask(one.url, *calls, chain_id=None) == [TEN_THOUSAND] * len(calls)
+    assert set(most) == {attempts.MAX_SINGLE_CALLS_IN_FLIGHT}
+
+
+def test_a_bug_in_reading_an_answer_is_a_fault_of_the_node(
+    hardhat: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any) -> None:
+        raise KeyError("missing")
+
+    monkeypatch.setattr(attempts, "read_answers", fail)
+    assert fault(hardhat) == "its answer cannot be read"
+    assert [record.message for record in caplog.records] == ["The answer of a node could not be read"]
 
 
 def test_connections_are_kept_alive(hardhat: str) -> None:

@@ -1,0 +1,239 @@
+"""HTTP requests made in the thread that wants the answer, which is far quicker than to ask a loop in another one.
+
+The policy is that of `outgoing`: an address is checked when it is connected to, TLS is verified, no redirect is
+followed, no proxy of the environment is used and no cookie is kept. Threads share the connections that are idle.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import io
+import os
+import select
+import socket
+import ssl
+import threading
+import time
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from typing import Any, cast
+
+from django.conf import settings
+from yarl import URL
+
+from relayer_service.net import names, outgoing
+
+PART_BYTES = 65_536
+
+
+class CannotConnect(OSError):
+    """No connection was made."""
+
+
+class Unanswered(ConnectionError):
+    """A connection ended before the first byte of an answer."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a URL leads, and the head of a request to it, which may hold secrets."""
+
+    tls: bool
+    host: str
+    port: int
+    head: bytes = field(repr=False, compare=False)
+
+
+def post(url: str, body: bytes, *, deadline: float, max_bytes: int) -> outgoing.Answer:
+    """Make one POST request; raise TimeoutError if all of it takes beyond the deadline, in monotonic time.
+
+    A server may close an idle connection in the very moment in which it is used again: then the request is sent once
+    more, on a new one. So it has to be one that may come twice.
+    """
+    target = split(url)
+    request = b"%b%d\r\n\r\n%b" % (target.head, len(body), body)
+    if (connection := _idle.take(target)) is not None:
+        try:
+            return _exchange(connection, target, request, deadline, max_bytes)
+        except Unanswered:
+            pass
+    return _exchange(_connect(target, deadline), target, request, deadline, max_bytes)
+
+
+@lru_cache(maxsize=1024)
+def split(url: str) -> Target:
+    """Return the target of a URL; raise ValueError if it has none."""
+    parts = URL(url)
+    if parts.scheme not in {"http", "https"} or not parts.raw_host or not parts.port:
+        raise ValueError("not an HTTP URL")
+    headers = {"Host": parts.host_port_subcomponent, "Accept": "*/*", **outgoing.UNCOMPRESSED_HEADERS}
+    if parts.user is not None or parts.password is not None:
+        credentials = f"{parts.user or ''}:{parts.password or ''}".encode("latin-1")
+        headers["Authorization"] = f"Basic {base64.b64encode(credentials).decode()}"
+    lines = [f"POST {parts.raw_path_qs} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    head = "\r\n".join([*lines, "Content-Length: "]).encode("ascii")
+    return Target(parts.scheme == "https", parts.raw_host, parts.port, head)
+
+
+def unpack(text: bytes, encoding: str, max_bytes: int) -> bytes:
+    """Return the content of an answer, which some servers compress without being asked to."""
+    if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
+        return text
+    try:
+        # Either of both formats, by its first bytes.
+        content = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(text, max_bytes + 1)
+    except zlib.error:
+        raise http.client.HTTPException("not in its encoding") from None
+    if len(content) > max_bytes:
+        raise outgoing.AnswerTooLarge
+    return content
+
+
+def time_left(deadline: float) -> float:
+    """Return the seconds until a deadline; raise TimeoutError if there are none."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+class _Stream(io.RawIOBase):
+    """A connection as `http.client` reads it: until a deadline, and no more than a maximum of bytes."""
+
+    def __init__(self, connection: socket.socket, deadline: float, max_bytes: int) -> None:
+        self._connection, self._deadline, self._max_bytes = connection, deadline, max_bytes
+        self.received = 0
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._connection.settimeout(time_left(self._deadline))
+        count = self._connection.recv_into(buffer)
+        self.received += count
+        if self.received > self._max_bytes:
+            raise outgoing.AnswerTooLarge
+        return count
+
+    def send(self, text: bytes) -> None:
+        # Not `sendall`, which begins its time anew for each part that it sends over TLS.
+        rest = memoryview(text)
+        while rest:
+            self._connection.settimeout(time_left(self._deadline))
+            rest = rest[self._connection.send(rest) :]
+
+
+def _exchange(
+    connection: socket.socket, target: Target, request: bytes, deadline: float, max_bytes: int
+) -> outgoing.Answer:
+    stream = _Stream(connection, deadline, max_bytes)
+    keep = False
+    try:
+        # A server may refuse a long request before it has read all of it: its answer is there nevertheless.
+        with suppress(ConnectionError):
+            stream.send(request)
+        response = http.client.HTTPResponse(cast(socket.socket, stream), method="POST")
+        response.begin()
+        # In parts: the server may announce any length.
+        text = b"".join(iter(lambda: response.read(PART_BYTES), b""))
+        if response.length:
+            raise http.client.IncompleteRead(text, response.length)
+        keep = not response.will_close
+    except TimeoutError:
+        raise
+    except OSError as error:
+        raise (ConnectionError if stream.received else Unanswered)("the connection broke") from error
+    finally:
+        if keep:
+            _idle.keep(target, connection)
+        else:
+            connection.close()
+    content = unpack(text, response.headers.get("Content-Encoding", ""), max_bytes)
+    # Not a Mapping by its type, but with all that one has.
+    return outgoing.Answer(response.status, cast(Mapping[str, str], response.headers), content)
+
+
+def _connect(target: Target, deadline: float) -> socket.socket:
+    failure: Exception = CannotConnect()
+    found = names.resolve(target.host, target.port, time_left(deadline))
+    for position, address_info in enumerate(found):
+        try:
+            connection = outgoing.guarded_socket(outgoing.may_be_inside, address_info)
+            try:
+                # A share of the time for each address, so that one that hangs leaves some for the next.
+                until = time.monotonic() + time_left(deadline) / (len(found) - position)
+                connection.settimeout(time_left(until))
+                connection.connect(address_info[4])
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection.settimeout(time_left(until))
+                if target.tls:
+                    return _tls().wrap_socket(connection, server_hostname=target.host.rstrip("."))
+                return connection
+            except BaseException:
+                connection.close()
+                raise
+        except (OSError, ValueError) as error:
+            failure = error
+    if isinstance(failure, (TimeoutError, ssl.SSLError, outgoing.ForbiddenAddress)):
+        raise failure
+    raise CannotConnect("no address could be connected to") from failure
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+class _IdleConnections:
+    """Connections of a process that wait for the next request, those that were used last at the end."""
+
+    def __init__(self) -> None:
+        # Each with its target, and with the time at which it is too old.
+        self._idle: list[tuple[Target, socket.socket, float]] = []
+        self._lock = threading.Lock()
+        # A forked process must not speak on connections of its parent.
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        # A thread that a forked process does not have may hold the lock.
+        self._lock = threading.Lock()
+        self._drop_old(0)
+
+    def take(self, target: Target) -> socket.socket | None:
+        """Return a connection to a target, unless its server has closed it or sent something that nobody asked for."""
+        while (connection := self._pop(target)) is not None:
+            poll = select.poll()
+            poll.register(connection, select.POLLIN)
+            if not poll.poll(0):
+                return connection
+            connection.close()
+        return None
+
+    def keep(self, target: Target, connection: socket.socket) -> None:
+        """Add a connection; in a full list it replaces the oldest."""
+        with self._lock:
+            self._drop_old(settings.NODE_THREADS - 1)
+            self._idle.append((target, connection, time.monotonic() + outgoing.KEEP_ALIVE_SECONDS))
+
+    def _pop(self, target: Target) -> socket.socket | None:
+        with self._lock:
+            self._drop_old(settings.NODE_THREADS)
+            for position in range(len(self._idle) - 1, -1, -1):
+                if self._idle[position][0] == target:
+                    return self._idle.pop(position)[1]
+        return None
+
+    def _drop_old(self, maximum: int) -> None:
+        now = time.monotonic()
+        while self._idle and (len(self._idle) > maximum or self._idle[0][2] < now):
+            self._idle.pop(0)[1].close()
+
+
+_idle = _IdleConnections()

@@ -1,0 +1,57 @@
+"""The addresses of names, for threads: a name server may hang for longer than a request may take."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+from django.conf import settings
+
+from relayer_service.net import addresses
+from relayer_service.ops.pools import Pool
+from relayer_service.storage.ttl_cache import TTLCache
+
+# How long the addresses of a name are used, and a name server that hangs is not asked again for them.
+KEEP_SECONDS = 10
+
+
+class _Resolver:
+    def __init__(self) -> None:
+        self._forget()
+        # A forked process does not have the threads of its parent.
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: Pool | None = None
+        self._found: TTLCache[tuple[str, int], Future[list[Any]]] = TTLCache()
+
+    def resolve(self, host: str, port: int, seconds: float) -> list[Any]:
+        """Return what `getaddrinfo` does; raise TimeoutError if it takes longer than some seconds.
+
+        Threads that wait for the same name share one question, so that a name that hangs takes one thread.
+        """
+        if addresses.literal_address(host):
+            return _ask(host, port, socket.AI_NUMERICHOST)
+        with self._lock:
+            found = self._found.get((host, port))
+            if found is None:
+                self._pool = self._pool or Pool("nodes-resolver", settings.RESOLVER_THREADS)
+                found = self._pool.submit(_ask, host, port, socket.AI_ADDRCONFIG)
+                self._found.set((host, port), found, KEEP_SECONDS)
+        try:
+            return found.result(seconds)
+        except Exception:
+            if found.done():
+                self._found.remove((host, port))
+            raise
+
+
+def _ask(host: str, port: int, flags: int) -> list[Any]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+
+
+resolve = _Resolver().resolve
