@@ -16,6 +16,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -40,6 +41,11 @@ ORPHAN_SECONDS = 4
 
 # Headers of a request that CGI names without the prefix.
 UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
+
+
+# Bodies are kept in memory while they come, from anybody: of large ones only so many, the others wait their turn.
+LARGE_BODY_BYTES = 65_536
+large_bodies = asyncio.Semaphore(64)
 
 
 class Application:
@@ -116,7 +122,9 @@ class Application:
         requests do.
         """
         while self.answered:
-            self.answered.popleft().set_result(None)
+            answered = self.answered.popleft()
+            if not answered.done():
+                answered.set_result(None)
 
     def _end_answered_forever(self) -> None:
         self._end_answered()
@@ -145,8 +153,9 @@ async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
     length = int(declared or 0)
     if not chunked and not 0 < length <= settings.MAX_REQUEST_BYTES:
         return b"", length
+    large = chunked or length > LARGE_BODY_BYTES
     try:
-        async with asyncio.timeout(settings.BODY_TIMEOUT_SECONDS):
+        async with asyncio.timeout(settings.BODY_TIMEOUT_SECONDS), large_bodies if large else nullcontext():
             if chunked:
                 return await read_chunks(protocol)
             return await protocol(), length
@@ -157,7 +166,8 @@ async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
 async def read_chunks(protocol: HTTPProtocol) -> tuple[bytes, int]:
     """Return a chunked body up to one byte past the limit, and its length: one more than was read if it is cut off.
 
-    The server ends a body with one empty chunk; one that is malformed or ends early has another before it.
+    The server ends a body with one empty chunk. One that is malformed or ends early has another before it, and so has
+    one with trailers, which no client of this service needs.
     """
     body = bytearray()
     empty_chunks = 0
@@ -176,7 +186,8 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
     found: dict[str, Any] = {
         "REQUEST_METHOD": scope.method,
         "SCRIPT_NAME": "",
-        "PATH_INFO": scope.path.encode().decode("latin-1"),
+        # The server has replaced what is not UTF-8: so that it names nothing, it is made that again.
+        "PATH_INFO": scope.path.encode().replace(b"\xef\xbf\xbd", b"\xff").decode("latin-1"),
         "QUERY_STRING": scope.query_string,
         "REMOTE_ADDR": client.strip("[]"),
         "SERVER_NAME": name.strip("[]"),

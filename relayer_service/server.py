@@ -25,7 +25,7 @@ from relayer_service.ops.processes import signal_when_parent_dies
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
 APPLICATION = "relayer_service.rsgi:application"
-# Of each connection, for a request line with its headers.
+# Of each connection, for a request line with its headers; the server reads up to twice as much before it refuses.
 MAX_HEAD_BYTES = 32_768
 # Files and sockets of a process beside those of its clients.
 OTHER_FILES = 1024

@@ -80,9 +80,10 @@ WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
 WEB_PROCESS_LIFETIME_HOURS = env.integer("WEB_PROCESS_LIFETIME_HOURS", 24, maximum=8_760)
 # Connections that wait to be accepted, and those that a process may have; the kernel needs a file for each.
 WEB_BACKLOG = env.integer("WEB_BACKLOG", 1024, minimum=128)
-WEB_CONNECTIONS = env.integer("WEB_CONNECTIONS", 8192, minimum=1)
-# How long a client may take to send a request's head, may stay idle, and may leave its answer unread.
-CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 30, minimum=1)
+WEB_CONNECTIONS = env.integer("WEB_CONNECTIONS", 4096, minimum=1)
+# How long a client may take to send a request's head, may stay idle, and may leave its answer unread. Less than a stop
+# may take, which such a client would otherwise turn into a kill.
+CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 20, minimum=1)
 # How long a client may take to send a request's body.
 BODY_TIMEOUT_SECONDS = env.integer("BODY_TIMEOUT_SECONDS", 10, minimum=1)
 # A process that is stopped first answers with `Connection: close` for a while, then finishes what it has received.

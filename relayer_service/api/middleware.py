@@ -43,7 +43,8 @@ class RequestMiddleware(Middleware):
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
         sent = request.META.get("HTTP_X_REQUEST_ID", "")
-        identifier = sent if SANE_ID.fullmatch(sent) else secrets.token_hex(10)
+        # Every line of the request shows it, so that it must be no secret.
+        identifier = sent if SANE_ID.fullmatch(sent) and redact(sent) == sent else secrets.token_hex(10)
         context = request_id.set(identifier)
         try:
             self._resolve_client(request)

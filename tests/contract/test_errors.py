@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from notifications.models import Notification
 from tests.api import Api, WireApi
 from tests.conftest import Log
 from tests.contract import bodies, raw
@@ -55,6 +56,14 @@ def test_no_path_is_too_odd_to_be_not_found(server_port: int, path: bytes) -> No
     answer = raw.send(server_port, raw.request(b"GET", path))
     assert (answer.status, answer.body) == (404, bodies.failure("Not Found"))
     assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_bytes_that_are_no_text_name_no_resource(wire: WireApi) -> None:
+    Notification.objects.create(identifier="\ufffd", url="https://example.com/")
+    headers = raw.bearer(wire.token) + b"Content-Type: application/json\r\n"
+    answer = raw.send(wire.port, raw.request(b"PATCH", b"/api/v1/notifications/%ff", headers, b"{}"))
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
 
 
 def test_an_unknown_path_is_not_found_by_any_method(api: Api) -> None:

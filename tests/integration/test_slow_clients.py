@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import sys
 from collections.abc import Iterator
@@ -85,6 +86,20 @@ def test_half_bodies_hold_up_nobody_and_are_bad_requests(others: WireApi, connec
         response = HTTPResponse(connection)
         response.begin()
         assert (response.status, json.load(response)) == (400, bodies.bad_request("the body ended early"))
+
+
+def test_large_half_bodies_hold_up_only_large_bodies(others: WireApi, connections: ExitStack) -> None:
+    head = JSON_TYPE + b"Content-Length: 1000000\r\n"
+    for _ in range(64):
+        connect(connections, others.port, raw.request(b"POST", b"/api/v1/signers", head))
+    large = raw.request(b"POST", b"/api/v1/signers", JSON_TYPE, b" " * 100_000)
+    waiting = connect(connections, others.port, large)
+    assert others.with_token("").post("/api/v1/signers", {}).status == 401
+    assert select.select([waiting], [], [], 0)[0] == []
+    # Its turn comes when the others have been cut off.
+    response = HTTPResponse(waiting)
+    response.begin()
+    assert (response.status, json.load(response)) == (401, bodies.failure("Unauthorized"))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux closes what nobody reads")
