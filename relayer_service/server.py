@@ -120,8 +120,6 @@ def refuse_new_connections(listener: socket.socket) -> None:
 
 def load(application: str) -> Any:
     """Load an application in a process of its own."""
-    # The parent's handler, which is inherited, would lose a signal that comes before the server handles it.
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal_when_parent_dies(signal.SIGTERM)
     return load_target(application)
 
@@ -144,6 +142,8 @@ def main(arguments: list[str]) -> int:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1
     allow_connections(settings.WEB_CONNECTIONS)
+    # The parent's handler, which processes inherit, would lose a signal that comes before they handle it themselves.
+    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     WebServer(arguments[0] if arguments else APPLICATION, listener).serve(target_loader=load)
     return 0
 
