@@ -65,3 +65,13 @@ def stop(process: subprocess.Popen[bytes]) -> int:
     except subprocess.TimeoutExpired:
         process.kill()
         raise
+
+
+def children(pid: int) -> dict[int, str]:
+    """The commands of the processes that a process started, and they in turn, by their ids."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(None, 2) for line in table.splitlines()]
+    found = {int(child): command for child, parent, command in rows if int(parent) == pid}
+    for child in list(found):
+        found |= children(child)
+    return found

@@ -11,13 +11,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.certificates import make_certificate
 from tests.servers import PROJECT, Unavailable, free_port, wait_for_port
 
 SHIPPED = PROJECT / "deploy/nginx"
@@ -77,7 +75,7 @@ def prepare(proxy: Proxy, web_ports: Sequence[int]) -> list[str]:
     """Write the shipped configuration with other addresses, ports and paths, and return the command."""
     folder = proxy.folder
     shutil.copytree(SHIPPED, folder, dirs_exist_ok=True)
-    make_certificate(proxy.certificate)
+    make_certificate(proxy.certificate, x509.DNSName("localhost"))
     upstream, listen = folder / "upstream.conf", folder / "listen.conf"
     places = "".join(f"{name}_temp_path {folder}/{name};\n" for name in TEMPORARY)
     upstream.write_text(places + with_servers(upstream.read_text(), web_ports))
@@ -100,23 +98,3 @@ def with_servers(upstream: str, ports: Sequence[int]) -> str:
     changed = re.sub(r"(?m)^(\s*server )[\d.]+:\d+", lambda line: f"{line[1]}127.0.0.1:{next(left)}", upstream)
     assert next(left, None) is None, "the shipped configuration has fewer web processes"
     return changed
-
-
-def make_certificate(file: Path) -> None:
-    """Write a key and a certificate of this machine's name that is its own authority."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(tz=UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    form, without = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    file.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, form, without)
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from relayer_service.ops.processes import is_running
 from tests.api import WireApi
 from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.processes import children
 from tests.servers import PROJECT, free_port
 
 COMMAND = [sys.executable, "-m", "relayer_service.run"]
@@ -59,24 +61,6 @@ class Service:
 
     def printed(self, label: str) -> str:
         return next(line for line in self.lines if line.startswith(label)).removeprefix(label).strip()
-
-
-def children(pid: int) -> dict[int, str]:
-    """The commands of the processes that a process started, and they in turn, by their ids."""
-    table = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in table.splitlines()]
-    found = {int(child): command for child, parent, command in rows if int(parent) == pid}
-    for child in list(found):
-        found |= children(child)
-    return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.fixture(scope="module")

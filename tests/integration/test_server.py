@@ -42,12 +42,6 @@ def serving(**settings: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         process.wait()
 
 
-def children(process: subprocess.Popen[bytes]) -> list[int]:
-    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in table.splitlines()]
-    return [int(pid) for pid, parent in rows if int(parent) == process.pid]
-
-
 def asked(port: int, outcomes: Counter[str], times: int = 1) -> bool:
     """Ask on one connection, as long as the server keeps it open; return whether it answered."""
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
@@ -130,7 +124,7 @@ def is_stopping(port: int) -> bool:
 def test_processes_are_replaced_without_a_failed_request() -> None:
     # On connections that stay open, as a proxy has them.
     with serving(WEB_PROCESSES="2") as (process, port), Load(port, 50) as load:
-        old = children(process)
+        old = list(processes.children(process.pid))
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: not any(is_running(pid) for pid in old))
         count = load.outcomes["200"]
@@ -141,16 +135,16 @@ def test_processes_are_replaced_without_a_failed_request() -> None:
 
 def test_a_process_that_crashes_is_replaced_and_the_others_go_on() -> None:
     with serving(WEB_PROCESSES="2") as (process, port):
-        old = children(process)
+        old = list(processes.children(process.pid))
         os.kill(old[0], signal.SIGKILL)
         assert [asked(port, Counter()) for _ in range(20)] == [True] * 20
-        wait_until(lambda: len(set(children(process)) - set(old)) == 1)
+        wait_until(lambda: len(set(processes.children(process.pid)) - set(old)) == 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
 def test_processes_end_with_a_server_that_is_killed() -> None:
     with serving() as (process, port):
-        left = children(process)
+        left = list(processes.children(process.pid))
         process.kill()
         process.wait()
         # Well before the time for which a client may hold a connection.
@@ -162,7 +156,7 @@ def test_processes_end_with_a_server_that_is_killed() -> None:
 def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
     port = free_port()
     process = processes.start(COMMAND, processes.environment(HOST="127.0.0.1", PORT=str(port)))
-    wait_until(lambda: children(process))
+    wait_until(lambda: processes.children(process.pid))
     process.send_signal(signal.SIGTERM)
     # Long before it would be killed.
     assert process.wait(20) == 0
@@ -187,3 +181,30 @@ def test_a_busy_port_is_one_line() -> None:
     assert done.stderr == (
         f"Cannot start: port {port} on 127.0.0.1 cannot be used (Address already in use); set PORT or HOST.\n"
     )
+
+
+def run_program(program: str, **settings: str) -> str:
+    """Run a program in a process of its own, as what it tries concerns a whole process; return what it printed."""
+    env = processes.environment(**settings)
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout
+
+
+def test_processes_are_replaced_when_they_are_old() -> None:
+    program = (
+        "from relayer_service import server;"
+        "server.Server.startup = lambda self: print(self.workers_lifetime);"
+        "server.WebServer('application', None).startup()"
+    )
+    assert run_program(program, WEB_PROCESS_LIFETIME_HOURS="2") == "7200\n"
+    assert run_program(program, WEB_PROCESS_LIFETIME_HOURS="0") == "None\n"
+
+
+def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:
+    program = (
+        "import resource; from relayer_service import server;"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (256, 3000));"
+        "server.allow_connections(1000); print(*resource.getrlimit(resource.RLIMIT_NOFILE));"
+        "server.allow_connections(9000); print(*resource.getrlimit(resource.RLIMIT_NOFILE))"
+    )
+    assert run_program(program) == "2024 3000\n3000 3000\n"

@@ -18,6 +18,7 @@ import redis
 from tests import servers, topology
 from tests.api import Answer
 from tests.concurrency import wait_until
+from tests.contract import bodies
 from tests.notifications.receivers import receiver
 from tests.relayers import faults
 from tests.relayers.factories import KEY
@@ -26,17 +27,11 @@ from tests.topology import PASSWORD, TlsApi, Topology
 pytestmark = [pytest.mark.long, pytest.mark.one_engine]
 
 RELAYERS = 40
-EMPTY_LIST = {
-    "data": [],
-    "error": "",
-    "metadata": {"logs": [], "traces": []},
-    "pagination": {"current_page": 1, "per_page": 10, "total_items": 0},
-    "success": True,
-}
+EMPTY_LIST = bodies.page([], total_items=0)
 
 
 def refused(status: HTTPStatus) -> dict[str, Any]:
-    return {"data": None, "message": status.phrase, "success": False}
+    return bodies.failure(status.phrase)
 
 
 @pytest.fixture(scope="module")

@@ -5,15 +5,13 @@ from __future__ import annotations
 import ipaddress
 import ssl
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from pytest_django import Settings
 
+from tests.certificates import make_certificate
 from tests.notifications.factories import attempt
 from tests.notifications.receivers import Receiver, receiver
 
@@ -26,23 +24,8 @@ def opened(settings: Settings) -> None:
 @pytest.fixture
 def refused_tls(tmp_path: Path) -> Iterator[Receiver]:
     """A receiver whose certificate nobody has vouched for."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(tz=UTC)
-    certificate = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False
-        )
-        .sign(key, hashes.SHA256())
-    )
     file = tmp_path / "certificate.pem"
-    file.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-        + certificate.public_bytes(serialization.Encoding.PEM)
-    )
+    make_certificate(file, x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(file)
     with receiver(tls=context) as server:

@@ -16,17 +16,12 @@ from django.test import Client
 
 from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.contract import bodies
 from tests.servers import free_port
 from tokens.models import AccessToken
 
-EMPTY_LIST = {
-    "data": [],
-    "error": "",
-    "metadata": {"logs": [], "traces": []},
-    "pagination": {"current_page": 1, "per_page": 10, "total_items": 0},
-    "success": True,
-}
-TOO_MANY = {"data": None, "message": "Too Many Requests", "success": False}
+EMPTY_LIST = bodies.page([], total_items=0)
+TOO_MANY = bodies.failure("Too Many Requests")
 NOT_ENFORCED = "Redis cannot be reached ({}): rate limits are not enforced"
 
 
