@@ -36,7 +36,7 @@ format: .venv/installed-dev  ## Put the code into its standard form.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-schema: .venv/installed-dev  ## Write openapi.yaml anew.
+schema: .venv/installed-dev  ## Write openapi.yaml and openapi-extensions.yaml anew.
 	$(BIN)/python -m tests.check_schema --write
 
 bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|webhooks|admin|memory|bodies, all without it; FAST=1 for a look.

@@ -1,6 +1,7 @@
 """JSON-RPC calls that are measured, and the relayers and tokens that they need."""
 
 import json
+from typing import Any
 
 from benchmarks.databases import run_apart
 
@@ -13,7 +14,20 @@ ESTIMATE = {
     "method": "feeEstimate",
     "params": {"fee_token": "BENCH", "network": "evm", "transaction": TRANSACTION},
 }
-METHODS = {"feeEstimate": ESTIMATE}
+# Tokens whose prices are those of a Chainlink feed each.
+QUOTED_TOKENS = [f"FEED{number:02}" for number in range(20)]
+
+
+def quote(fee_tokens: list[str]) -> dict[str, Any]:
+    params = {"network": "evm", "transaction": TRANSACTION, "fee_tokens": fee_tokens}
+    return {"jsonrpc": "2.0", "id": 1, "method": "feeQuote", "params": params}
+
+
+METHODS = {
+    "feeEstimate": ESTIMATE,
+    "feeQuote, 1 token": quote(QUOTED_TOKENS[:1]),
+    "feeQuote, 20 tokens": quote(QUOTED_TOKENS),
+}
 # What the service asks its node for, once prices and fee history are cached.
 BARE = {
     "jsonrpc": "2.0",
@@ -38,7 +52,7 @@ def create_apart(environment: dict[str, str], nodes: dict[int, str], tokens: int
 
 
 def create(nodes: dict[int, str], tokens: int) -> None:
-    """Create a relayer for each node, a fee token, and access tokens; print these."""
+    """Create a relayer for each node, fee tokens, and access tokens; print these."""
     from django.contrib.auth.models import User
     from django.utils import timezone
 
@@ -59,5 +73,9 @@ def create(nodes: dict[int, str], tokens: int) -> None:
     PriceSource.objects.create(
         token=token, kind="fixed", rate_text="3000.5", rate_set_at=timezone.now(), max_age_seconds=86400
     )
+    for number, symbol in enumerate(QUOTED_TOKENS):
+        token = FeeToken.objects.create(network="hardhat", symbol=symbol, address=f"0x{number:040x}", decimals=6)
+        feed = f"0x{number + 1000:040x}"
+        PriceSource.objects.create(token=token, kind="chainlink_native", feed=feed, heartbeat_seconds=86400)
     user, _ = User.objects.get_or_create(username="callers")
     print(json.dumps([str(AccessToken.objects.issue(name=f"{n}", user=user)[1]) for n in range(tokens)]))

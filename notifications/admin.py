@@ -9,10 +9,10 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, ProtectedError, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
-from notifications import confirmation
+from notifications import confirmation, skipped
 from notifications.delivery.retention import delete_finished
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
@@ -21,10 +21,12 @@ from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.dashboard import label
+from relayer_service.admin.references import may_view_users, used_by
+from relayer_service.audit.recording import acted, changed, record
 from relayer_service.net.addresses import mask
 
-# What the service has learned by sending to a notification.
-SEEN = ["state", "created_at"]
+# For staff who may see all that refers to a notification, and for others.
+USERS, USER_COUNTS = "used_by", "use_counts"
 USED_MEANWHILE = "Not deleted: an event was emitted or a relayer pointed here meanwhile."
 
 admin.site.register(Delivery, DeliveryAdmin)
@@ -48,18 +50,21 @@ class NotificationAdmin(ResourceAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
         if obj is None:
-            return [(None, {"fields": ["identifier", "type", "url", "new_signing_key"]})]
+            return [(None, {"fields": ["identifier", "type", "url", "new_signing_key", "enabled"]})]
+        users = USERS if may_view_users(request, Notification, [Delivery]) else USER_COUNTS
+        seen = ("Seen", {"fields": ["state", users, "skipped_events", "created_at"]})
         if not self.has_change_permission(request, obj):
-            return [(None, {"fields": ["identifier", "type", "masked_url", "key"]}), ("Seen", {"fields": SEEN})]
+            return [(None, {"fields": ["identifier", "type", "masked_url", "key"]}), seen]
         key = ["key", "new_signing_key", *(["remove_signing_key"] if obj.has_signing_key else [])]
         return [
-            (None, {"fields": ["identifier", "type", "url"]}),
+            (None, {"fields": ["identifier", "type", "url", "enabled"]}),
             ("Signing", {"fields": key}),
-            ("Seen", {"fields": SEEN}),
+            seen,
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str]:
-        return [*(["identifier"] if obj else []), "masked_url", "key", *SEEN]
+        seen = ["state", USERS, USER_COUNTS, "skipped_events", "created_at"]
+        return [*(["identifier"] if obj else []), "masked_url", "key", *seen]
 
     @display(description="URL")
     def shown_url(self, notification: Notification) -> str:
@@ -75,11 +80,26 @@ class NotificationAdmin(ResourceAdmin):
 
     @display(description="state")
     def state(self, notification: Notification) -> str:
+        """Return a badge, or two for a target that is disabled and in trouble."""
+        badges = [] if notification.enabled else [label("disabled", "info")]
         if notification.gone_at:
-            return label(f"gone since {notification.gone_at:%Y-%m-%d %H:%M}", "danger")
-        if notification.failing_since:
-            return label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning")
-        return label("ok", "success")
+            badges.append(label(f"gone since {notification.gone_at:%Y-%m-%d %H:%M}", "danger"))
+        elif notification.failing_since:
+            badges.append(label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning"))
+        return format_html_join(" ", "{}", zip(badges or [label("ok", "success")], strict=False))
+
+    @display(description="used by")
+    def used_by(self, notification: Notification) -> str:
+        return used_by(notification, linked=True, without=[Delivery])
+
+    @display(description="used by")
+    def use_counts(self, notification: Notification) -> str:
+        return used_by(notification, linked=False, without=[Delivery])
+
+    @display(description="skipped events")
+    def skipped_events(self, notification: Notification) -> str:
+        count = skipped.total(notification)
+        return f"{count:,}, as it was disabled when they happened" if count else "none"
 
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
         """Count the log that goes with notifications. Django would read all of it, which may be a million rows."""
@@ -113,7 +133,7 @@ class NotificationAdmin(ResourceAdmin):
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
         notification: Notification = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_notification_change", args=[notification.pk])
-        if request.method == "POST":
+        if request.method == "POST" or not notification.enabled:
             self._send_test_event(request, notification)
             return HttpResponseRedirect(page)
         texts = ["It is sent at once, signed." if notification.has_signing_key else "It is sent at once, unsigned."]
@@ -128,11 +148,19 @@ class NotificationAdmin(ResourceAdmin):
             self._send_test_event(request, notification)
 
     def _send_test_event(self, request: HttpRequest, notification: Notification) -> None:
+        if not notification.enabled:
+            self.message_user(request, f"{notification}: it is disabled. Enable it first.", messages.WARNING)
+            return
         with transaction.atomic():
             sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+            assert sent is not None, "it is enabled"
             # Staff ask for it: a target that is gone is tried again.
-            Notification.objects.filter(pk=notification.pk, gone_at__isnull=False).update(gone_at=None)
-            self.log_change(request, notification, f"Sent a test event, {sent}.")
+            text = f"Sent a test event, {sent}."
+            gone = Notification.objects.filter(pk=notification.pk, gone_at__isnull=False)
+            if gone.update(gone_at=None):
+                record([changed(notification, {"gone_at": notification.gone_at}, {"gone_at": None}, text)])
+            else:
+                record([acted(notification, text)])
         name: str = sent.identifier
         if request.user.has_perm("notifications.view_delivery"):
             url = reverse("admin:notifications_delivery_change", args=[sent.pk])

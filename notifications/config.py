@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from notifications import signing
 from notifications.models import Notification
 from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
-from relayer_service.api.serializers import IdentifierField, StrictSerializer
+from relayer_service.api.serializers import BooleanField, IdentifierField, StrictSerializer
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 
@@ -18,6 +18,7 @@ class NotificationEntry(StrictSerializer):
     type = TypeField()
     url = WebhookUrlField()
     signing_key = SigningKeyField(required=False, allow_null=True, allow_blank=True)
+    enabled = BooleanField(required=False)
 
 
 class NotificationSection(Section):
@@ -35,6 +36,7 @@ class NotificationSection(Section):
             self.file.warn(f"{path}.signing_key", str(error))
         if row is None:
             new = Notification(identifier=values["id"], type=values["type"], url=values["url"])
+            new.enabled = values.get("enabled", True)
             new.set_signing_key(key)
             return Change(new)
         change = Change(row, self.snapshot(row))
@@ -43,6 +45,10 @@ class NotificationSection(Section):
         if key is not None and not self.holds(row, "signing_key", key):
             row.set_signing_key(key)
             change.note("signing_key", "signing_key")
+        # Left out, it stays: staff may have disabled it.
+        if values.get("enabled", row.enabled) != row.enabled:
+            row.enabled = values["enabled"]
+            change.note("enabled", "enabled")
         return change
 
     @classmethod
@@ -51,7 +57,7 @@ class NotificationSection(Section):
         # A name and a password may stand in it.
         if "@" in urlsplit(row.url).netloc:
             url = variables.reference("notification", row.identifier, "url")
-        dumped = {"id": escape(row.identifier), "type": row.type, "url": url}
+        dumped = {"id": escape(row.identifier), "type": row.type, "url": url, "enabled": row.enabled}
         if row.has_signing_key:
             dumped["signing_key"] = variables.reference("notification", row.identifier, "signing_key")
         return dumped

@@ -6,19 +6,16 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
-from django.core.paginator import Paginator
 from django.db import transaction
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.timesince import timeuntil
 from unfold.admin import TabularInline
@@ -27,19 +24,21 @@ from unfold.decorators import action, display
 
 from notifications import confirmation
 from notifications.delivery.replay import replay, retry_now
-from notifications.filters import DayRangeFilter, EventFilter
+from notifications.filters import EventFilter
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
-from relayer_service.admin.dashboard import ago, label
+from relayer_service.admin.dashboard import ago, exact, label
+from relayer_service.admin.filters import DayRangeFilter
+from relayer_service.admin.pagination import MAX_LISTED, NewestPaginator
+from relayer_service.audit.recording import acted, record
 from relayer_service.net.addresses import mask
 
-# So many deliveries are listed, and so many can be sent again at once.
-MAX_LISTED = 10_000
 # A target's answer is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
 # The field with which the confirmation page sends back what it asked about.
 CONFIRMED = "confirmed"
 MAX_DIGITS = 18
+MAX_NAMES = 10
 MOMENTS = ["created", "attempted", "next_attempt"]
 VARIANTS: dict[str, str] = {
     Delivery.State.PENDING: "info",
@@ -75,26 +74,8 @@ RETRY_NOW = Act(
 )
 
 
-def exact(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
-
-
 def may_change_notifications(request: HttpRequest) -> bool:
     return bool(request.user.has_perm("notifications.change_notification"))
-
-
-class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Lists the newest rows only: to count a million, or to skip half of them, takes as long as to read them."""
-
-    template_name = "admin/notifications/delivery/pagination.html"
-
-    @cached_property
-    def count(self) -> int:
-        return int(self.object_list[:MAX_LISTED].count())  # type: ignore[attr-defined]  # it is a queryset
-
-    @property
-    def has_more(self) -> bool:
-        return self.count == MAX_LISTED
 
 
 class AttemptInline(ReadOnly, TabularInline):
@@ -212,6 +193,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def next_attempt(self, delivery: Delivery) -> str:
         if delivery.due_at is None:
             return "-"
+        if not delivery.notification.enabled:
+            return "held: the notification is disabled"
         if delivery.due_at <= timezone.now():
             return "now"
         return "on its way" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
@@ -269,24 +252,50 @@ class DeliveryAdmin(ReadOnlyAdmin):
         delivered = deliveries.filter(state=Delivery.State.DELIVERED).count()
         if delivered:
             texts.append(f"Delivered before, and now to be delivered once more: {counted(delivered)}.")
+        texts += warnings(deliveries)
         hidden = {**(selection or {}), CONFIRMED: ",".join(map(str, chosen))}
         return confirmation.ask(request, self, act.title, texts, targets, back, hidden)
 
     def _send(self, request: HttpRequest, act: Act, chosen: list[int]) -> None:
         deliveries = Delivery.objects.filter(pk__in=chosen)
         with transaction.atomic():
+            revived = names_of(deliveries, gone_at__isnull=False)
             count = act.run(deliveries)
             taken = deliveries.filter(state=Delivery.State.PENDING, lease=None).only("identifier")
-            self.log_changes(request, taken, f"{act.done}.")
+            record(acted(delivery, f"{act.done}.") for delivery in taken)
         text = f"{act.done}: {counted(count)}."
         if count < len(chosen):
             text += f" Left alone, as they are {act.left_alone}: {len(chosen) - count}."
+        if count and revived:
+            text += f" No longer taken for gone, and sent to again: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
 
 def linked(notification: Notification, shown_url: str) -> str:
     page = reverse("admin:notifications_notification_change", args=[notification.pk])
     return format_html('<a class="underline" href="{}">{}</a> ({})', page, notification, shown_url)
+
+
+def names_of(deliveries: QuerySet[Delivery], **condition: Any) -> str:
+    """Return the ids of the targets of deliveries for which something holds, the first of many."""
+    targets = Notification.objects.filter(pk__in=deliveries.order_by().values("notification"), **condition)
+    names = list(targets.order_by("sequence").values_list("identifier", flat=True)[: MAX_NAMES + 1])
+    return ", ".join(names[:MAX_NAMES]) + (" …" if len(names) > MAX_NAMES else "")
+
+
+def warnings(deliveries: QuerySet[Delivery]) -> list[str]:
+    """Return what staff should know of the targets before they send deliveries again."""
+    gone = names_of(deliveries, gone_at__isnull=False)
+    disabled = names_of(deliveries, enabled=False)
+    texts = []
+    if gone:
+        texts.append(
+            "These have answered 410 Gone. Sending to them revives them: they are tried again, and get what is "
+            f"emitted from now on, unless they answer 410 once more: {gone}."
+        )
+    if disabled:
+        texts.append(f"These are disabled, and get nothing until they are enabled: {disabled}.")
+    return texts
 
 
 def counted(number: int) -> str:

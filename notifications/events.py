@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Generic, TypedDict, TypeVar
 
 import orjson
 from django.conf import settings
 from django.utils import timezone
 
+from notifications import skipped
 from notifications.delivery.schedule import next_attempt
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
@@ -32,8 +34,19 @@ class RelayerDisabledData(RelayerData):
     disabled_reason: DisabledReason
 
 
+class RelayerBalanceData(RelayerData):
+    # In wei, as text: no JSON number is exact at this size everywhere.
+    balance: str
+    min_balance: str
+
+
 class NotificationData(TypedDict):
     notification_id: str
+
+
+class NotificationFailingData(NotificationData):
+    failing_since: str
+    error: str
 
 
 Data = TypeVar("Data", bound=Mapping[str, object])
@@ -50,24 +63,70 @@ RELAYER_DISABLED = Event("relayer.disabled", RelayerDisabledData, "The health ch
 RELAYER_ENABLED = Event("relayer.enabled", RelayerData, "The health check has enabled a relayer again.")
 RELAYER_PAUSED = Event("relayer.paused", RelayerData, "Staff have paused a relayer.")
 RELAYER_RESUMED = Event("relayer.resumed", RelayerData, "Staff have resumed a relayer.")
+RELAYER_LOW_BALANCE = Event(
+    "relayer.low_balance", RelayerBalanceData, "The balance of a relayer has fallen below its `min_balance`."
+)
+RELAYER_BALANCE_RECOVERED = Event(
+    "relayer.balance_recovered",
+    RelayerBalanceData,
+    "The balance of a relayer is no longer below its `min_balance`, which is `0` where it was removed.",
+)
 NOTIFICATION_TEST = Event("notification.test", NotificationData, "Staff try whether a webhook arrives.")
+NOTIFICATION_FAILING = Event(
+    "notification.failing", NotificationFailingData, "Attempts at another webhook have begun to fail."
+)
+NOTIFICATION_GONE = Event(
+    "notification.gone", NotificationData, "Another webhook has answered 410, and nothing more is sent to it."
+)
 
 EVENTS = {
     event.name: event
-    for event in (RELAYER_DISABLED, RELAYER_ENABLED, RELAYER_PAUSED, RELAYER_RESUMED, NOTIFICATION_TEST)
+    for event in (
+        RELAYER_DISABLED,
+        RELAYER_ENABLED,
+        RELAYER_PAUSED,
+        RELAYER_RESUMED,
+        RELAYER_LOW_BALANCE,
+        RELAYER_BALANCE_RECOVERED,
+        NOTIFICATION_TEST,
+        NOTIFICATION_FAILING,
+        NOTIFICATION_GONE,
+    )
 }
+# Events about one target that others get.
+ABOUT_TARGETS = {NOTIFICATION_FAILING.name, NOTIFICATION_GONE.name}
 
 
-def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery:
+def timestamp(moment: datetime) -> str:
+    """Return a moment, which is in UTC, as bodies have it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery | None:
     """Put an event for a webhook into the outbox, as part of the current transaction, and return its delivery.
 
     A change that is rolled back sends nothing; one that is committed is sent even if the push to the workers is lost.
+    An event for a target that is disabled is skipped and counted, and there is no delivery.
     """
+    made = emit_to([notification], event, data)
+    return made[0] if made else None
+
+
+def emit_to(notifications: Iterable[Notification], event: Event[Data], data: Data) -> list[Delivery]:
+    """Put one event for several webhooks into the outbox, as `emit` does; return the deliveries."""
     now = timezone.now()
     due_at = next_attempt(settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT, 0, now, retry_after=None)
-    body = {"type": event.name, "timestamp": now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"), "data": data}
-    delivery = Delivery.objects.create(
-        notification=notification, event=event.name, body=orjson.dumps(body), created_at=now, due_at=due_at
-    )
-    push(deliver, notification.pk)
-    return delivery
+    body = orjson.dumps({"type": event.name, "timestamp": timestamp(now), "data": data})
+    deliveries = []
+    for notification in notifications:
+        if notification.enabled:
+            deliveries.append(
+                Delivery(notification=notification, event=event.name, body=body, created_at=now, due_at=due_at)
+            )
+        else:
+            skipped.count_one(notification)
+    if deliveries:
+        Delivery.objects.bulk_create(deliveries)
+    for delivery in deliveries:
+        push(deliver, delivery.notification_id)
+    return deliveries

@@ -36,7 +36,7 @@ class NotificationForm(ResourceForm):
 
     class Meta:
         model = Notification
-        fields = ["identifier", "type", "url"]
+        fields = ["identifier", "type", "url", "enabled"]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.net import addresses
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
@@ -37,12 +40,22 @@ class Notification(Resource):
 
     type = models.CharField(max_length=32, choices=Type, default=Type.WEBHOOK)
     url = models.TextField("URL", validators=[validate_webhook_url], help_text="Where events are sent to.")
+    # The default is in the database too: processes of the release before know nothing of this column.
+    enabled = models.BooleanField(
+        default=True,
+        db_default=True,
+        help_text="While it is off, new events are not queued for this target, and what is pending is held until it "
+        "is on again.",
+    )
     signing_key = EncryptedJSONField(null=True, editable=False)
     failing_since = models.DateTimeField(
         null=True, editable=False, help_text="When attempts began to fail; empty while they succeed."
     )
     gone_at = models.DateTimeField(
         null=True, editable=False, help_text="When the target answered 410 Gone; nothing is sent to it since."
+    )
+    failing_announced_at = models.DateTimeField(
+        null=True, editable=False, help_text="When other targets were last told that this one fails."
     )
 
     class Meta(Resource.Meta):
@@ -56,6 +69,15 @@ class Notification(Resource):
     def has_signing_key(self) -> bool:
         # The stored value, not the attribute: nothing needs to be decrypted for this.
         return self.__dict__["signing_key"] is not None
+
+    def audited(self) -> dict[str, Any]:
+        return {
+            "type": self.type,
+            "url": Hidden.of(self.url, addresses.mask(self.url)),
+            "signing_key": hidden_column(self, "signing_key"),
+            "failing_since": self.failing_since,
+            "gone_at": self.gone_at,
+        }
 
     def set_url(self, url: str) -> set[str]:
         """Set the URL, and forget failures of another one; return the columns to save."""
@@ -71,6 +93,10 @@ class Notification(Resource):
 
 def new_message_id() -> str:
     return f"msg_{uuid.uuid4().hex}"
+
+
+# When a delivery failed: at its last attempt, or without one, as its target was gone.
+FAILED_AT = Coalesce("attempted_at", "created_at")
 
 
 class Delivery(Leased):
@@ -103,6 +129,8 @@ class Delivery(Leased):
             models.Index("state", "id", name="delivery_state"),
             models.Index("event", "id", name="delivery_event"),
             models.Index("created_at", name="delivery_created"),
+            # Not of the failed ones alone: SQLite would rather use the one by state, and read them all.
+            models.Index("state", FAILED_AT, name="delivery_failed"),
         ]
         constraints = [
             models.CheckConstraint(

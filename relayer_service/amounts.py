@@ -14,13 +14,15 @@ RATE = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?", re.ASCII)
 
 def with_bps(amount: Fraction | int, bps: int) -> Fraction:
     """Return an amount with basis points added."""
-    return Fraction(amount) * (BASIS_POINTS + bps) / BASIS_POINTS
+    # One fraction and not three, as each is reduced to its lowest terms.
+    return Fraction(amount.numerator * (BASIS_POINTS + bps), amount.denominator * BASIS_POINTS)
 
 
 def token_units(native: Fraction | int, rate: Fraction, decimals: int, native_decimals: int, margin_bps: int) -> int:
     """Return an amount of the native coin's smallest unit in the token's: rounded up once, and at least 1."""
-    exact = with_bps(Fraction(native) * rate * 10**decimals / 10**native_decimals, margin_bps)
-    return max(1, -(-exact.numerator // exact.denominator))
+    above: int = native.numerator * rate.numerator * 10**decimals * (BASIS_POINTS + margin_bps)
+    below: int = native.denominator * rate.denominator * 10**native_decimals * BASIS_POINTS
+    return max(1, -(-above // below))
 
 
 def decimal_text(units: int, decimals: int) -> str:

@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from django.db import models
 from django.utils import timezone
 
+from relayer_service.audit.models import AuditEntry
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
+
+__all__ = ["AuditEntry", "EncryptionKey", "PeriodicRun", "RowDelta"]
 
 CANARY = "canary"
 

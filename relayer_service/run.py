@@ -22,6 +22,7 @@ from django.core.management import call_command
 from django.db import DatabaseError
 from dotenv import load_dotenv
 
+from relayer_service import extensions
 from relayer_service.ops.processes import signal_when_parent_dies
 from relayer_service.server import CannotStart, listen
 
@@ -199,6 +200,10 @@ class Supervisor:
         reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(settings.HOST, settings.HOST)  # noqa: S104  # a comparison
         url = f"http://{reachable}:{settings.PORT}"
         lines = [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
+        if settings.EXTENSIONS:
+            lines.append(f"Extensions   {', '.join(settings.EXTENSIONS)} (off with: EXTENSIONS= make run)")
+        else:
+            lines.append(f"Extensions   none (on with: EXTENSIONS={','.join(extensions.BUILT)} make run)")
         # Created last and printed at once, so that after a failed start the next one prints them.
         created = create_admin()
         if created:

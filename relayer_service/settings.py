@@ -6,7 +6,7 @@ from typing import Any
 
 from dotenv import load_dotenv
 
-from relayer_service import theme
+from relayer_service import extensions, theme
 from relayer_service.api import docs
 from relayer_service.ops import environment as env
 from relayer_service.ops import logs
@@ -129,6 +129,12 @@ CACHES: dict[str, dict[str, Any]] = {
 TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sqlite:{DATA_DIR}/tasks.sqlite3"
 WORKER_STOP_SECONDS = env.integer("WORKER_STOP_SECONDS", 25)
 
+# What is offered beyond the contract: nothing by default, all that is built in the local profile.
+
+EXTENSIONS = env.choices(
+    "EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT, planned=extensions.PLANNED
+)
+
 # Limits.
 
 PAGINATION_MAX_PER_PAGE = env.integer("PAGINATION_MAX_PER_PAGE", 1000, minimum=1)
@@ -189,6 +195,11 @@ NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORK
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
 HEALTH_FAILURES_TO_DISABLE = env.integer("HEALTH_FAILURES_TO_DISABLE", 2, minimum=1)
 HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimum=1)
+
+# The audit log.
+
+# Days for which a change stays in it; 0: for ever.
+AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
 
 # Fleet files.
 

@@ -76,6 +76,7 @@ UNFOLD: dict[str, Any] = {
             {
                 "title": "Operations",
                 "items": [
+                    model_link("Audit log", "history", "relayer_service", "auditentry"),
                     model_link("Periodic work", "schedule", "relayer_service", "periodicrun"),
                     link("Readiness", "monitor_heart", "ready"),
                     link("API docs", "menu_book", "docs"),

@@ -10,6 +10,8 @@ from signers.backends.base import Secp256k1Backend, SignerError
 from signers.models import Signer
 from signers.types import SignerType
 
+NO_ADDRESS = "The signer cannot give its address: "
+
 
 def is_local(signer: Signer) -> bool:
     """Return whether the signer's key is stored here: its address is derived without asking another server."""
@@ -33,7 +35,22 @@ def ask_address(signer: Signer) -> tuple[str, str]:
         assert isinstance(backend, Secp256k1Backend)
         return backend.address(), ""
     except SignerError as error:
-        return "", f"The signer cannot give its address: {error}"
+        return "", f"{NO_ADDRESS}{error}"
+
+
+def note_answer(signer: Signer, warning: str) -> None:
+    """Save on a signer what came of asking it, so that relayers without an address can say why."""
+    signing.note_error(signer, warning.removeprefix(NO_ADDRESS))
+
+
+def why_no_address(signer: Signer) -> str:
+    """Return why a relayer of this signer has no address, and what to do."""
+    missing = signing.missing_library(signer.type)
+    if missing:
+        return f"The signer's type does not work here: {missing}"
+    if signer.last_error:
+        return f"The signer could not be asked: {signer.last_error}"
+    return "The signer was not asked yet, or was changed since: save the relayer, which asks it."
 
 
 def choose_address(found: str, given: str) -> str:

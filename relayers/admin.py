@@ -20,7 +20,7 @@ from relayers import dashboard, policy_fields
 from relayers.filters import NetworkFilter, RelayerStateFilter
 from relayers.forms import RelayerForm
 from relayers.models import ACCOUNT_COLUMNS, Relayer
-from relayers.states import set_paused
+from relayers.states import set_paused, write_paused
 from relayers.tasks import check_relayers_now, check_soon
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
@@ -33,10 +33,11 @@ class RelayerAdmin(ResourceAdmin):
     list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check"]
     list_filter = [RelayerStateFilter, NetworkFilter, ("paused", BooleanRadioFilter)]
     list_fullwidth = True
-    # Pausing emits an event to the notification.
-    list_select_related = ["notification"]
+    # Pausing emits an event to the notification; the signer knows why there is no address.
+    list_select_related = ["notification", "signer"]
     search_fields = ["identifier", "name", "address"]
     allowed_lookups = {"state", "network", "paused__exact"}
+    audited_relations = ["signer", "notification"]
     actions = ["pause_selected", "resume_selected", "check_selected_now"]
 
     class Media:
@@ -129,7 +130,7 @@ class RelayerAdmin(ResourceAdmin):
         if is_edited:
             push(check_relayers_now)
         if not change or "paused" in form.changed_data:
-            set_paused(obj, paused)
+            write_paused(obj, paused)
         for warning in form.warnings:
             self.message_user(request, warning, messages.WARNING)
 
@@ -160,7 +161,6 @@ class RelayerAdmin(ResourceAdmin):
         word = "Paused" if paused else "Resumed"
         with transaction.atomic():
             done = [relayer for relayer in chosen if set_paused(relayer, paused)]
-            self.log_changes(request, done, f"{word}.")
         left_alone = "paused already" if paused else "not paused"
         self._report(request, word, len(done), len(chosen) - len(done), left_alone)
 

@@ -4,3 +4,7 @@ from django.apps import AppConfig
 class RelayersConfig(AppConfig):
     name = "relayers"
     admin_panels = {"relayers.Relayer": ["relayers.panels.Status"]}
+
+    def ready(self) -> None:
+        # Registers the checks.
+        from relayers import checks  # noqa: F401

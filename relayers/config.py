@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from relayer_service.api.serializers import (
@@ -21,8 +22,9 @@ from relayer_service.fleet.sections import Change, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers import states
-from relayers.account import ask_address, check_signer, choose_address, is_local
+from relayers.account import ask_address, check_signer, choose_address, is_local, note_answer
 from relayers.chain import nodes
+from relayers.chain.networks import closed, networks
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
@@ -66,6 +68,7 @@ class RelayerSection(Section):
         super().__init__(*args)
         # By the signer's id, so that each signer is asked once.
         self.addresses: dict[str, tuple[str, str]] = {}
+        self.asked: list[tuple[Signer, tuple[str, str]]] = []
         # Relayers to pause or resume: more than a column, as their webhooks get an event.
         self.pauses: list[tuple[Relayer, bool]] = []
         # By URL: the paths in the file, each with the expected chain id.
@@ -95,6 +98,9 @@ class RelayerSection(Section):
         )
         if not sound:
             return None
+        if change.row.network in closed() and change.row.network not in networks():
+            # It has nodes of its own, so it is let in: somebody may still run such a network.
+            self.file.warn(f"{path}.network", closed()[change.row.network])
         self._compare(change)
         if values.get("paused", change.row.paused) != change.row.paused:
             self.pauses.append((change.row, values["paused"]))
@@ -129,6 +135,7 @@ class RelayerSection(Section):
             return
         if signer_id not in self.addresses:
             self.addresses[signer_id] = ask_address(row.signer)
+            self.asked.append((row.signer, self.addresses[signer_id]))
         found, warning = self.addresses[signer_id]
         row.address = choose_address(found, given)
         if warning:
@@ -174,10 +181,15 @@ class RelayerSection(Section):
                 elif found != expected:
                     self.file.fault(path, f"this node is on chain {found} instead of {expected}")
 
+    def locked_rows(self) -> QuerySet[Any]:
+        return self.queryset.select_for_update(of=("self",))
+
     def write(self) -> None:
         super().write()
+        for signer, (_, warning) in self.asked:
+            note_answer(signer, warning)
         for relayer, paused in self.pauses:
-            states.set_paused(relayer, paused)
+            states.write_paused(relayer, paused)
 
     @classmethod
     def dump_row(cls, row: Relayer, variables: Variables) -> dict[str, Any]:

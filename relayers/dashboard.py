@@ -10,9 +10,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from relayer_service.admin.dashboard import Card, label
-from relayer_service.amounts import decimal_text
+from relayers.account import why_no_address
 from relayers.chain.networks import networks
 from relayers.models import ACTIVE, STATES, Relayer
+from relayers.policy_fields import coins
 
 VARIANTS = {ACTIVE: "success", "disabled": "danger", "paused": "info", "low balance": "warning", "unknown": "default"}
 ADDRESS_END = 6
@@ -48,17 +49,24 @@ def badge(state: str) -> str:
 
 
 def address(row: Any) -> str:
-    """Return the address of a relayer or a token, with a button that copies it."""
-    if not row.address:
+    """Return the address of a relayer or a token, with a button that copies it, or why there is none."""
+    if row.address:
+        return format_html(ADDRESS, row.pk, row.address[:-ADDRESS_END], row.address[-ADDRESS_END:])
+    if not isinstance(row, Relayer):
         return "not known"
-    return format_html(ADDRESS, row.pk, row.address[:-ADDRESS_END], row.address[-ADDRESS_END:])
+    why = why_no_address(row.signer)
+    return format_html('<span class="no-address" title="{}">not known</span>', why)
 
 
 def balance(relayer: Relayer) -> str:
     """Return a balance in whole coins of its network; in wei where the network is unknown."""
-    if relayer.balance is None:
-        return "unknown"
-    network = networks().get(relayer.network)
-    if network is None:
-        return f"{relayer.balance} wei"
-    return f"{decimal_text(relayer.balance, network.decimals)} {network.symbol}"
+    return "unknown" if relayer.balance is None else coins(relayer.balance, networks().get(relayer.network))
+
+
+def balance_and_limit(relayer: Relayer) -> str:
+    """Return a balance with the minimum that is set for it."""
+    minimum = relayer.policies.get("min_balance")
+    if minimum is None:
+        return balance(relayer)
+    limit = coins(minimum, networks().get(relayer.network))
+    return f"{balance(relayer)}, {'below the minimum of' if relayer.balance_is_low else 'minimum'} {limit}"

@@ -14,12 +14,12 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import ask_address, check_signer, choose_address, is_local
+from relayers.account import ask_address, check_signer, choose_address, is_local, note_answer
 from relayers.chain import nodes
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
-from relayers.policy_fields import FORM_FIELDS, PREFIX, shown
+from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
 from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
 
 UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
@@ -58,11 +58,24 @@ class RelayerForm(ResourceForm):
         super().__init__(*args, **kwargs)
         self.answers = {} if self.answers is None else self.answers
         self.warnings: list[str] = []
+        # What the signer has answered, if it was asked: why it has no address, or "".
+        self.signer_answer: str | None = None
+        self._read_amounts_in_coins()
         for name in FORM_FIELDS:
             field = self.fields[PREFIX + name]
             field.initial = shown(self.instance.policies.get(name))
             field.show_hidden_initial = bool(self.instance.pk)
         self.rows = self._rpc_url_rows()
+        if not self.is_bound and "identifier" in self.fields:
+            # A new relayer's id is suggested by a script, until one is typed.
+            self.fields["identifier"].widget.attrs["data-slug-of"] = self["name"].id_for_label
+
+    def _read_amounts_in_coins(self) -> None:
+        """Have the minimum balance read in the coin of the network that is typed, and say what is set in it."""
+        typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
+        field = self.fields[f"{PREFIX}min_balance"]
+        assert isinstance(field, AmountField)
+        field.show_in(networks().get(typed), self.instance.policies.get("min_balance"))
 
     def _rpc_url_rows(self) -> RpcUrlRowSet:
         field = self.fields["rpc_urls"]
@@ -124,6 +137,7 @@ class RelayerForm(ResourceForm):
         given = relayer.address if adding or "address" in changed else ""
         question = (relayer.signer.pk, relayer.signer.config_version)
         found, warning = self._answer(question, lambda: ask_address(relayer.signer))
+        self.signer_answer = warning
         try:
             address = choose_address(found, given)
         except ValidationError as error:
@@ -133,6 +147,11 @@ class RelayerForm(ResourceForm):
             relayer.address = address
         if warning:
             self.warnings.append(f"{warning} Its address is taken as it was given." if given else warning)
+
+    def save(self, commit: bool = True) -> Any:
+        if self.signer_answer is not None:
+            note_answer(self.instance.signer, self.signer_answer)
+        return super().save(commit)
 
     def _check_nodes(self, changed: set[str]) -> None:
         """Check that the relayer's own nodes are on its chain; one that does not answer now is accepted."""

@@ -17,8 +17,20 @@ from django.conf import settings
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
-from notifications.events import RELAYER_DISABLED, RELAYER_ENABLED, DisabledReason, RelayerDisabledData, emit
+from notifications.events import (
+    RELAYER_BALANCE_RECOVERED,
+    RELAYER_DISABLED,
+    RELAYER_ENABLED,
+    RELAYER_LOW_BALANCE,
+    DisabledReason,
+    RelayerBalanceData,
+    RelayerDisabledData,
+    emit,
+)
 from notifications.models import Notification
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.audit.models import AuditEntry
+from relayer_service.audit.recording import changed, record
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.encryption import DecryptionError
 from relayers.chain import nodes
@@ -149,7 +161,7 @@ def write(readings: list[ReadingOf]) -> None:
     What cannot be written is due again when its lease ends, and blocks nothing else.
     """
     try:
-        with transaction.atomic():
+        with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
             _write(readings)
     except DatabaseError:
         logger.exception("The checks of %d relayers could not be written", len(readings))
@@ -161,13 +173,15 @@ def _write(readings: list[ReadingOf]) -> None:
     list(rows.select_for_update(no_key=True).values_list("pk"))
     now = timezone.now()
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
-    unchanged = []
+    unchanged, entries = [], []
     for relayer, reading in readings:
         changes = judge(relayer, reading)
         if all(getattr(relayer, name) == value for name, value in changes.items()):
             unchanged.append(relayer)
         elif relayer.release(due_at, checked_at=now, **changes):
             announce(relayer, changes)
+            entries.append(audit_entry(relayer, changes))
+    record(entries)
     # Most checks find what the last one found: one statement for all of them.
     if unchanged:
         rows = Relayer.objects.filter(
@@ -180,10 +194,9 @@ def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
     """Return the columns that a reading sets; the settings say how many checks in a row disable or enable."""
     if not relayer.address:
         return {}
-    minimum = relayer.policies.get("min_balance")
     changes: dict[str, Any] = {
         "balance_text": "" if reading.balance is None else str(reading.balance),
-        "balance_is_low": reading.balance is not None and minimum is not None and reading.balance < minimum,
+        "balance_is_low": is_low(relayer, reading.balance),
     }
     if reading.nonce is None:
         failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
@@ -202,17 +215,35 @@ def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
     return changes
 
 
+def audit_entry(relayer: Relayer, changes: dict[str, Any]) -> AuditEntry | None:
+    """Return what the audit log holds of a check: a state that begins or ends, not what was read."""
+    states = {name: changes.get(name, getattr(relayer, name)) for name in ("system_disabled", "balance_is_low")}
+    reason = changes["disabled_reason_details"] if states["system_disabled"] and not relayer.system_disabled else ""
+    return changed(relayer, {name: getattr(relayer, name) for name in states}, states, reason)
+
+
+def is_low(relayer: Relayer, balance: int | None) -> bool:
+    """Return whether a balance is below the minimum; one that could not be read is as low as it was before."""
+    if balance is None:
+        return relayer.balance_is_low
+    minimum = relayer.policies.get("min_balance")
+    return minimum is not None and balance < minimum
+
+
 def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
     """Log and emit what a check changes; the relayer is still as it was before."""
-    fields = {"relayer": relayer.identifier, "network": relayer.network}
-    if changes["balance_is_low"] and not relayer.balance_is_low:
-        logger.warning("The balance of the relayer %s is low", relayer, extra={"fields": fields})
-    disabled = changes.get("system_disabled", relayer.system_disabled)
-    if disabled == relayer.system_disabled:
+    is_low = changes["balance_is_low"]
+    is_disabled = changes.get("system_disabled", relayer.system_disabled)
+    if (is_low, is_disabled) == (relayer.balance_is_low, relayer.system_disabled):
         return
     # Read now, as staff may have chosen another since.
     notification = Notification.objects.filter(relayers=relayer).first()
-    if disabled:
+    if is_low != relayer.balance_is_low:
+        _announce_balance(relayer, changes, notification)
+    if is_disabled == relayer.system_disabled:
+        return
+    fields = {"relayer": relayer.identifier, "network": relayer.network}
+    if is_disabled:
         details = changes["disabled_reason_details"]
         logger.error("The relayer %s is disabled: %s", relayer, details, extra={"fields": fields})
         reason = DisabledReason(type=changes["disabled_reason_type"], details=details)
@@ -223,3 +254,15 @@ def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
         logger.info("The relayer %s is enabled again", relayer, extra={"fields": fields})
         if notification:
             emit(RELAYER_ENABLED, notification, event_data(relayer))
+
+
+def _announce_balance(relayer: Relayer, changes: dict[str, Any], notification: Notification | None) -> None:
+    fields = {"relayer": relayer.identifier, "network": relayer.network}
+    if changes["balance_is_low"]:
+        logger.warning("The balance of the relayer %s is low", relayer, extra={"fields": fields})
+    else:
+        logger.info("The balance of the relayer %s is no longer low", relayer, extra={"fields": fields})
+    if notification:
+        minimum = relayer.policies.get("min_balance", 0)
+        data = RelayerBalanceData(**event_data(relayer), balance=changes["balance_text"], min_balance=str(minimum))
+        emit(RELAYER_LOW_BALANCE if changes["balance_is_low"] else RELAYER_BALANCE_RECOVERED, notification, data)

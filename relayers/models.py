@@ -8,11 +8,12 @@ from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
 from notifications.models import Notification
+from relayer_service.audit.values import hidden_column
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased, LeasedQuerySet
 from relayer_service.storage.resources import Resource
 from relayer_service.storage.states import first_state
-from relayers.chain.networks import networks
+from relayers.chain.networks import networks, unknown
 from relayers.rpc_urls import masked
 from signers.models import Signer
 
@@ -108,6 +109,21 @@ class Relayer(Resource, Leased):
         known = networks().get(self.network)
         return known.chain_id if known else self.chain_id
 
+    def audited(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "network": self.network,
+            "network_type": self.network_type,
+            "chain_id": self.chain_id,
+            "address": self.address,
+            "signer_id": self.signer.identifier,
+            "notification_id": self.notification and self.notification.identifier,
+            "paused": self.paused,
+            "custom_rpc_urls": hidden_column(self, "custom_rpc_urls", shown=self.masked_rpc_urls),
+            **{f"policies.{name}": value for name, value in self.policies.items()},
+            "balance_is_low": self.balance_is_low,
+        }
+
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
         self.nonce, self.balance_text, self.balance_is_low = None, "", False
@@ -129,7 +145,7 @@ class Relayer(Resource, Leased):
         known = networks().get(self.network)
         faults = {}
         if known is None and not (self.masked_rpc_urls and self.chain_id):
-            faults["network"] = "this network is not known: it needs custom RPC URLs and a chain id"
+            faults["network"] = unknown(self.network, "it needs custom RPC URLs and a chain id")
         if known is not None and self.chain_id not in {None, known.chain_id}:
             faults["chain_id"] = f"{self.network} has the chain id {known.chain_id}"
         if self.address:

@@ -12,6 +12,7 @@ from relayer_service.admin.dashboard import ago, label
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers import dashboard
+from relayers.account import why_no_address
 from relayers.chain import nodes
 from relayers.chain.nodes import NodeStatus
 
@@ -50,9 +51,11 @@ def status(relayer: Any) -> dict[str, Any]:
     facts = {
         "State": dashboard.badge(relayer.state),
         "Nonce": "unknown" if relayer.nonce is None else str(relayer.nonce),
-        "Balance": dashboard.balance(relayer),
+        "Balance": dashboard.balance_and_limit(relayer),
         "Last check": ago(relayer.checked_at),
     }
+    if not relayer.address:
+        facts["No address"] = why_no_address(relayer.signer)
     if relayer.system_disabled:
         facts["Reason"] = f"{relayer.disabled_reason_type}: {relayer.disabled_reason_details}"
     return {"facts": facts, "nodes": {"headers": HEADERS, "rows": rows}, "fault": fault}
@@ -67,5 +70,6 @@ def row(node: NodeStatus) -> list[str]:
 
 def health(node: NodeStatus) -> str:
     badge = label("failed", "danger") if node.error else label("ok", "success")
-    pause = label("paused", "warning") if node.paused else ""
-    return format_html('<span class="node-health">{}{}<span>{}</span></span>', badge, pause, node.error)
+    # By the circuit breaker; staff pause relayers, not nodes.
+    breaker = label("circuit open", "warning") if node.paused else ""
+    return format_html('<span class="node-health">{}{}<span>{}</span></span>', badge, breaker, node.error)

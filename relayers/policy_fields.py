@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from django import forms
@@ -10,13 +12,18 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from relayer_service.amounts import decimal_text
 from relayer_service.api.serializers import BooleanField, IntegerField
+from relayers.chain.networks import Network
 from relayers.policies import EvmPolicies
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
 MAX_DIGITS = 40
 MAX_QUOTE = 60
+# Policies that may be typed in the network's coin.
+IN_COINS = {"min_balance"}
+AMOUNT = re.compile(r"(?P<whole>[0-9]{1,40})(?:\.(?P<part>[0-9]{1,40}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
 
 Policy = serializers.Field[Any, Any, Any, Any]
 
@@ -44,6 +51,42 @@ class TypedField(forms.CharField):
             raise forms.ValidationError(list(_texts(error.detail, parsed))) from None
 
 
+class AmountField(TypedField):
+    """An amount of the native coin: a whole number of wei, or a number with its unit, as in `0.5 ETH`."""
+
+    def __init__(self, policy: Policy, **kwargs: Any) -> None:
+        super().__init__(policy, partial(amount, network=None), **kwargs)
+
+    def show_in(self, network: Network | None, value: int | None) -> None:
+        """Read what is typed in the coin of a network, and say in it what is set now."""
+        self.parse = partial(amount, network=network)
+        what, symbol = str(self.policy.help_text).removesuffix("."), network.symbol if network else "ETH"
+        now = "" if value is None else f"Set to {coins(value, network)}. "
+        self.help_text = f"{now}{what}, or in the network's coin, as in 0.5 {symbol}."
+
+
+def amount(text: str, network: Network | None) -> int | str:
+    """Return in wei what was typed with or without a unit; any other text as it is, for the rules to refuse."""
+    match = AMOUNT.fullmatch(text)
+    if match is None:
+        return whole_number(text)
+    unit, part = match["unit"].lower(), (match["part"] or "").rstrip("0")
+    decimals = {"wei": 0} | ({network.symbol.lower(): network.decimals} if network else {})
+    if not unit and not match["part"]:
+        unit = "wei"
+    if unit not in decimals:
+        example = f", or an amount with its coin, as in 0.5 {network.symbol}" if network else ""
+        raise forms.ValidationError(f"a whole number of wei{example} is required")
+    if len(part) > decimals[unit]:
+        raise forms.ValidationError(f"{match['unit']} has {decimals[unit]} decimal places")
+    return whole_number(f"{match['whole']}{part:0<{decimals[unit]}}".lstrip("0") or "0")
+
+
+def coins(value: int, network: Network | None) -> str:
+    """Return an amount of wei in whole coins of a network, or in wei where that is unknown."""
+    return f"{decimal_text(value, network.decimals)} {network.symbol}" if network else f"{value} wei"
+
+
 def _texts(detail: Any, value: Any) -> Iterator[str]:
     """Yield the faults of one policy; those of a list name the entry."""
     if isinstance(detail, dict):
@@ -66,6 +109,9 @@ def form_field(name: str, policy: Policy) -> forms.Field:
             help_text=help_text,
         )
     if isinstance(policy, IntegerField):
+        if name in IN_COINS:
+            widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})
+            return AmountField(policy, label=label, widget=widget, help_text=help_text)
         # Text, as browsers round such large numbers.
         number = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})
         return TypedField(policy, whole_number, label=label, widget=number, help_text=help_text)

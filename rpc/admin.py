@@ -14,6 +14,8 @@ from relayer_service.ops.tasks import push
 from relayers.dashboard import address
 from relayers.filters import NetworkFilter
 from rpc import dashboard, price_checks
+from rpc.fees import prices
+from rpc.fees.sources import SOURCES
 from rpc.filters import FeeTokenStateFilter
 from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
@@ -116,6 +118,10 @@ class FeeTokenAdmin(ResourceAdmin):
         if outdated := FeeToken.outdated_by(form.changed_columns | sources):
             FeeToken.objects.filter(pk=form.instance.pk).update(**outdated)
             push(read_price_now, form.instance.pk)
+        kinds = PriceSource.objects.filter(token=form.instance).values_list("kind", flat=True)
+        if form.instance.enabled and prices.has_pairs_alone([SOURCES[kind] for kind in kinds]):
+            # Saved all the same: the other source may come later.
+            self.message_user(request, f"{form.instance} has no price: {prices.PAIRS_ALONE}.", messages.WARNING)
 
     @admin.action(description="Read prices of selected fee tokens now", permissions=["change"])
     def read_selected_prices(self, request: HttpRequest, queryset: QuerySet[FeeToken]) -> None:

@@ -14,6 +14,8 @@ from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import BATCH_SIZE, Change, Section
 from relayers.chain.networks import networks
 from rpc.config_entries import FeeTokenEntry, SourceEntry
+from rpc.fees import prices
+from rpc.fees.sources import SOURCES
 from rpc.models import FeeToken, PriceSource
 
 
@@ -74,6 +76,8 @@ class FeeTokenSection(Section):
         self._compare(change, values["sources"])
         if token.enabled and not values["sources"]:
             self.file.warn(f"{path}.sources", "a token without a source of its price is not supported")
+        if token.enabled and prices.has_pairs_alone([SOURCES[source["kind"]] for source in values["sources"]]):
+            self.file.warn(f"{path}.sources", f"the token has no price: {prices.PAIRS_ALONE}")
         return change
 
     def _claim(self, path: str, taken: set[tuple[str, str]], wanted: tuple[str, str], fault: str) -> bool:
@@ -97,8 +101,11 @@ class FeeTokenSection(Section):
                 change.removed.remove(same)
         # A fixed rate stays as old as it is where something else of its source changes, as in the admin.
         set_at = {source.rate_text: source.rate_set_at for source in change.removed if source.rate_text}
+        # So do the bounds of a feed that stays.
+        bounds = {feed: entry for source in change.removed for feed, entry in source.feed_bounds.items()}
         for source in change.added:
             source.rate_set_at = set_at.get(source.rate_text)
+            source.feed_bounds = {feed: bounds[feed] for feed in source.feeds if feed in bounds}
         if change.seen is None:
             return
         for name in self.columns:
@@ -134,6 +141,11 @@ class FeeTokenSection(Section):
                     source.rate_set_at = timezone.now()
                 added.append(source)
         PriceSource.objects.bulk_create(added, batch_size=BATCH_SIZE)
+        # The audit log has the sources as they are now.
+        written = [change.row for change in self.changes if change.state != "unchanged"]
+        for row in written:
+            row._prefetched_objects_cache = {}
+        models.prefetch_related_objects(written, "sources")
 
     @classmethod
     def dump_row(cls, row: FeeToken, variables: Variables) -> dict[str, Any]:

@@ -9,9 +9,8 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
-from rpc import counters, errors
+from rpc import counters, errors, registry
 from rpc.methods.base import Method
-from rpc.registry import METHODS
 from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
@@ -24,7 +23,7 @@ OK = "ok"
 def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
-    method = METHODS.get((relayer.network_type, name))
+    method = registry.find(relayer.network_type, name)
     outcome = OK
     try:
         return {"result": run(method, relayer, params)}

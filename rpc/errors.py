@@ -74,6 +74,8 @@ class InsufficientData(RpcError):
 CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {
     chain.NodesUnreachable: NodesUnreachable,
     chain.ExecutionReverted: ExecutionReverted,
+    chain.CannotBeIncluded: ExecutionReverted,
+    chain.PriceCapTooLow: PolicyRefused,
     chain.InsufficientData: InsufficientData,
 }
 

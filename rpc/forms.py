@@ -12,6 +12,7 @@ from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, U
 
 from relayer_service.admin.dashboard import ago
 from relayer_service.admin.forms import ResourceForm
+from relayers.chain.fee_history import SPEEDS
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
@@ -100,7 +101,12 @@ class PriceSources(PaginationInlineFormSet):
 class EstimateForm(forms.Form):
     """What a fee is estimated for, on the page of a relayer."""
 
-    fee_token = forms.ChoiceField(label="Fee token", widget=UnfoldAdminSelectWidget)
+    fee_token = forms.ChoiceField(label="Fee token", required=False, widget=UnfoldAdminSelectWidget)
+    speed = forms.ChoiceField(
+        required=False,
+        choices=[("", "By how full the last blocks are"), *((name, name) for name in SPEEDS)],
+        widget=UnfoldAdminSelectWidget,
+    )
     transaction = forms.CharField(
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "spellcheck": "false", "placeholder": "0x…"}),
         help_text="Encoded: 0x and hexadecimal digits, legacy or of type 1 to 4, signed or not.",
@@ -111,4 +117,5 @@ class EstimateForm(forms.Form):
         known = networks().get(relayer.network)
         coin = (known.symbol, f"{known.symbol}, the native coin") if known else ("native", "The native coin")
         tokens = FeeToken.objects.filter(network=relayer.network, enabled=True).values_list("address", "symbol")
-        self.fields["fee_token"].choices = [*tokens.order_by("symbol"), coin]  # type: ignore[attr-defined]
+        choices = [("", "All tokens of the network"), *tokens.order_by("symbol"), coin]
+        self.fields["fee_token"].choices = choices  # type: ignore[attr-defined]

@@ -1,87 +1,125 @@
-"""An estimate in all its parts, for people: every number that went into a fee, exactly, and where it comes from."""
+"""A quote in all its parts, for people: every number that went into a fee, exactly, and where it comes from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from relayer_service.admin.dashboard import ago
-from relayer_service.amounts import decimal_text, rate_text, with_bps
-from relayers.chain.gas_price import FeeRules
-from relayers.chain.networks import L1Fee
+from relayer_service.amounts import decimal_text, rate_text
+from relayers.chain.amount import Amount
+from relayers.chain.fee_history import BaseFeeSource
+from relayers.chain.gas_price import FeeRules, GasPrice
+from relayers.chain.native_fee import NativeFee
+from relayers.chain.networks import Network
 from rpc.dashboard import moment
-from rpc.fees.estimate import Estimate
+from rpc.errors import RpcError
+from rpc.fees.quote import FeeQuote, TokenFee
 
 GWEI_DECIMALS = 9
-# Buffer and margin are basis points, which add four decimals each to an amount.
-MORE_DECIMALS = 8
+# Basis points add four decimals each to an amount: the buffer, the charge for unused gas, the margin of the base fee.
+MORE_DECIMALS = 12
+
+BASE_FEE_SOURCES = {
+    BaseFeeSource.FEE_HISTORY: "of the next block, by the fee history",
+    BaseFeeSource.ASKED: "of the next block, by eth_baseFee",
+    BaseFeeSource.LINEA: "of the next block, by linea_estimateGas",
+    BaseFeeSource.COMPUTED: "of the next block, computed by EIP-1559",
+    BaseFeeSource.LAST_BLOCK: "of the last block",
+}
 
 
 @dataclass(frozen=True)
 class Item:
-    """One line: its name, its value, and a note on where it comes from."""
+    """One line: its name, what is expected, the maximum if it is another, and a note on where it comes from."""
 
     name: str
     value: str
+    maximum: str = ""
     note: str = ""
     is_total: bool = False
 
 
-def items(found: Estimate) -> list[Item]:
-    """Return the lines of an estimate, in the order in which it is computed."""
-    return [*_gas(found), *_price(found), *_fees(found), *_conversion(found)]
-
-
-def _gas(found: Estimate) -> list[Item]:
-    note = "estimated by the node" if found.is_estimated else "the transaction's own limit, as the policy says"
-    lines = [Item("Sender", found.sender), Item("Gas", f"{found.gas:,}", note)]
-    if found.l1_gas:
-        lines.append(Item("L1 gas", f"{found.l1_gas:,}", "a part of the gas above"))
-    if found.gas_buffer_bps:
-        buffered = exact(with_bps(found.gas, found.gas_buffer_bps), 0)
-        lines.append(Item("Gas with buffer", grouped(buffered), f"+ {percent(found.gas_buffer_bps)}"))
+def items(quote: FeeQuote) -> list[Item]:
+    """Return the lines of a quote, in the order in which it is computed."""
+    fee = quote.native
+    lines = [*_block(fee), *_gas(fee), *_price(fee), *_fees(fee)]
+    for name, token in quote.tokens.items():
+        lines += [Item(name, "no fee", note=token.description)] if isinstance(token, RpcError) else _token(fee, token)
     return lines
 
 
-def _price(found: Estimate) -> list[Item]:
-    price, lines = found.gas_price, []
-    note = "as the node gives it"
-    if price.base_fee is not None and price.priority_fee is not None:
-        margin = percent(FeeRules.of(found.network).base_fee_margin_bps)
-        lines = [
-            Item("Base fee", gwei(price.base_fee), "of the next block"),
-            Item("Tip", gwei(price.priority_fee), "from the last blocks, or the least that is set"),
-        ]
-        note = f"base fee + {margin}, and the tip"
+def _block(fee: NativeFee) -> Iterator[Item]:
+    yield Item("Block", f"{fee.head.number:,}", note=ago(moment(fee.head.timestamp)))
+    yield Item("Sender", fee.sender)
+
+
+def _gas(fee: NativeFee) -> Iterator[Item]:
+    gas = fee.gas
+    note = "estimated by the node" if gas.is_estimated else "the transaction's own limit, as the policy says"
+    yield Item("Gas", f"{gas.estimate:,}", note=note)
+    if fee.charges.l1_gas is not None:
+        yield Item("L1 gas", f"{fee.charges.l1_gas:,}", note="a part of the gas above")
+    if gas.is_estimated:
+        buffer = f"buffer of {percent(gas.buffer_bps)}" if gas.buffer_bps else "without a buffer"
+        yield _amount("Gas paid for", gas.paid, lambda amount: grouped(exact(amount, 0)), buffer)
+
+
+def _price(fee: NativeFee) -> Iterator[Item]:
+    price = fee.price
+    if price.base_fee_source is not None and price.base_fee is not None and price.priority_fee is not None:
+        yield Item("Base fee", gwei(price.base_fee), note=BASE_FEE_SOURCES[price.base_fee_source])
+        yield Item("Priority fee", gwei(price.priority_fee))
+    yield _amount("Price of gas", Amount(price.expected, price.maximum), gwei, _price_note(price, fee.network))
+
+
+def _price_note(price: GasPrice, network: Network) -> str:
     if price.is_capped:
-        note = "capped by the policy gas_price_cap"
-    return [*lines, Item("Price per gas", gwei(price.price), note)]
+        return "capped by the policy gas_price_cap"
+    if price.is_own:
+        return "limited by the transaction's own price"
+    if price.base_fee is None:
+        return "as the node gives it"
+    return f"the base fee may rise by {percent(FeeRules.of(network).base_fee_margin_bps)}"
 
 
-def _fees(found: Estimate) -> list[Item]:
-    gas_fee = with_bps(found.gas, found.gas_buffer_bps) * found.gas_price.price
-    lines = [Item("Gas fee", coins(found, gas_fee))]
-    if found.network.l1_fee == L1Fee.OP_STACK:
-        lines += [
-            Item("L1 data fee", coins(found, found.l1_fee)),
-            Item("Operator fee", coins(found, found.operator_fee)),
-        ]
-    if found.blob_fee:
-        lines.append(Item("Blob fee", coins(found, found.blob_fee)))
-    return [*lines, Item("Total in the native coin", coins(found, found.native), is_total=True)]
+def _fees(fee: NativeFee) -> Iterator[Item]:
+    def coins(amount: Fraction | int) -> str:
+        return f"{exact(amount, fee.network.decimals)} {fee.network.symbol}"
+
+    yield _amount("Gas fee", fee.gas_fee, coins)
+    charges = {
+        "L1 data fee": (fee.charges.l1_fee, f"may rise by {percent(FeeRules.of(fee.network).l1_fee_margin_bps)}"),
+        "Operator fee": (fee.charges.operator_fee, ""),
+        "Blob fee": (fee.blob_fee, ""),
+    }
+    for name, (charge, note) in charges.items():
+        if charge:
+            yield _amount(name, charge, coins, note)
+    yield _amount("Total in the native coin", fee.total, coins, is_total=True)
 
 
-def _conversion(found: Estimate) -> list[Item]:
-    total = Item("Estimated fee", f"{found.estimated_fee} {found.symbol}", "rounded up once", is_total=True)
-    if not found.quote.sources:
-        return [total]
-    per_coin = f"{found.symbol} for 1 {found.network.symbol}"
-    sources = [
-        Item(f"Source: {price.name}", f"{rate_text(price.rate)} {per_coin}", ago(moment(price.updated_at)))
-        for price in found.quote.sources
-    ]
-    rate = Item("Conversion rate", f"{found.conversion_rate} {per_coin}", "the median" if len(sources) > 1 else "")
-    return [*sources, rate, Item("Margin", percent(found.margin_bps), "of the token"), total]
+def _token(fee: NativeFee, token: TokenFee) -> Iterator[Item]:
+    per_coin = f"{token.symbol} for 1 {fee.network.symbol}"
+    sources = token.price.sources
+    for source in sources:
+        yield Item(
+            f"Source: {source.name}", f"{rate_text(source.rate)} {per_coin}", note=ago(moment(source.updated_at))
+        )
+    if sources:
+        note = "the median" if len(sources) > 1 else ""
+        yield Item("Conversion rate", f"{token.conversion_rate} {per_coin}", note=note)
+        yield Item("Margin", percent(token.margin_bps), note="of the token")
+    expected, maximum = f"{token.expected_fee} {token.symbol}", f"{token.maximum_fee} {token.symbol}"
+    yield Item(f"Fee in {token.symbol}", expected, maximum, "rounded up once", is_total=True)
+
+
+def _amount(
+    name: str, amount: Amount, write: Callable[[Fraction | int], str], note: str = "", *, is_total: bool = False
+) -> Item:
+    expected, maximum = write(amount.expected), write(amount.maximum)
+    return Item(name, expected, maximum, note, is_total)
 
 
 def exact(amount: Fraction | int, decimals: int) -> str:
@@ -99,10 +137,6 @@ def grouped(number: str) -> str:
 
 def gwei(wei: Fraction | int) -> str:
     return f"{exact(wei, GWEI_DECIMALS)} gwei"
-
-
-def coins(found: Estimate, amount: Fraction | int) -> str:
-    return f"{exact(amount, found.network.decimals)} {found.network.symbol}"
 
 
 def percent(bps: int) -> str:

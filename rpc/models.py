@@ -11,7 +11,7 @@ from eth_utils.address import to_checksum_address
 
 from relayer_service.amounts import BASIS_POINTS, parse_rate
 from relayer_service.storage.states import first_state
-from relayers.chain.networks import networks
+from relayers.chain.networks import networks, unknown
 from relayers.models import Relayer
 from relayers.policies import MAX_AMOUNT, validate_evm_address
 
@@ -26,7 +26,7 @@ STALE_AFTER = timedelta(minutes=3)
 
 def validate_network(value: str) -> None:
     if value not in networks():
-        raise ValidationError("this network is not known: NETWORKS_FILE can add it")
+        raise ValidationError(unknown(value, "NETWORKS_FILE can add it"))
 
 
 def validate_amount(value: str) -> None:
@@ -104,6 +104,17 @@ class FeeToken(models.Model):
     def __str__(self) -> str:
         return f"{self.symbol} on {self.network}"
 
+    def audited(self) -> dict[str, Any]:
+        return {
+            "network": self.network,
+            "symbol": self.symbol,
+            "address": self.address,
+            "enabled": self.enabled,
+            "margin_bps": self.margin_bps,
+            "max_spread_bps": self.max_spread_bps,
+            "sources": [source.audited() for source in self.sources.all()],
+        }
+
     @staticmethod
     def outdated_by(changed: set[str]) -> dict[str, Any]:
         """Return the columns to clear after a change: what was read from another contract or other sources."""
@@ -147,7 +158,8 @@ class PriceSource(models.Model):
         null=True,
         blank=True,
         validators=SECONDS,
-        help_text="In seconds, as the feed's publisher gives it: an older answer is stale.",
+        help_text="In seconds, as the feed's publisher gives it. An answer is stale when it is older by more than a "
+        "tenth of this, or a minute where that is more.",
     )
     native_feed = AddressField(blank=True, help_text="The feed of the native coin's price in USD.")
     native_heartbeat_seconds = models.PositiveIntegerField(
@@ -172,6 +184,8 @@ class PriceSource(models.Model):
         validators=[validate_amount],
         help_text="In the native coin's smallest unit (wei): a pair that holds less gives no price.",
     )
+    # By feed, the bounds of its aggregator as the worker has read them: `rpc/bound_checks.py` writes them.
+    feed_bounds = models.JSONField(default=dict, editable=False)
 
     # What each kind needs, and what it may have besides; nothing else is stored.
     REQUIRED = {
@@ -193,8 +207,19 @@ class PriceSource(models.Model):
 
     @property
     def stored(self) -> tuple[Any, ...]:
-        """All columns, to compare with those of another time."""
-        return tuple(getattr(self, field.attname) for field in self._meta.concrete_fields)
+        """What staff have set, to compare with that of another time: all columns but what the worker has read."""
+        columns = (field.attname for field in self._meta.concrete_fields if field.attname != "feed_bounds")
+        return tuple(getattr(self, name) for name in columns)
+
+    def audited(self) -> dict[str, Any]:
+        """Return what staff have set, by the names in fleet files."""
+        names = {name.removesuffix("_text"): getattr(self, name) for name in self.fields_of(self.kind)}
+        return {"kind": self.kind} | {name: value for name, value in names.items() if value not in {"", None}}
+
+    @property
+    def feeds(self) -> list[str]:
+        """The addresses of the feeds that give prices."""
+        return [feed for feed in (self.feed, self.native_feed) if feed]
 
     @classmethod
     def fields_of(cls, kind: str) -> list[str]:

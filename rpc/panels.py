@@ -13,7 +13,7 @@ from relayer_service.admin.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from rpc import calls, dashboard, errors, itemised
-from rpc.fees.estimate import estimate
+from rpc.fees.quote import quote
 from rpc.forms import EstimateForm
 from rpc.relayer_lookup import RpcRelayer
 
@@ -42,7 +42,7 @@ class TryEstimate(Panel):
 
     @object_view("view")
     def estimate(self, request: HttpRequest, relayer: Relayer) -> HttpResponse:
-        """Answer with an estimate and all its parts: to a script with the parts only, else with a page of its own."""
+        """Answer with a quote and all its parts: to a script with the parts only, else with a page of its own."""
         form = EstimateForm(relayer, request.POST)
         context = {"estimate_url": self.url("estimate", relayer), "estimate_form": form}
         context |= outcome(relayer, form) if form.is_valid() else {}
@@ -59,10 +59,14 @@ class TryEstimate(Panel):
 
 
 def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
-    """Return the items of the estimate that the form asks for, or the error that a caller would get."""
-    asked = {name: form.cleaned_data[name] for name in ("fee_token", "transaction")}
+    """Return the items of the quote that the form asks for, or the error that a caller would get."""
+    asked = form.cleaned_data
+    fee_tokens = [asked["fee_token"]] if asked["fee_token"] else None
     try:
-        return {"items": itemised.items(estimate(RpcRelayer.of(relayer), network=relayer.network, **asked))}
+        found = quote(
+            RpcRelayer.of(relayer), relayer.network, asked["transaction"], fee_tokens, asked["speed"] or None
+        )
+        return {"items": itemised.items(found)}
     except errors.RpcError as error:
         return {"error": error.body()}
     except DecryptionError:

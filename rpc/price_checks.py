@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -18,7 +18,7 @@ from relayers.chain.networks import Network, networks
 from relayers.chain.nodes import Node
 from relayers.chain.readings import Reading, gather
 from relayers.models import Relayer
-from rpc import errors
+from rpc import bound_checks, errors
 from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
@@ -31,7 +31,6 @@ TOKENS_IN_BATCH = 10
 UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
 # What a price depends on.
 TOKEN_COLUMNS = ("network", "address", "max_spread_bps")
-SOURCE_COLUMNS = [field.attname for field in PriceSource._meta.concrete_fields]
 
 # The price of a token, or why there is none.
 Outcome = Quote | str
@@ -58,6 +57,11 @@ class Part:
 def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
     """Read the prices of tokens and store them; return by primary key why there is none, or nothing."""
     parts = list(_parts(tokens))
+    bound_checks.refresh(
+        bound_checks.Group([source for asked in part.asked for source in asked.sources], part.nodes, part.network)
+        for part in parts
+        if part.network
+    )
     # The database is used before and after, so that no transaction is open while nodes are in flight.
     found = at_once(_read, parts)
     return {
@@ -101,31 +105,26 @@ def _read(part: Part) -> list[Outcome]:
     readings = {str(asked.token.pk): _reading(asked, part.network) for asked in part.asked}
     try:
         with errors.chain_faults():
-            found = gather(part.nodes, part.network.chain_id, readings)
+            found = gather(part.nodes, part.network, readings)
     except errors.RpcError as error:
         return [error.description for _ in part.asked]
-    return [found[name] for name in readings]
+    return [_outcome(found[name]) for name in readings]
 
 
 def _reading(asked: Asked, network: Network) -> Reading:
-    """Return the reading of a token's price, with errors as words; without a key, as a cached price is no check."""
+    """Return the reading of a token's price; without a key, as a cached price is no check."""
     try:
-        reading = price_reading(Token.of(asked.token, asked.sources, network), network)
+        reading = price_reading(Token.of(asked.token, asked.sources, network))
     except Exception:
         logger.exception("The price of %s cannot be asked for", asked.token)
-        return Reading([], lambda _: UNEXPECTED)
+        return Reading([], lambda _: errors.InternalError())
+    return replace(reading, key=None)
 
-    def read(answers: list[Any]) -> Outcome:
-        try:
-            quote: Quote = reading.read(answers)
-        except errors.RpcError as error:
-            return error.description
-        except Exception:
-            logger.exception("The price of %s cannot be read", asked.token)
-            return UNEXPECTED
-        return quote
 
-    return Reading(reading.calls, read)
+def _outcome(found: Quote | errors.RpcError) -> Outcome:
+    if isinstance(found, errors.InternalError):
+        return UNEXPECTED
+    return found if isinstance(found, Quote) else found.description
 
 
 def _note(asked: Asked, outcome: Outcome) -> str:
@@ -154,5 +153,5 @@ def _note(asked: Asked, outcome: Outcome) -> str:
 def _same(asked: Asked, row: FeeToken) -> bool:
     if any(getattr(asked.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
         return False
-    sources = PriceSource.objects.filter(token=row).order_by("pk").values_list(*SOURCE_COLUMNS)
-    return list(sources) == [tuple(getattr(source, name) for name in SOURCE_COLUMNS) for source in asked.sources]
+    sources = PriceSource.objects.filter(token=row).order_by("pk")
+    return [source.stored for source in sources] == [source.stored for source in asked.sources]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+from functools import cache
 from typing import Any
 
 from django.conf import settings
@@ -10,14 +12,15 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
 from rest_framework import serializers
 
+from relayer_service import extensions
+from relayer_service.api.openapi import MARK, ApiSchema
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
 from rpc.methods.base import Method
-from rpc.registry import METHODS
+from rpc.registry import methods
+from rpc.schema_examples import EXAMPLES, FAILURE
 from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
 
-# A transfer of one wei, not signed; it holds nothing that is secret.
-TRANSACTION = "0x02e283aa36a78080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
 OTHER_PARAMS = "Those of any other method. What a method does not take is answered with the error -32602."
 
 
@@ -26,8 +29,13 @@ def codes() -> str:
     return "\n".join(f"- `{error.code}` {error.message}" for error in RpcError.__subclasses__())
 
 
+def origin(method: Method) -> str:
+    """Return what follows the name of an extension's method."""
+    return f" (extension {method.extension})" if method.extension else ""
+
+
 def description() -> str:
-    names = ", ".join(f"`{method.name}`" for method in METHODS.values())
+    names = ", ".join(f"`{method.name}`{origin(method)}" for method in methods())
     return (
         f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
         "A request that is not well-formed is answered in the error envelope. Once it is, the status is 200 and the "
@@ -51,7 +59,7 @@ class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-cal
     target_class = "rpc.serializers.RpcParamsField"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in METHODS.values()]
+        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in methods()]
         return {"anyOf": [*params, {"type": "object", "description": OTHER_PARAMS}]}
 
 
@@ -65,7 +73,7 @@ class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         mapped: Any = auto_schema._map_serializer
         schema: dict[str, Any] = mapped(self.target, direction, bypass_extensions=True)
-        schema["properties"]["method"]["examples"] = [method.name for method in METHODS.values()]
+        schema["properties"]["method"]["examples"] = [method.name for method in methods()]
         return schema
 
 
@@ -85,6 +93,7 @@ class RpcFailureSerializer(serializers.Serializer[Any]):
     error = RpcErrorSerializer()
 
 
+@cache
 def success_of(method: Method) -> type[serializers.Serializer[Any]]:
     """Return the component of the answer to a method that has worked."""
     fields = {
@@ -98,7 +107,6 @@ def success_of(method: Method) -> type[serializers.Serializer[Any]]:
 
 
 CALL: dict[str, Any] = {
-    "description": description(),
     "parameters": [
         OpenApiParameter(
             "relayer_id",
@@ -109,52 +117,45 @@ CALL: dict[str, Any] = {
         )
     ],
     "request": RpcRequestSerializer,
-    "responses": {
-        200: OpenApiResponse(
-            PolymorphicProxySerializer(
-                component_name="RpcResponse",
-                serializers=[*(success_of(method) for method in METHODS.values()), RpcFailureSerializer],
-                resource_type_field_name=None,
-            ),
-            description="The method's result, or why there is none.",
-        )
-    },
-    "examples": [
-        OpenApiExample(
-            "FeeEstimate",
-            {
-                "jsonrpc": VERSION,
-                "id": 1,
-                "method": "feeEstimate",
-                "params": {"fee_token": "ETH", "network": "sepolia", "transaction": TRANSACTION},
-            },
-            summary="The fee of a transaction, in the network's coin",
-            request_only=True,
-        ),
-        OpenApiExample(
-            "Result",
-            {
-                "jsonrpc": VERSION,
-                "id": "1",
-                "result": {"estimated_fee": "0.00004389", "conversion_rate": "1", "method": "feeEstimate"},
-            },
-            summary="A fee",
-            response_only=True,
-        ),
-        OpenApiExample(
-            "Failure",
-            {
-                "jsonrpc": VERSION,
-                "id": "1",
-                "error": {
-                    "code": -32001,
-                    "message": "Token not supported",
-                    "description": "Fees cannot be told in this token on sepolia: it is not registered or has no "
-                    "source of its price.",
-                },
-            },
-            summary="A call that has failed",
-            response_only=True,
-        ),
-    ],
 }
+
+
+class RpcSchema(ApiSchema):
+    """What depends on the methods that can be called, and so on the extensions that are on."""
+
+    def get_operation(self, *args: Any) -> dict[str, Any] | None:
+        inherited: Any = super().get_operation
+        operation: dict[str, Any] | None = inherited(*args)
+        # All components of the methods are in the registry by now.
+        resolve: Any = self.resolve_serializer
+        of_contract = {method.params_class for method in methods() if not method.extension}
+        for method in methods():
+            if method.extension:
+                resolve(success_of(method), "response").schema[MARK] = method.extension
+                if method.params_class not in of_contract:
+                    resolve(method.params_class, "request").schema[MARK] = method.extension
+        return operation
+
+    def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's takes no arguments
+        return description()
+
+    def get_response_serializers(self) -> Any:
+        answers = PolymorphicProxySerializer(
+            component_name="RpcResponse",
+            serializers=[*map(success_of, methods()), RpcFailureSerializer],
+            resource_type_field_name=None,
+        )
+        return {200: OpenApiResponse(answers, description="The method's result, or why there is none.")}
+
+    def get_tags(self) -> list[str]:
+        used = dict.fromkeys(method.extension for method in methods() if method.extension)
+        return [*super().get_tags(), *map(extensions.tag, used)]
+
+    def get_examples(self) -> list[OpenApiExample]:
+        found = []
+        for method in methods():
+            for example in EXAMPLES.get(method.name, []):
+                shown = copy(example)
+                shown.summary = f"{example.summary}{origin(method)}"
+                found.append(shown)
+        return [*found, FAILURE]

@@ -14,7 +14,7 @@ from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from rpc.dispatch import answer
 from rpc.relayer_lookup import NOT_FOUND, find_relayer
-from rpc.schema import CALL
+from rpc.schema import CALL, RpcSchema
 from rpc.serializers import VERSION, RpcRequestSerializer
 
 # One for all requests, as making one costs more than using it; it has no state.
@@ -34,7 +34,7 @@ class RpcViewSet(ResourceViewSet):
     enveloped = False
 
     @extend_schema(operation_id="call_method", summary="Call a method through a relayer", **CALL)
-    @action(detail=True, methods=["post"])
+    @action(detail=True, methods=["post"], schema=RpcSchema)
     def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
         relayer = find_relayer(relayer_id)

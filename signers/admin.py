@@ -6,18 +6,18 @@ from django.contrib import admin, messages
 from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
 from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.references import may_view_users, used_by
 from signers import signing
 from signers.backends.base import SignerError
 from signers.forms import CONFIG_FIELDS, SignerForm
 from signers.models import Signer
 
-MAX_USERS_SHOWN = 20
-# What the service knows of a signer besides its config.
-SEEN = ["curve", "verified_identity", "verified_at", "used_by", "created_at"]
+MAX_USERS_NAMED = 20
+# For staff who may see all that refers to a signer, and for others.
+USERS, USER_COUNTS = "used_by", "use_counts"
 
 
 @admin.register(Signer)
@@ -42,12 +42,15 @@ class SignerAdmin(ResourceAdmin):
             config = ["shown_config"]
         fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
         if obj:
-            fieldsets.append(("Seen", {"fields": SEEN}))
+            users = USERS if may_view_users(request, Signer) else USER_COUNTS
+            verified = ["verified_identity", "verified_at", *(["last_error"] if obj.last_error else [])]
+            fieldsets.append(("Seen", {"fields": ["curve", "installed", *verified, users, "created_at"]}))
         return fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Signer | None = None) -> list[str]:
         fixed = ["identifier", "type"] if obj else []
-        return [*fixed, *SEEN, "shown_config"]
+        verified = ["verified_identity", "verified_at", "last_error"]
+        return [*fixed, "curve", "installed", *verified, USERS, USER_COUNTS, "created_at", "shown_config"]
 
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Keep the fields of the fixed type only, so that none of another type can be sent."""
@@ -68,19 +71,30 @@ class SignerAdmin(ResourceAdmin):
         networks = ", ".join(sorted(curve.network_types)) or "no network type: it signs messages alone"
         return f"{curve} ({networks})"
 
+    @display(description="installed")
+    def installed(self, signer: Signer) -> str:
+        return str(signing.missing_library(signer.type) or "yes")
+
     @display(description="used by")
     def used_by(self, signer: Signer) -> str:
-        users = list(referring(signer))
-        if not users:
-            return "nothing"
-        names = format_html_join(", ", "{}", ((str(user),) for user in users[:MAX_USERS_SHOWN]))
-        return format_html("{}{}", names, " …" if len(users) > MAX_USERS_SHOWN else "")
+        return used_by(signer, linked=True)
+
+    @display(description="used by")
+    def use_counts(self, signer: Signer) -> str:
+        return used_by(signer, linked=False)
+
+    def changeform_view(
+        self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
+    ) -> Any:
+        # The theme has these buttons on the page of an object alone.
+        buttons = {} if object_id else {"actions_submit_line": self.get_actions_submit_line(request, None)}
+        return super().changeform_view(request, object_id, form_url, {**buttons, **(extra_context or {})})
 
     def save_model(self, request: HttpRequest, obj: Signer, form: SignerForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
         users = referring(obj) if change and form.changed_columns else []
         if users:
-            names = ", ".join(str(user) for user in users[:MAX_USERS_SHOWN])
+            names = ", ".join(str(user) for user in users[:MAX_USERS_NAMED])
             text = f"If this is another key, save what uses it again, so that it takes over the new address: {names}."
             self.message_user(request, text, messages.WARNING)
 
@@ -111,5 +125,5 @@ def referring(signer: Signer) -> list[Model]:
     rows: list[Model] = []
     for relation in Signer._meta.related_objects:
         manager = relation.related_model._default_manager
-        rows += manager.filter(**{relation.field.name: signer})[: MAX_USERS_SHOWN + 1]
+        rows += manager.filter(**{relation.field.name: signer})[:MAX_USERS_NAMED]
     return rows

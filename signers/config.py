@@ -106,4 +106,4 @@ def update_config(change: Change, config: dict[str, Any]) -> None:
     # The same secrets are not encrypted again.
     if "secrets" not in change.columns:
         row.secrets = sealed
-    change.columns |= {"verified_identity", "verified_at"}
+    change.columns |= {"verified_identity", "verified_at", "last_error"}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.utils.html import format_html, format_html_join
 from rest_framework.exceptions import ParseError
 from rest_framework.serializers import Field
 from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
@@ -14,9 +16,14 @@ from relayer_service.admin.forms import ResourceForm
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.storage.encryption import DecryptionError
+from signers import signing
+from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
+
+# The API checks it when it is used, this form when it is saved.
+HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in hex, with or without 0x."}
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):
@@ -52,8 +59,7 @@ class ConfigField:
         else:
             widget = UnfoldAdminTextInputWidget()
         help_text = str(self.field.help_text or ("A JSON object." if self.is_object else ""))
-        if not self.field.required:
-            help_text = "Optional."
+        help_text = HELP_TEXTS.get(self.key, help_text) if self.field.required else "Optional."
         return forms.CharField(label=self.name, required=False, strip=False, widget=widget, help_text=help_text)
 
 
@@ -75,12 +81,28 @@ class SignerForm(ResourceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if "type" in self.fields:
+            self._show_installed_types()
         # The admin leaves out the fields of other types once the type is fixed.
         for field in (field for field in CONFIG_FIELDS if field.key in self.fields):
             if not field.is_secret:
                 self.fields[field.key].initial = self.instance.config.get(field.name, "")
             elif self.instance.pk:
                 self.fields[field.key].help_text = "Kept secret. Leave it empty to keep the value that is set."
+
+    def _show_installed_types(self) -> None:
+        """Say in the choice of types which of them work in this installation, and what the others need."""
+        missing = {each: signing.missing_library(each) for each in SignerType}
+        # As untyped as Django's choices, which may be many things.
+        field: Any = self.fields["type"]
+        field.choices = [
+            (value, f"{label}, not installed" if value and missing[SignerType(value)] else label)
+            for value, label in field.choices
+        ]
+        works = ", ".join(each.label for each, error in missing.items() if error is None)
+        others = ((each.label, error) for each, error in missing.items() if error is not None)
+        lines = format_html_join("", '<span class="block">{}: {}</span>', others)
+        field.help_text = format_html("{} Installed: {}.{}", field.help_text, works, lines)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -89,14 +111,26 @@ class SignerForm(ResourceForm):
             return cleaned
         fields = [field for field in CONFIG_FIELDS if field.type == signer_type]
         serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
+        keys = {field.name: field.key for field in fields if field.key in self.fields}
         if serializer.is_valid():
             self.config = serializer.validated_data
+            self._check_usable(SignerType(signer_type), keys)
         else:
-            keys = {field.name: field.key for field in fields if field.key in self.fields}
             for name, faults in serializer.errors.items():
                 for fault in faults:
                     self.add_error(keys.get(name), str(fault))
         return cleaned
+
+    def _check_usable(self, signer_type: SignerType, keys: dict[str, str]) -> None:
+        """Refuse a config that can never work, at the field that the error names first."""
+        # A fault that was found before explains what this would find.
+        if self.errors or self.config is None:
+            return
+        try:
+            signing.check(signer_type, dict(self.config))
+        except SignerError as error:
+            named = (word for word in re.findall(r"\w+", str(error)) if word in keys)
+            self.add_error(keys.get(next(named, "")), str(error))
 
     def _config(self, fields: list[ConfigField], cleaned: dict[str, Any]) -> dict[str, Any]:
         """Return the config: what was typed in, and for secrets left empty what was set before."""

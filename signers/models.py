@@ -6,10 +6,13 @@ from typing import Any
 import orjson
 from django.db import models
 
+from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
 from relayer_service.storage.resources import Resource
 from signers.config_shapes import split
 from signers.types import SignerType
+
+MAX_ERROR_LENGTH = 200
 
 
 class Signer(Resource):
@@ -22,12 +25,29 @@ class Signer(Resource):
         max_length=128, blank=True, editable=False, help_text="The address or public key that Verify last saw."
     )
     verified_at = models.DateTimeField(null=True, editable=False)
+    # The default is in the database too: processes of the release before know nothing of this column.
+    last_error = models.CharField(
+        max_length=MAX_ERROR_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Why it could not be asked the last time; empty while it can.",
+    )
 
     class Meta(Resource.Meta):
         constraints = [
             models.CheckConstraint(condition=models.Q(type__in=SignerType.values), name="signer_type_known"),
             models.CheckConstraint(condition=~models.Q(identifier=""), name="signer_identifier_not_empty"),
         ]
+
+    def audited(self) -> dict[str, Any]:
+        values = {"type": self.type, "verified_identity": self.verified_identity}
+        values |= {f"config.{name}": value for name, value in self.config.items()}
+        secrets = self.readable_secrets()
+        if secrets is None:
+            return values | {"config": hidden_column(self, "secrets")}
+        return values | {f"config.{name}": Hidden.of(value) for name, value in secrets.items()}
 
     def set_config(self, config: dict[str, Any]) -> None:
         """Set the whole config, in the form of requests."""
@@ -36,7 +56,7 @@ class Signer(Resource):
             return
         self.config, self.secrets = shown, secrets
         # Verify has seen another key.
-        self.verified_identity, self.verified_at = "", None
+        self.verified_identity, self.verified_at, self.last_error = "", None, ""
 
     @property
     def config_version(self) -> str:

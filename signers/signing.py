@@ -9,13 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from eth_utils.crypto import keccak
 
+from relayer_service.audit.recording import changed, record
 from relayer_service.storage.encryption import DecryptionError
 from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backend, SignerError
-from signers.models import Signer
+from signers.models import MAX_ERROR_LENGTH, Signer
 from signers.types import SignerType
 
 # What Verify signs: a fixed text, which is no transaction of any network.
@@ -69,16 +72,51 @@ def backend_for(signer: Signer) -> Backend[Any]:
     return backend
 
 
+def check(signer_type: SignerType, config: dict[str, Any]) -> None:
+    """Raise SignerError for a config that can never work, without asking anybody."""
+    backend_class(signer_type)(config).check()
+
+
+def missing_library(signer_type: str) -> SignerError | None:
+    """Return why a type does not work in this installation, with the command that helps, or None if it does."""
+    library = backend_class(signer_type).library
+    return library.missing() if library and not library.is_installed() else None
+
+
 def verify(signer: Signer) -> Verification:
-    """Have a signer sign a fixed challenge, and save the address or public key that it signed under."""
+    """Have a signer sign a fixed challenge, and save the address or public key that it signed under, or the error."""
     started = time.monotonic()
-    backend = backend_for(signer)
+    try:
+        identity = _prove(backend_for(signer))
+    except SignerError as error:
+        note_error(signer, str(error))
+        raise
+    with transaction.atomic():
+        before = _unchanged(signer).select_for_update().values("verified_identity").first()
+        if before is None:
+            raise SignerError("The signer was changed meanwhile.", permanent=False)
+        _unchanged(signer).update(verified_identity=identity, verified_at=timezone.now(), last_error="")
+        record([changed(signer, before, {"verified_identity": identity})])
+    return Verification(identity, round((time.monotonic() - started) * 1000))
+
+
+def _prove(backend: Backend[Any]) -> str:
     identity = backend.identity()
     if isinstance(backend, Secp256k1Backend):
         backend.sign_digest(keccak(CHALLENGE))
     elif isinstance(backend, Ed25519Backend):
         backend.sign(CHALLENGE)
-    unchanged = Signer.objects.filter(pk=signer.pk, secrets=signer.sealed_secrets, config=signer.config)
-    if not unchanged.update(verified_identity=identity, verified_at=timezone.now()):
-        raise SignerError("The signer was changed meanwhile.", permanent=False)
-    return Verification(identity, round((time.monotonic() - started) * 1000))
+    return identity
+
+
+def note_error(signer: Signer, text: str) -> None:
+    """Save why a signer could not be asked, or with an empty text that it could."""
+    text = text[:MAX_ERROR_LENGTH]
+    if signer.last_error != text:
+        signer.last_error = text
+        _unchanged(signer).update(last_error=text)
+
+
+def _unchanged(signer: Signer) -> QuerySet[Signer]:
+    """Return the row of a signer, unless its config was changed since it was read."""
+    return Signer.objects.filter(pk=signer.pk, secrets=signer.sealed_secrets, config=signer.config)

@@ -18,6 +18,8 @@ if worker and Path(os.environ["DATA_DIR"]).name != worker:
     os.environ["DATA_DIR"] = str(Path(os.environ["DATA_DIR"]) / worker)
 os.environ.setdefault("PROFILE", "local")
 os.environ.setdefault("LOG_FORMAT", "json")
+# The contract alone; tests of extensions switch on their own.
+os.environ.setdefault("EXTENSIONS", "")
 
 from relayer_service.settings import *  # noqa: E402, F403
 from relayer_service.settings import (  # noqa: E402

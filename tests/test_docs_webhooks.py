@@ -229,7 +229,7 @@ def test_every_event_is_shown_with_a_body_as_it_is_sent() -> None:
 
 
 def test_every_event_is_described() -> None:
-    described = dict(re.findall(r"^\| `([a-z.]+)` \| (.*) \|$", DOCUMENT, re.M))
+    described = dict(re.findall(r"^\| `([a-z._]+)` \| (.*) \|$", DOCUMENT, re.M))
     assert {name: described[name] for name in EVENTS} == {event.name: event.description for event in EVENTS.values()}
 
 

@@ -27,6 +27,7 @@ class AccessTokenAdmin(ResourceAdmin):
     search_fields = ["name", "key", "user__username"]
     allowed_lookups = {"enabled__exact", "user__id__exact", "user__isnull", "user__id__in"}
     autocomplete_fields = ["user"]
+    audited_relations = ["user"]
     readonly_fields = ["shown_key", "last_used_at", "created_at"]
     actions = ["disable"]
 

@@ -31,8 +31,9 @@ class BearerAuthentication(BaseAuthentication):
         if scheme.lower() != "bearer":
             return None
         token = self._token(text.lstrip(" "), request.META.get("REMOTE_ADDR", ""))
-        # For the request's log line.
+        # For the request's log line and the audit log.
         request._request.access_token_key = token.key  # type: ignore[attr-defined]
+        request._request.access_token_name = token.name  # type: ignore[attr-defined]
         last_use.note(token)
         return token.user, token
 

@@ -10,6 +10,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 from django.utils import timezone
 
+from relayer_service.audit.recording import changed, created, record
 from relayer_service.net import client_address
 from relayer_service.storage.ttl_cache import TTLCache
 from tokens import credentials
@@ -43,9 +44,11 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     """Bulk changes forget the changed tokens, so that this process refuses them at once."""
 
     def disable(self) -> int:
-        keys = set(self.values_list("key", flat=True))
-        count = self.update(enabled=False)
-        forget(keys)
+        with transaction.atomic():
+            tokens = list(self.select_for_update(of=("self",)))
+            count = self.update(enabled=False)
+            record(changed(token, {"enabled": token.enabled}, {"enabled": False}) for token in tokens)
+        forget({token.key for token in tokens})
         return count
 
     def delete(self) -> tuple[int, dict[str, int]]:
@@ -65,7 +68,9 @@ class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # 
         token = AccessToken(**fields)
         token.set_credential(credential)
         token.full_clean()
-        token.save(force_insert=True)
+        with transaction.atomic():
+            token.save(force_insert=True)
+            record([created(token)])
         return token, credential.reveal()
 
     def verify(self, credential: credentials.Credential) -> AccessToken | None:
@@ -120,6 +125,15 @@ class AccessToken(models.Model):
         deleted = super().delete(*args, **kwargs)
         forget({self.key})
         return deleted
+
+    def audited(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "user": self.user.get_username(),
+            "enabled": self.enabled,
+            "expires_at": self.expires_at,
+            "allowed_networks": self.allowed_networks,
+        }
 
     def set_credential(self, credential: credentials.Credential) -> None:
         self.key = credential.key

@@ -113,7 +113,9 @@ def new_target(url: str) -> Any:
 def emit_to(target: Any) -> str:
     from notifications.events import NOTIFICATION_TEST, emit
 
-    return emit(NOTIFICATION_TEST, target, {"notification_id": target.identifier}).identifier
+    emitted = emit(NOTIFICATION_TEST, target, {"notification_id": target.identifier})
+    assert emitted is not None, "the target is enabled"
+    return emitted.identifier
 
 
 def clear() -> None:

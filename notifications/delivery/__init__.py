@@ -4,5 +4,7 @@
 `sender.py`: the event loop of a worker, which sends to all targets at once.
 `attempts.py`: one signed POST and its outcome.
 `schedule.py`: the retry schedule.
+`alerts.py`: what other targets are told of one that fails or is gone.
+`counts.py`: how many wait or have failed, for the overview and the metrics.
 `replay.py`, `retention.py`: sending again, and deleting.
 """

@@ -1,7 +1,8 @@
 """The outbox: the rows of deliveries, claimed by a worker under a lease and written back with their outcome.
 
 A target that answers 410 Gone gets nothing more: what is due for it fails without being sent. One that fails
-otherwise gets a single delivery at a time until an attempt succeeds.
+otherwise gets a single delivery at a time until an attempt succeeds. What is due for one that is disabled stays as it
+is until it is enabled again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from django.utils import timezone
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.schedule import next_attempt
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.audit.recording import changed, record
 
 logger = logging.getLogger(__name__)
 
@@ -33,9 +36,9 @@ GONE = "Not sent: the target has answered 410 Gone."
 
 
 def due_targets() -> list[int]:
-    """Return the keys of the targets that something is due for."""
+    """Return the keys of the enabled targets that something is due for."""
     due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=timezone.now())
-    return list(Notification.objects.filter(Exists(due)).values_list("pk", flat=True))
+    return list(Notification.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True))
 
 
 @dataclass
@@ -74,6 +77,8 @@ class Exchange:
 
     def _claim(self, target: Notification, include_failing: bool) -> list[Delivery]:
         self.target_fails = target.failing_since is not None
+        if not target.enabled:
+            return []
         due = Delivery.objects.filter(notification=target, due_at__lte=timezone.now())
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
@@ -177,7 +182,10 @@ def lease_length() -> timedelta:
 
 
 def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
-    """Save on the target since when it fails, and when it has answered 410 Gone."""
+    """Save on the target since when it fails, and when it has answered 410 Gone; tell others of it."""
+    # Imported here: events are emitted with tasks, which send what this module claims.
+    from notifications.delivery import alerts
+
     # Attempts at an earlier URL say nothing about the present one.
     outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
     changes: dict[str, Any] = {}
@@ -185,10 +193,14 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
         changes["failing_since"] = None
     elif outcomes and target.failing_since is None:
         changes["failing_since"] = outcomes[0].started_at
-    if any(outcome.gone for outcome in outcomes):
+    # Others in flight may be answered 410 too: it is gone since the first.
+    if target.gone_at is None and any(outcome.gone for outcome in outcomes):
         changes["gone_at"] = timezone.now()
     changes = {name: value for name, value in changes.items() if getattr(target, name) != value}
     if changes:
         Notification.objects.filter(pk=target.pk).update(**changes)
+        with acting_as(ActorKind.WORKER, "webhook sender"):
+            record([changed(target, {name: getattr(target, name) for name in changes}, changes)])
         for name, value in changes.items():
             setattr(target, name, value)
+    alerts.announce(target, outcomes, became_gone="gone_at" in changes)

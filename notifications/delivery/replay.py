@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
+from relayer_service.audit.recording import changed, record
 from relayer_service.ops.tasks import push
 
 
@@ -28,10 +29,11 @@ def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
     with transaction.atomic():
         targets = list(at_rest.order_by().values_list("notification", flat=True).distinct())
         # Locked before the deliveries, as workers do it: locks taken in two orders are a deadlock.
-        list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
+        locked = list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
         count = at_rest.update(state=Delivery.State.PENDING, due_at=now, lease=None, **changes)
         # Staff ask for it: a target that has answered 410 Gone is sent to again.
         Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)
+        record(changed(target, {"gone_at": target.gone_at}, {"gone_at": None}) for target in locked)
         for target in targets:
             push(deliver, target)
     return count

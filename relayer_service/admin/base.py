@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.admin.utils import unquote
 from django.db import connection
-from django.db.models import Model
 from django.forms import Media
 from django.http import Http404, HttpRequest
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from relayer_service.admin.audit import AuditedAdmin
 from relayer_service.admin.panels import Panel, declared_panels
 
 # As untyped as the theme's classes, which it is mixed with.
@@ -29,7 +27,7 @@ class ChangedColumnsAdmin(DjangoModelAdmin):
         obj.save(update_fields=form.changed_columns if change else None)
 
 
-class ResourceAdmin(ModelAdmin, ChangedColumnsAdmin):
+class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     """A list of any size, and a page of each object with the panels that apps have declared for it."""
 
     list_filter_submit = True
@@ -78,10 +76,6 @@ class ResourceAdmin(ModelAdmin, ChangedColumnsAdmin):
     @display(description="created", ordering="created_at")
     def created(self, obj: Any) -> str:
         return f"{obj.created_at:%Y-%m-%d}"
-
-    def log_changes(self, request: HttpRequest, objects: Iterable[Model], message: str) -> None:
-        assert request.user.is_authenticated
-        LogEntry.objects.log_actions(request.user.pk, objects, CHANGE, message)
 
 
 class ReadOnly:

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.contrib.admin.models import LogEntry
 from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.module_loading import import_string
 
-from relayer_service.models import PeriodicRun
+from relayer_service.audit.actors import ActorKind
+from relayer_service.models import AuditEntry, PeriodicRun
 from relayer_service.ops import health
 
 CHANGES_SHOWN = 5
@@ -51,6 +51,10 @@ def ago(moment: datetime | None) -> str:
     return f"{largest} ago" if smaller else largest
 
 
+def exact(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
+
+
 def alarm(count: int) -> str:
     """Return a count of what should not be there, marked unless it is zero."""
     return label(f"{count:,}", "danger") if count else "0"
@@ -78,6 +82,6 @@ def periodic_work(request: HttpRequest) -> Card | None:
 
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
-    entries = LogEntry.objects.filter(user=request.user)[:CHANGES_SHOWN]
-    rows = [[entry.object_repr, entry.get_action_flag_display(), ago(entry.action_time)] for entry in entries]
+    own = AuditEntry.objects.filter(actor=request.user.get_username(), actor_kind=ActorKind.USER)
+    rows = [[entry.object_id, entry.get_action_display(), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
     return Card("Your last changes", rows, "You have changed nothing yet.")

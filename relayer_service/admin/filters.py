@@ -1,10 +1,13 @@
 """Filters that the admin pages of several resources have."""
 
+from datetime import datetime, time
 from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import DropdownFilter
+from django.utils import timezone
+from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
+from unfold.utils import parse_date_str
 
 
 class StateFilter(DropdownFilter):
@@ -19,3 +22,15 @@ class StateFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(state=self.value()) if self.value() in self.states else queryset
+
+
+class DayRangeFilter(RangeDateFilter):
+    """Filter by days, from the beginning of the first to the end of the last."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        for end, lookup, hour in (("from", "gte", time.min), ("to", "lte", time.max)):
+            day = parse_date_str(self.used_parameters.get(f"{self.field_path}_{end}"))
+            if day:
+                moment = datetime.combine(day, hour, timezone.get_current_timezone())
+                queryset = queryset.filter(**{f"{self.field_path}__{lookup}": moment})
+        return queryset

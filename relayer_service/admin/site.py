@@ -1,31 +1,15 @@
-"""Admin pages of periodic work, and the themed pages of Django's own users and groups."""
+"""The admin pages of periodic work and of the audit log; those of users and groups are in `accounts`."""
 
 from django.contrib import admin
-from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
-from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
-from django.contrib.auth.models import Group, User
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from relayer_service.admin import accounts  # noqa: F401  # registers its pages
+from relayer_service.admin.audit_log import AuditEntryAdmin
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.dashboard import ago
-from relayer_service.models import PeriodicRun
+from relayer_service.models import AuditEntry, PeriodicRun
 
-admin.site.unregister(User)
-admin.site.unregister(Group)
-
-
-@admin.register(User)
-class UserAdmin(DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
-    form = UserChangeForm
-    add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
-
-
-@admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, ModelAdmin):
-    pass
+admin.site.register(AuditEntry, AuditEntryAdmin)
 
 
 @admin.register(PeriodicRun)

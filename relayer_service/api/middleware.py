@@ -14,6 +14,7 @@ from django.http.response import HttpResponseBase
 
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import error_response
+from relayer_service.audit import actors
 from relayer_service.net import client_address
 from relayer_service.ops import metrics
 from relayer_service.ops.logs import redact, request_id
@@ -46,6 +47,7 @@ class RequestMiddleware(Middleware):
         # Every line of the request shows it, so that it must be no secret.
         identifier = sent if SANE_ID.fullmatch(sent) and redact(sent) == sent else secrets.token_hex(10)
         context = request_id.set(identifier)
+        actor = actors.finder.set(lambda: actors.of_request(request, identifier))
         try:
             self._resolve_client(request)
             response = self.get_response(request)
@@ -53,6 +55,7 @@ class RequestMiddleware(Middleware):
             self._record(request, response, time.perf_counter() - started)
             return response
         finally:
+            actors.finder.reset(actor)
             request_id.reset(context)
 
     @staticmethod

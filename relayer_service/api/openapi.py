@@ -7,9 +7,12 @@ from django.urls import URLPattern
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 
+from relayer_service import extensions
 from relayer_service.api import envelope
 from relayer_service.api.serializers import StrictSerializer
 
+# Marks what an extension adds: its operations, components and tag.
+MARK = "x-extension"
 LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
 
 
@@ -60,12 +63,55 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
 
 
 def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """Add the components that every operation refers to."""
+    """Add the components that every operation refers to, and mark what extensions have brought."""
     schemas = result.setdefault("components", {}).setdefault("schemas", {})
     schemas.update(COMPONENTS)
     result["components"]["schemas"] = dict(sorted(schemas.items()))
     result.setdefault("security", [{"bearer": []}])
+    mark_components(result)
+    describe_tags(result)
     return result
+
+
+def mark_components(document: dict[str, Any]) -> None:
+    """Mark the components that only an extension's operations and components refer to."""
+    schemas = document["components"]["schemas"]
+    of_contract = referred(document["paths"], schemas)
+    marked = [node for node in schemas.values() if MARK in node]
+    marked += [node for path in document["paths"].values() for node in path.values() if MARK in node]
+    for node in marked:
+        inside = {key: value for key, value in node.items() if key != MARK}
+        for name in referred(inside, schemas) - of_contract:
+            schemas[name][MARK] = node[MARK]
+
+
+def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
+    """Return the names of the components that a node refers to, directly or not; what is marked is left out."""
+    found: set[str] = set()
+    left = [node]
+    while left:
+        node = left.pop()
+        if isinstance(node, list):
+            left += node
+        elif isinstance(node, dict) and MARK not in node:
+            left += node.values()
+            name = str(node.get("$ref", "")).removeprefix("#/components/schemas/")
+            if name in schemas.keys() - found and MARK not in schemas[name]:
+                found.add(name)
+                left.append(schemas[name])
+    return found
+
+
+def describe_tags(document: dict[str, Any]) -> None:
+    """List the tags, where there are any of extensions: these last, with what the extension does."""
+    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    names = list(dict.fromkeys(name for operation in operations for name in operation["tags"]))
+    added = {extensions.tag(name): name for name in extensions.BUILT if extensions.tag(name) in names}
+    if added:
+        document["tags"] = [{"name": name} for name in names if name not in added]
+        document["tags"] += [
+            {"name": tag, "description": extensions.BUILT[name], MARK: name} for tag, name in added.items()
+        ]
 
 
 def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
@@ -84,14 +130,24 @@ class ApiSchema(AutoSchema):
     """Wrap each success body in the envelope and add the error answers.
 
     A viewset's `id_taken_message` and `not_found_message` are among them; it turns the envelope off with
-    `enveloped = False`.
+    `enveloped = False`. Its `action_extensions` have a tag of their own and are marked.
     """
 
     view: Any
 
     def get_tags(self) -> list[str]:
+        if extension := self._extension():
+            return [extensions.tag(extension)]
         tags: list[str] = getattr(self.view, "tags", None) or super().get_tags()
         return tags
+
+    def get_extensions(self) -> dict[str, Any]:
+        extension = self._extension()
+        return {MARK: extension} if extension else {}
+
+    def _extension(self) -> str:
+        needed: dict[str, str] = getattr(self.view, "action_extensions", {})
+        return needed.get(self.view.action, "")
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         inherited: Any = super()._map_basic_serializer

@@ -12,6 +12,7 @@ from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from relayer_service.api.exceptions import Conflict, NotFound
+from relayer_service.audit.recording import changed, created, record, snapshot
 
 
 class ResourceViewSet(GenericViewSet[Any]):
@@ -26,6 +27,8 @@ class ResourceViewSet(GenericViewSet[Any]):
     # An id may hold any character, slashes included.
     lookup_value_regex = r"[\s\S]+"
     request_serializer_classes: ClassVar[dict[str, type[Serializer[Any]]]] = {}
+    # The extensions of actions that are not the contract's: without its extension an action has no route.
+    action_extensions: ClassVar[dict[str, str]] = {}
     # With a place for the id, if it shows it.
     not_found_message: str
 
@@ -61,8 +64,8 @@ class CreateMixin(mixins.CreateModelMixin):
 
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
         try:
-            # One INSERT is its own transaction: a conflict leaves nothing behind, and two round trips are saved.
-            serializer.save()
+            with transaction.atomic():
+                record([created(serializer.save())])
         except IntegrityError:
             raise Conflict(self.id_taken_message) from None
 
@@ -84,5 +87,7 @@ class PartialUpdateMixin(ResourceViewSet):
         serializer.is_valid(raise_exception=True)
         with transaction.atomic():
             serializer.instance = self.get_object()
+            before = snapshot(serializer.instance)
             serializer.save()
+            record([changed(serializer.instance, before)])
         return Response(serializer.data)

@@ -32,6 +32,7 @@ class Plan:
                 for section in self.sections:
                     section.lock()
                     section.write()
+                    section.record()
         except IntegrityError:
             logger.exception("A fleet file breaks a constraint of the database")
             raise ChangedMeanwhile from None

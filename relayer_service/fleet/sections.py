@@ -10,6 +10,7 @@ from django.db import models
 from django.utils.module_loading import import_string
 
 from relayer_service.api.serializers import StrictSerializer
+from relayer_service.audit.recording import Values, changed, created, record, snapshot
 from relayer_service.fleet.files import FleetFile, ReferenceField, identifier_of
 from relayer_service.fleet.references import Variables
 from relayer_service.storage.encryption import DecryptionError
@@ -46,7 +47,8 @@ class Change:
 class Section:
     """A list of a fleet file. A subclass has at least the attributes below, `change` and `dump_row`.
 
-    An object is for one file: `find_rows`, `plan` and `finish` find what it changes, `lock` and `write` change it.
+    An object is for one file: `find_rows`, `plan` and `finish` find what it changes, `lock`, `write` and `record`
+    change it.
     """
 
     name: ClassVar[str]
@@ -72,6 +74,8 @@ class Section:
         self.changes: list[Any] = []
         # The ids of what is created or updated.
         self.changed: set[Any] = set()
+        # By primary key, what is updated as it was before, for the audit log.
+        self.before: dict[Any, Values] = {}
 
     def find_rows(self) -> None:
         """Read the rows that the file is about, and those that entries of other sections refer to."""
@@ -142,7 +146,8 @@ class Section:
         updated = self.updated
         for start in range(0, len(updated), BATCH_SIZE):
             seen = {change.row.pk: change.seen for change in updated[start : start + BATCH_SIZE]}
-            rows = self.locked_rows().filter(pk__in=[*seen]).order_by("pk")
+            rows = list(self.locked_rows().filter(pk__in=[*seen]).order_by("pk"))
+            self.before |= {row.pk: snapshot(row) for row in rows}
             if {row.pk: self.snapshot(row) for row in rows} != seen:
                 raise ChangedMeanwhile
 
@@ -155,6 +160,11 @@ class Section:
         self.queryset.model._default_manager.bulk_create(created, batch_size=BATCH_SIZE)
         for change in self.updated:
             change.row.save(update_fields=change.columns)
+
+    def record(self) -> None:
+        """Write what was changed to the audit log."""
+        entries = [created(change.row) for change in self.changes if change.created]
+        record([*entries, *(changed(change.row, self.before[change.row.pk]) for change in self.updated)])
 
     @classmethod
     def dump(cls, variables: Variables) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ import binascii
 import ipaddress
 import os
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -73,6 +74,18 @@ def choice(name: str, default: str, allowed: set[str]) -> str:
 
 def listing(name: str, default: str = "") -> list[str]:
     return [item for item in (part.strip() for part in os.environ.get(name, default).split(",")) if item]
+
+
+def choices(name: str, default: str, allowed: Collection[str], planned: Collection[str] = ()) -> list[str]:
+    """Return a comma-separated list of allowed names, each once; a planned one is refused as not built yet."""
+    items = list(dict.fromkeys(listing(name, default)))
+    for item in items:
+        if item not in allowed:
+            problem = "not built yet" if item in planned else "unknown"
+            raise ImproperlyConfigured(
+                f"{name} names {item}, which is {problem}; the choices are: {', '.join(allowed)}"
+            )
+    return items
 
 
 def networks(name: str, default: str = "") -> list[Network]:

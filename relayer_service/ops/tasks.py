@@ -21,6 +21,8 @@ from django.db import close_old_connections, transaction
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
 
+from relayer_service.audit import actors, retention
+from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.ops.logs import request_id
 from relayer_service.ops.queues import create_queue
@@ -108,7 +110,9 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
 
 @queue.pre_execute()
 def begin(task: Any) -> None:
-    request_id.set(f"task-{task.id}")
+    actor = Actor(ActorKind.WORKER, task.name, request_id=f"task-{task.id}")
+    request_id.set(actor.request_id)
+    actors.finder.set(lambda: actor)
     close_old_connections()
 
 
@@ -116,6 +120,7 @@ def begin(task: Any) -> None:
 def end(task: Any, value: Any, exception: BaseException | None) -> None:
     close_old_connections()
     request_id.set("-")
+    actors.finder.set(Actor)
 
 
 class SecondsScheduler(Scheduler):
@@ -184,3 +189,9 @@ def fold_counts() -> None:
 def clear_sessions() -> None:
     """Delete expired sessions of staff."""
     call_command("clearsessions")
+
+
+@periodic(seconds=60 * 60)
+def prune_audit_log() -> None:
+    """Delete audit entries whose retention has ended."""
+    retention.prune()

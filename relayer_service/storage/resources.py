@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -43,3 +44,7 @@ class Resource(models.Model):
 
     def __str__(self) -> str:
         return self.identifier
+
+    def audited(self) -> dict[str, Any]:
+        """Return what the audit log holds of the resource, by the names that API and admin have for its fields."""
+        raise NotImplementedError

@@ -6,8 +6,12 @@ Other packages may use:
 - `nodes`: make calls to the nodes of a relayer, with failover; ask each for its status or its chain.
   `attempts.Call` is a call, `answers` reads the answers.
 - `readings`: read several things in one batch, from the cache where they are fresh.
-- `gas_estimate`, `gas_price` (base fee, priority fee), `l1` (fees of rollups), `contracts`: what there is to read.
-- `transactions`: decode an encoded transaction.
+- `transactions`: decode an encoded transaction; `limits`: what a network takes of one.
+- `native_fee`: the fee of a transaction in the network's coin, from what `readings` read.
+- `probe`: ask the nodes of a network whether they fit what is known of it.
+- `contracts`: calls of contracts, for readings of your own.
 
-`attempts` (one HTTP request to one node) and `breakers` (when a node is paused) serve `nodes`.
+`attempts` (one HTTP request to one node) and `breakers` (when a node is paused) serve `nodes`; `head` (the last block)
+serves `readings`. `gas_estimate`, `fee_history`, `gas_price` and `kinds/` (what networks charge besides gas) serve
+`native_fee`.
 """

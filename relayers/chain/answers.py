@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -61,8 +61,13 @@ class BatchRefused(Exception):
     """The node takes one call at a time."""
 
 
-def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int]) -> list[Any]:
-    """Return the answers to the calls with these ids, in their order; raise `Fault` if the body is not that."""
+def read_answers(
+    status: int, retry_after: str, text: bytes, ids: Sequence[int], optional: Collection[int] = ()
+) -> list[Any]:
+    """Return the answers to the calls with these ids, in their order; raise `Fault` if the body is not that.
+
+    An error in answer to an optional call is an answer, whatever it says.
+    """
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         raise rate_limited(retry_after)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(ids) == 1:
@@ -77,7 +82,7 @@ def read_answers(status: int, retry_after: str, text: bytes, ids: Sequence[int])
     answers = {entry["id"]: entry for entry in entries if _is_answer(entry)}
     if len(entries) != len(ids) or set(answers) != set(ids):
         raise Fault("its answer is not one to these calls" if status == HTTPStatus.OK else f"it answered {status}")
-    return [_read_answer(status, retry_after, answers[number]) for number in ids]
+    return [_read_answer(status, retry_after, answers[number], number in optional) for number in ids]
 
 
 def _refuses_batches(status: int, retry_after: str, body: Any) -> bool:
@@ -109,7 +114,7 @@ def _is_answer(entry: Any) -> bool:
     return isinstance(error, dict) and isinstance(error.get("code"), int) and isinstance(error.get("message"), str)
 
 
-def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
+def _read_answer(status: int, retry_after: str, entry: dict[str, Any], is_optional: bool) -> Any:
     error = entry.get("error")
     if error is None:
         if status != HTTPStatus.OK:
@@ -117,7 +122,7 @@ def _read_answer(status: int, retry_after: str, entry: dict[str, Any]) -> Any:
         return entry["result"]
     answer, words = ChainError(error["code"], error["message"], error.get("data")), error["message"].lower()
     # First: a contract chooses the words of its reverts, and could choose those below.
-    if answer.is_revert:
+    if answer.is_revert or (is_optional and status == HTTPStatus.OK):
         return answer
     if _is_rate_limit(error):
         raise rate_limited(retry_after)

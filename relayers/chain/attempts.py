@@ -8,7 +8,7 @@ import socket
 import ssl
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from dataclasses import dataclass
 from http.client import HTTPException, IncompleteRead
 from typing import Any
@@ -19,26 +19,30 @@ from django.conf import settings
 from relayer_service.net import blocking, outgoing
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.chain.answers import BatchRefused, Fault, check_chain_id, read_answers
+from relayers.chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
 
 logger = logging.getLogger(__name__)
 
 # How long the chain id of a URL is trusted, unless it fails: another node may be behind it by then.
 TRUST_SECONDS = 60
-# A node that refused a batch is offered one again after this time.
-SINGLE_CALLS_SECONDS = 600
-MAX_SINGLE_CALLS_IN_FLIGHT = 8
+# A node that refuses a batch gets parts of it, a quarter as large, down to single calls; after this time it is offered
+# a whole one again.
+BATCH_DIVISOR = 4
+BATCH_LIMIT_SECONDS = 600
+MAX_REQUESTS_IN_FLIGHT = 8
 
 _ids = itertools.count(1)
-# Nodes whose chain id was checked, and nodes that refuse batches.
+# Nodes whose chain id was checked, and the largest batches of nodes that have refused one.
 _trusted: TTLCache[tuple[str, int | None], bool] = TTLCache()
-_single_calls: TTLCache[str, bool] = TTLCache()
+_batch_limits: TTLCache[str, int] = TTLCache()
 
 
 @dataclass(frozen=True)
 class Call:
     method: str
     params: Sequence[Any] = ()
+    # Whether what it fails with is no fault of the node: the others are answered all the same.
+    is_optional: bool = False
 
 
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
@@ -48,6 +52,11 @@ def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: floa
     except Fault:
         _trusted.remove((url, chain_id))
         raise
+
+
+def refuses_batches(url: str) -> bool:
+    """Return whether a node has refused batches of late, and is asked one call at a time."""
+    return _batch_limits.get(url) == 1
 
 
 def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: float) -> list[Any]:
@@ -73,30 +82,44 @@ def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: fl
 
 
 def _ask(url: str, calls: list[Call], deadline: float) -> list[Any]:
-    if len(calls) == 1 or not _single_calls.get(url):
+    size = min(_batch_limits.get(url) or len(calls), len(calls))
+    while True:
         try:
-            return _post(url, calls, deadline)
+            return _in_parts(url, calls, size, deadline) if size < len(calls) else _post(url, calls, deadline)
         except BatchRefused:
-            pass
-    answers = _ask_one_by_one(url, calls, deadline)
-    _single_calls.set(url, True, SINGLE_CALLS_SECONDS)
-    return answers
+            size = max(1, size // BATCH_DIVISOR)
+            _batch_limits.set(url, size, BATCH_LIMIT_SECONDS)
 
 
-def _ask_one_by_one(url: str, calls: list[Call], deadline: float) -> list[Any]:
-    pool = Pool("single-calls", min(len(calls), MAX_SINGLE_CALLS_IN_FLIGHT))
+def _in_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[Any]:
+    """Return the answers to batches of this size, a few at once."""
+    parts = [calls[start : start + size] for start in range(0, len(calls), size)]
+    pool = Pool("single-calls", min(len(parts), MAX_REQUESTS_IN_FLIGHT))
+    started = time.monotonic()
     try:
-        tasks = [pool.submit(_post, url, [call], deadline) for call in calls]
-        done, waiting = wait(tasks, blocking.time_left(deadline), return_when=FIRST_EXCEPTION)
+        tasks = [pool.submit(_post, url, part, deadline) for part in parts]
+        optional = {task for task, part in zip(tasks, parts, strict=True) if all(call.is_optional for call in part)}
+        done, waiting = wait({*tasks} - optional, blocking.time_left(deadline), return_when=FIRST_EXCEPTION)
         for task in done:
             # Raises what has ended the others.
             task.result()
         if waiting:
             raise TimeoutError
-        return [answer for task in tasks for answer in task.result()]
+        # What is optional gets as long again as the others took.
+        wait(optional, min(time.monotonic() - started, blocking.time_left(deadline)))
+        return [
+            answer
+            for task, part in zip(tasks, parts, strict=True)
+            for answer in (_optional_answers(task, part) if task in optional else task.result())
+        ]
     finally:
         # Those that still wait for the node end at the deadline, without anyone who waits for them.
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _optional_answers(task: Future[list[Any]], part: list[Call]) -> list[Any]:
+    failed = not task.done() or task.exception() is not None
+    return [ChainError(0, "there is no answer")] * len(part) if failed else task.result()
 
 
 def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
@@ -110,7 +133,8 @@ def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
         answer = blocking.post(url, body, deadline=deadline, max_bytes=settings.NODE_MAX_ANSWER_BYTES)
     except outgoing.AnswerTooLarge:
         raise Fault("its answer is too large") from None
-    return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids)
+    optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}
+    return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids, optional)
 
 
 def _in_words(error: Exception) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from eth_abi.abi import decode as abi_decode
@@ -20,6 +21,16 @@ class Unreadable(Exception):
 
 def contract_call(address: str, signature: str, arguments: Sequence[Any] = ()) -> Call:
     """Return the call of a contract's function, named like `balanceOf(address)`, on the latest block."""
+    return _call(address, signature, arguments) if arguments else _getter(address, signature)
+
+
+@lru_cache(maxsize=10_000)
+def _getter(address: str, signature: str) -> Call:
+    # The same object each time, so that what several readings ask for is asked once.
+    return _call(address, signature, ())
+
+
+def _call(address: str, signature: str, arguments: Sequence[Any]) -> Call:
     types = signature[signature.index("(") + 1 : -1]
     data = keccak(text=signature)[:4] + abi_encode(types.split(",") if types else [], arguments)
     return Call("eth_call", [{"to": address, "data": f"0x{data.hex()}"}, "latest"])

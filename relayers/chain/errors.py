@@ -19,5 +19,22 @@ class ExecutionReverted(ChainFault):
     """The transaction would fail on the chain."""
 
 
+class CannotBeIncluded(ExecutionReverted):
+    """No block would take the transaction as it is."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The transaction cannot be included: {reason}.")
+
+
+class PriceCapTooLow(ChainFault):
+    """At the relayer's price cap nothing is included in the next block."""
+
+    def __init__(self, cap: int, base_fee: str) -> None:
+        super().__init__(
+            f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of {base_fee} wei: nothing "
+            "would be included at that price."
+        )
+
+
 class InsufficientData(ChainFault):
     """A node answered, but not with what was asked for."""

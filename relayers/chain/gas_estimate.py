@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import unicodedata
+from dataclasses import dataclass
 from typing import Any
 
 from eth_abi.abi import decode as abi_decode
@@ -13,6 +14,7 @@ from eth_utils.hexadecimal import decode_hex
 from relayers.chain.answers import ChainError, quantity
 from relayers.chain.attempts import Call
 from relayers.chain.errors import ChainFault, ExecutionReverted, InsufficientData
+from relayers.chain.fee_history import Market
 from relayers.chain.readings import Reading
 from relayers.chain.transactions import Transaction
 
@@ -50,18 +52,35 @@ REFUSALS = {
 }
 
 
+@dataclass(frozen=True)
+class GasEstimate:
+    """The gas that a transaction needs, and the market where the node names it with the gas."""
+
+    gas: int
+    market: Market | None = None
+
+
 def reading(transaction: Transaction, sender: str) -> Reading:
     return Reading([Call("eth_estimateGas", [transaction.call(sender)])], _read)
 
 
-def _read(answers: list[Any]) -> int:
+def _read(answers: list[Any]) -> GasEstimate:
     (answer,) = answers
+    return estimate(answer, quantity(answer))
+
+
+def estimate(answer: Any, gas: int | None) -> GasEstimate:
+    """Return what an answer says, with the gas that was read from it; raise why it says nothing."""
     if isinstance(answer, ChainError):
         raise refusal(answer)
-    gas = quantity(answer)
     if not gas:
         raise InsufficientData("The node did not say how much gas the transaction needs.")
-    return gas
+    return GasEstimate(gas)
+
+
+def part(answer: Any, name: str) -> int | None:
+    """Return a number of an answer that is an object."""
+    return quantity(answer.get(name)) if isinstance(answer, dict) else None
 
 
 def refusal(error: ChainError) -> ChainFault:

@@ -1,29 +1,25 @@
-"""The price of gas: the base fee of the next block and the priority fee, or one price from the node; and of blobs."""
+"""The price of a unit of gas. A signed transaction pays what it says; one that is not signed is priced by the market.
+
+Its own price fields and the relayer's cap limit what an unsigned one pays.
+"""
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from django.conf import settings
 
 from relayer_service.amounts import with_bps
-from relayers.chain.answers import quantity
-from relayers.chain.attempts import Call
-from relayers.chain.errors import InsufficientData
+from relayers.chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
+from relayers.chain.fee_history import MAX_CHANGE_DENOMINATOR, BaseFeeSource, Market
 from relayers.chain.networks import Network
-from relayers.chain.readings import Reading, block_seconds
-
-HISTORY_BLOCKS = 10
-# The fuller the last blocks, the more has to be offered: above this fullness, this percentile of the priority fees.
-PERCENTILES = ((Fraction(9, 10), 70), (Fraction(7, 10), 60), (Fraction(5, 10), 50), (Fraction(0), 40))
-ASKED_PERCENTILES = sorted(percentile for _, percentile in PERCENTILES)
+from relayers.chain.transactions import Transaction
 
 DEFAULT_PRIORITY_FEE_FLOOR = 1_000_000
 DEFAULT_BASE_FEE_MARGIN_BPS = 2_000
 DEFAULT_GAS_BUFFER_BPS = 1_000
+DEFAULT_L1_FEE_MARGIN_BPS = 1_000
 
 
 @dataclass(frozen=True)
@@ -33,6 +29,7 @@ class FeeRules:
     priority_fee_floor: int
     base_fee_margin_bps: int
     gas_buffer_bps: int
+    l1_fee_margin_bps: int = DEFAULT_L1_FEE_MARGIN_BPS
 
     @classmethod
     def of(cls, network: Network) -> FeeRules:
@@ -40,6 +37,7 @@ class FeeRules:
             _first(settings.FEE_TIP_FLOOR_WEI, network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
             _first(settings.FEE_BASE_FEE_MARGIN_BPS, network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),
             _first(settings.FEE_GAS_BUFFER_BPS, network.gas_buffer_bps, DEFAULT_GAS_BUFFER_BPS),
+            _first(network.l1_fee_margin_bps, DEFAULT_L1_FEE_MARGIN_BPS),
         )
 
 
@@ -48,98 +46,78 @@ def _first(*choices: int | None) -> int:
 
 
 @dataclass(frozen=True)
-class FeeHistory:
-    """The fees of the next block, from those of the last blocks, in wei."""
-
-    base_fee: int
-    priority_fee: int
-
-
-@dataclass(frozen=True)
 class GasPrice:
-    """The price of a unit of gas, in wei, and where it comes from."""
+    """The price of a unit of gas, in wei: what is expected, the maximum, and what sets it."""
 
-    price: Fraction
-    is_capped: bool
-    # None where the node was asked for a single price.
+    expected: Fraction | int
+    maximum: Fraction | int
+    # None where the node was asked for a single price, and where the transaction names the price.
     base_fee: int | None = None
+    base_fee_source: BaseFeeSource | None = None
     priority_fee: int | None = None
+    is_capped: bool = False
+    # Whether the transaction's own price fields are the limit.
+    is_own: bool = False
 
 
-def history_reading(network: Network) -> Reading:
-    call = Call("eth_feeHistory", [hex(HISTORY_BLOCKS), "latest", ASKED_PERCENTILES])
-    return Reading([call], _read_history, key="fee history", seconds=lambda _: block_seconds(network))
+def at_market(
+    transaction: Transaction, market: Market, rules: FeeRules, *, cap: int | None, pays_priority_fee: bool = True
+) -> GasPrice:
+    """Return the price on a network with a base fee; the maximum is with the margin for a base fee that rises."""
+    base_fee, limit = market.base_fee, transaction.prices.limit
+    _check_offer(transaction, cap, base_fee, str(base_fee))
+    priority_fee = _priority_fee(transaction, market, rules) if pays_priority_fee else 0
+    price = GasPrice(
+        expected=base_fee + priority_fee,
+        maximum=with_bps(base_fee, rules.base_fee_margin_bps) + priority_fee,
+        base_fee=base_fee,
+        base_fee_source=market.base_fee_source,
+        priority_fee=priority_fee,
+    )
+    return _limited(price, transaction, limit, cap)
 
 
-def _read_history(answers: list[Any]) -> FeeHistory:
-    (answer,) = answers
-    try:
-        return read_history(answer)
-    except (KeyError, IndexError, TypeError, ValueError):
-        raise InsufficientData(
-            "The node does not tell the fees of the last blocks. On a network without EIP-1559, the relayer needs the "
-            "policy eip1559_pricing: false."
-        ) from None
+def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, words: str) -> None:
+    """Raise an error if what is offered for a unit of gas is below the base fee."""
+    limit = transaction.prices.limit
+    if not transaction.is_signed and cap is not None and cap < base_fee:
+        raise PriceCapTooLow(cap, words)
+    if limit is not None and limit < base_fee:
+        raise CannotBeIncluded(f"it offers {limit} wei for a unit of gas, and the next base fee is {words} wei")
 
 
-def read_history(answer: Any) -> FeeHistory:
-    """Return the base fee of the next block, and the priority fee to offer by how full the last blocks were."""
-    base_fees = [_amount(fee) for fee in answer["baseFeePerGas"]]
-    ratios = [_ratio(ratio) for ratio in answer["gasUsedRatio"]]
-    # The base fee of the next block comes after those of the blocks themselves.
-    if not ratios or len(base_fees) != len(ratios) + 1 or len(answer["reward"]) != len(ratios):
-        raise ValueError("not as many fees as blocks")
-    fullness = sum(ratios) / len(ratios)
-    percentile = next(percentile for above, percentile in PERCENTILES if fullness > above or not above)
-    column = ASKED_PERCENTILES.index(percentile)
-    priority_fee = statistics.median_high(_amount(rewards[column]) for rewards in answer["reward"])
-    return FeeHistory(base_fees[-1], priority_fee)
+def _priority_fee(transaction: Transaction, market: Market, rules: FeeRules) -> int:
+    own = transaction.prices
+    if transaction.is_signed and own.gas_price is not None:
+        # A price without a base fee is paid in full.
+        return own.gas_price - market.base_fee
+    if transaction.is_signed and own.max_priority_fee is not None:
+        return own.max_priority_fee
+    offered = max(market.priority_fee, rules.priority_fee_floor)
+    return offered if own.max_priority_fee is None else min(offered, own.max_priority_fee)
 
 
-def gas_price_reading(network: Network) -> Reading:
-    return _price_reading(network, "eth_gasPrice", "gas price")
+def at_single_price(transaction: Transaction, price: int, last_base_fee: int | None, *, cap: int | None) -> GasPrice:
+    """Return the price where the node says one, which is paid in full.
+
+    The network may have a base fee all the same, which no price may be below.
+    """
+    limit = transaction.prices.limit
+    if last_base_fee is not None:
+        lowest = last_base_fee - last_base_fee // MAX_CHANGE_DENOMINATOR
+        _check_offer(transaction, cap, lowest, f"at least {lowest}")
+        if price < lowest:
+            raise InsufficientData("The node's gas price is below its base fee.")
+    if transaction.is_signed and limit is not None:
+        # Of one with a priority fee, the maximum: without a base fee, nothing else is known.
+        price = limit
+    return _limited(GasPrice(price, price), transaction, limit, cap)
 
 
-def blob_price_reading(network: Network) -> Reading:
-    return _price_reading(network, "eth_blobBaseFee", "blob base fee")
-
-
-def _price_reading(network: Network, method: str, name: str) -> Reading:
-    def read(answers: list[Any]) -> int:
-        price = quantity(answers[0])
-        if price is None:
-            raise InsufficientData(f"The node does not tell its {name}.")
-        return price
-
-    return Reading([Call(method)], read, key=name, seconds=lambda _: block_seconds(network))
-
-
-def dynamic_price(history: FeeHistory, rules: FeeRules, cap: int | None) -> GasPrice:
-    """Return the price by EIP-1559: the next base fee with its margin, and a priority fee not below the floor."""
-    priority_fee = max(history.priority_fee, rules.priority_fee_floor)
-    price = with_bps(history.base_fee, rules.base_fee_margin_bps) + priority_fee
-    return GasPrice(*_capped(price, cap), history.base_fee, priority_fee)
-
-
-def single_price(price: int, cap: int | None) -> GasPrice:
-    return GasPrice(*_capped(Fraction(price), cap))
-
-
-def _capped(price: Fraction, cap: int | None) -> tuple[Fraction, bool]:
-    """Return the price, at most the cap, and whether the cap lowered it."""
-    return (Fraction(cap), True) if cap is not None and price > cap else (price, False)
-
-
-def _amount(text: Any) -> int:
-    amount = quantity(text)
-    if amount is None:
-        raise ValueError("not a quantity")
-    return amount
-
-
-def _ratio(number: Any) -> Fraction:
-    # A share of a block's gas, no money: a float is what JSON makes of the node's number. Text is refused, as it could
-    # be a number of a billion digits.
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        raise ValueError("not a number")
-    return Fraction(str(number))
+def _limited(price: GasPrice, transaction: Transaction, limit: int | None, cap: int | None) -> GasPrice:
+    """Return the price within the transaction's own limit, and within the relayer's cap if the relayer prices it."""
+    if limit is not None and price.maximum >= limit:
+        price = replace(price, expected=min(price.expected, limit), maximum=limit, is_own=True)
+    if cap is not None and not transaction.is_signed and price.maximum > cap:
+        price = replace(price, expected=min(price.expected, cap), maximum=cap, is_capped=True)
+    return price

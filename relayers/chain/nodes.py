@@ -27,12 +27,20 @@ Node = tuple[str, int]
 MIN_SHARE_SECONDS = 0.05
 
 
-def call(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) -> list[Any]:
-    """Return the answers of the first node that answers: values, or errors of the chain."""
-    return next(answers(nodes, calls, chain_id))
+# Raises a fault if the answers of a node cannot be used.
+Check = Callable[[list[Any]], None]
 
 
-def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) -> Iterator[list[Any]]:
+def call(
+    nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None, check: Check = lambda found: None
+) -> list[Any]:
+    """Return the answers of the first node that answers and passes the check: values, or errors of the chain."""
+    return next(answers(nodes, calls, chain_id, check))
+
+
+def answers(
+    nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None, check: Check = lambda found: None
+) -> Iterator[list[Any]]:
     """Yield the answers of one node after the other; raise `NodesUnreachable` if none answers.
 
     All calls go to the same node, so that they describe the same state. Each remaining node gets a fair share of the
@@ -49,6 +57,7 @@ def answers(nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None) 
         share = max(MIN_SHARE_SECONDS, left / (len(urls) - position))
         try:
             found = attempt(url, calls, chain_id, min(settings.NODE_ATTEMPT_SECONDS, share, left))
+            check(found)
         except Fault as fault:
             note(url, fault, chain_id)
             reasons.add(str(fault))

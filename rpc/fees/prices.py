@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from relayer_service.amounts import BASIS_POINTS
 from relayers.chain.contracts import Unreadable, contract_call, read_call
-from relayers.chain.networks import Network
-from relayers.chain.readings import Reading, block_seconds
+from relayers.chain.readings import Reading
 from rpc import errors
-from rpc.fees.sources.base import NoPrice, SourcePrice
+from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.fees.tokens import Token
+
+logger = logging.getLogger(__name__)
+
+PAIRS_ALONE = "a pair's reserves alone are no price: a second source is needed, of another kind"
 
 
 @dataclass(frozen=True)
@@ -26,8 +30,14 @@ class Quote:
     decimals: int
 
 
-def price_reading(token: Token, network: Network) -> Reading:
-    """Return what has to be read for a token's price, and for its decimals while they are unknown."""
+def price_reading(token: Token) -> Reading:
+    """Return what has to be read for a token's price, and for its decimals while they are unknown.
+
+    The value is a `Quote`, or the error that a caller gets in its place: of several tokens that are read in one batch,
+    one that has no price does not fail the others. An error is never cached.
+    """
+    if has_pairs_alone(token.sources):
+        return Reading([], lambda _: errors.PriceUnavailable(f"{token}: {PAIRS_ALONE}."))
     asks_decimals = token.decimals is None
     calls = [contract_call(token.address, "decimals()")] if asks_decimals else []
     counts = []
@@ -36,26 +46,42 @@ def price_reading(token: Token, network: Network) -> Reading:
         counts.append(len(own))
         calls += own
 
-    def read(answers: list[Any]) -> Quote:
-        now, rest = int(time.time()), iter(answers)
-        decimals = _read_decimals(next(rest)) if asks_decimals else token.decimals
-        assert decimals is not None
-        prices = []
-        for source, count in zip(token.sources, counts, strict=True):
-            try:
-                prices.append(source.price([next(rest) for _ in range(count)], decimals, now))
-            except NoPrice as reason:
-                raise errors.PriceUnavailable(f"{token}: the source “{source.name}” {reason}.") from None
-        return Quote(agreed_rate(token, [price.rate for price in prices]), tuple(prices), decimals)
+    def read(answers: list[Any]) -> Quote | errors.RpcError:
+        try:
+            return _read(token, counts, answers)
+        except errors.RpcError as error:
+            return error.with_traceback(None)
+        except Exception:
+            logger.exception("The price of %s cannot be read", token)
+            return errors.InternalError()
 
-    def seconds(quote: Quote) -> float:
-        fresh_until = min(price.fresh_until for price in quote.sources)
-        return min(block_seconds(network), max(0, fresh_until - time.time()))
+    def seconds(value: Quote | errors.RpcError) -> float:
+        if isinstance(value, errors.RpcError):
+            return 0
+        return max(0, min(price.fresh_until for price in value.sources) - time.time())
 
     # What the price depends on: where staff change one of these, the cached price no longer counts. A price that
     # costs no call is not cached.
     key = (token.pk, token.address, token.max_spread_bps, token.sources) if calls else None
-    return Reading(calls, read, key, seconds, faults=(errors.RpcError,))
+    return Reading(calls, read, key, seconds)
+
+
+def _read(token: Token, counts: Sequence[int], answers: Sequence[Any]) -> Quote:
+    """Return the price from the answers to the calls of each source, so many each, after that to `decimals`."""
+    now, rest = int(time.time()), iter(answers)
+    decimals = _read_decimals(next(rest)) if token.decimals is None else token.decimals
+    prices = []
+    for source, count in zip(token.sources, counts, strict=True):
+        try:
+            prices.append(source.price([next(rest) for _ in range(count)], decimals, now))
+        except NoPrice as reason:
+            raise errors.PriceUnavailable(f"{token}: the source “{source.name}” {reason}.") from None
+    return Quote(agreed_rate(token, [price.rate for price in prices]), tuple(prices), decimals)
+
+
+def has_pairs_alone(sources: Collection[Source | type[Source]]) -> bool:
+    """Return whether none of the sources is a price by itself: all pairs can be moved within the same block."""
+    return bool(sources) and not any(source.stands_alone for source in sources)
 
 
 def agreed_rate(token: Token, rates: Sequence[Fraction]) -> Fraction:

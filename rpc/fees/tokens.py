@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.db.models import Q
 from eth_utils.address import is_hex_address, to_checksum_address
 
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.chain.networks import Network
 from relayers.policies import validate_evm_address
 from rpc import errors
+from rpc.errors import RpcError
 from rpc.fees.sources import SOURCES
 from rpc.fees.sources.base import Source
 from rpc.models import FeeToken, PriceSource
@@ -52,41 +55,71 @@ class Token:
         return f"{self.symbol} on {self.network}"
 
 
-_tokens: TTLCache[tuple[str, str], Token] = TTLCache()
+# A token that was asked for, None for the native coin, or why there is no such token.
+Found = Token | RpcError | None
+
+# By network and the names that were asked for, None for all.
+_found: TTLCache[tuple[str, tuple[str, ...] | None], dict[str, Found]] = TTLCache()
 
 
 def find(network: Network, fee_token: str) -> Token | None:
     """Return a token by its symbol, to the letter, or by its address; None for the native coin."""
-    if fee_token == network.symbol:
-        return None
-    key = (network.name, fee_token)
-    return _tokens.get_or_read(key, lambda: _read(network, fee_token), settings.RPC_CACHE_SECONDS)
+    found = find_all(network, [fee_token])[fee_token]
+    if isinstance(found, RpcError):
+        raise found
+    return found
 
 
-def _read(network: Network, fee_token: str) -> Token:
-    by = {"token__symbol": fee_token}
-    if fee_token.startswith("0x") and is_hex_address(fee_token):
-        try:
-            validate_evm_address(fee_token)
-        except ValidationError as error:
-            raise errors.InvalidParams(f"fee_token: {error.message}") from None
-        by = {"token__address": to_checksum_address(fee_token)}
-    sources: list[PriceSource] = []
+def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str, Found]:
+    """Return by name the tokens of these symbols and addresses, or without them all of the network by symbol."""
+    names = None if fee_tokens is None else tuple(fee_tokens)
+    return _found.get_or_read((network.name, names), lambda: _read(network, names), settings.RPC_CACHE_SECONDS)
+
+
+def _read(network: Network, names: Sequence[str] | None) -> dict[str, Found]:
+    sources = PriceSource.objects.filter(token__network=network.name, token__enabled=True)
+    columns = {name: _column(name) for name in names or () if name != network.symbol}
+    if names is not None:
+        symbols = [name for name, column in columns.items() if column == "symbol" and _may_be_symbol(name)]
+        addresses = [to_checksum_address(name) for name, column in columns.items() if column == "address"]
+        sources = sources.filter(Q(token__symbol__in=symbols) | Q(token__address__in=addresses))
+    groups = groupby(sources.select_related("token").order_by("token__symbol", "pk"), lambda source: source.token)
+    tokens = [Token.of(row, list(own), network) for row, own in groups]
+    if names is None:
+        return {token.symbol: token for token in tokens}
+    known = {name: token for token in tokens for name in (token.symbol, token.address)}
+    return {name: _found_as(name, columns.get(name), known, network) for name in names}
+
+
+def _column(name: str) -> str | RpcError:
+    """Return what a token is looked for by, or why nothing can be."""
+    if not (name.startswith("0x") and is_hex_address(name)):
+        return "symbol"
+    try:
+        validate_evm_address(name)
+    except ValidationError as error:
+        return errors.InvalidParams(f"fee_token: {error.message}")
+    return "address"
+
+
+def _may_be_symbol(name: str) -> bool:
     # PostgreSQL refuses to look for a NUL, which no symbol has.
-    if len(fee_token) <= MAX_LENGTH and "\0" not in fee_token:
-        enabled = PriceSource.objects.filter(token__network=network.name, token__enabled=True, **by)
-        sources = list(enabled.select_related("token").order_by("pk"))
-    if not sources:
-        raise errors.TokenNotSupported(
-            f"Fees cannot be told in this token on {network.name}: it is not registered or has no source of its price."
-        )
-    return Token.of(sources[0].token, sources, network)
+    return len(name) <= MAX_LENGTH and "\0" not in name
 
 
-def keep_decimals(fee_token: str, token: Token, decimals: int) -> None:
-    """Store the decimals of a token that was found as `fee_token`, so that the chain is asked for them once."""
+def _found_as(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> Found:
+    if column is None or isinstance(column, RpcError):
+        return column
+    token = known.get(to_checksum_address(name) if column == "address" else name)
+    return token or errors.TokenNotSupported(
+        f"Fees cannot be told in this token on {network.name}: it is not registered or has no source of its price."
+    )
+
+
+def keep_decimals(token: Token, decimals: int) -> None:
+    """Store the decimals of a token, so that the chain is asked for them once."""
     # Unless staff have made it another token meanwhile.
     same = FeeToken.objects.filter(pk=token.pk, network=token.network, address=token.address, decimals=None)
     same.update(decimals=decimals)
     # The next caller reads them with the row: this snapshot may be older than what another has cached meanwhile.
-    _tokens.remove((token.network, fee_token))
+    _found.remove_where(lambda found: any(isinstance(each, Token) and each.pk == token.pk for each in found.values()))

@@ -17,6 +17,8 @@ class Method(ABC):
     network_type: ClassVar[str]
     params_class: ClassVar[type[StrictSerializer]]
     result_class: ClassVar[type[Serializer[Any]]]
+    # Without which the method is unknown; the contract's methods have none.
+    extension: ClassVar[str] = ""
 
     def __init__(self) -> None:
         # One for all calls, as making one costs more than using it; it has no state.

@@ -9,7 +9,7 @@ from rest_framework import serializers
 
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
-from rpc.fees.estimate import estimate
+from rpc.fees.quote import estimate
 from rpc.methods.base import Method
 from rpc.relayer_lookup import RpcRelayer
 
@@ -41,9 +41,9 @@ class FeeEstimate(Method):
     result_class = FeeEstimateResult
 
     def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
-        found = estimate(relayer, **params)
+        fee = estimate(relayer, **params)
         return {
-            "estimated_fee": found.estimated_fee,
-            "conversion_rate": found.conversion_rate,
+            "estimated_fee": fee.maximum_fee,
+            "conversion_rate": fee.conversion_rate,
             "method": self.name,
         }

@@ -6,6 +6,7 @@ service from boto3's own settings, such as AWS_ENDPOINT_URL_KMS.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -14,12 +15,16 @@ from cryptography.hazmat.primitives.serialization import load_der_public_key
 from eth_keys import datatypes
 
 from signers.backends import bounded
-from signers.backends.base import SignerError, not_installed, public_key_of
+from signers.backends.base import Library, SignerError, public_key_of
 from signers.backends.http import Unavailable, deadline, retried
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
 
+BOTO3 = Library("boto3", "aws", ("boto3",))
+# A part of a host name, as botocore checks it (validate_region_name).
+REGION = re.compile(r"(?![0-9]+$)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+BAD_REGION = "The region is not a name that AWS could have."
 NOT_FOR_SIGNING = "The key in AWS KMS is not of the spec ECC_SECG_P256K1 for signing."
 
 # What the error codes of AWS KMS mean; any other answer below 500 is a refusal too.
@@ -45,6 +50,11 @@ class AwsKms(bounded.ClientBackend):
     """An asymmetric KMS key of the spec ECC_SECG_P256K1."""
 
     provider = "AWS KMS"
+    library = BOTO3
+
+    def check(self) -> None:
+        if not REGION.fullmatch(self.config["region"]):
+            raise SignerError(BAD_REGION, permanent=True)
 
     def _public_key(self) -> datatypes.PublicKey:
         answer = self._call("get_public_key")
@@ -87,7 +97,7 @@ class AwsKms(bounded.ClientBackend):
             from botocore.config import Config
             from botocore.exceptions import BotoCoreError
         except ImportError:
-            raise not_installed("boto3", "aws") from None
+            raise BOTO3.missing() from None
         # One attempt: retries and their time are limited as for the other providers.
         options = Config(
             connect_timeout=bounded.CONNECT_SECONDS,
@@ -128,7 +138,7 @@ def _not_sent(error: BotoCoreError) -> SignerError:
     if isinstance(error, exceptions.CredentialRetrievalError | exceptions.MetadataRetrievalError):
         return SignerError("The AWS credentials cannot be fetched just now.", permanent=False)
     if isinstance(error, exceptions.InvalidRegionError):
-        return SignerError("The region is not a name that AWS could have.", permanent=True)
+        return SignerError(BAD_REGION, permanent=True)
     if isinstance(error, exceptions.ParamValidationError):
         return SignerError("The key_id is not one that AWS KMS could have.", permanent=True)
     return SignerError("There are no AWS credentials, or boto3's settings are wrong.", permanent=True)

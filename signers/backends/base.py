@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any, ClassVar, Generic, TypeVar
 
 from cryptography.exceptions import InvalidSignature
@@ -37,11 +38,36 @@ class SignerError(Exception):
         self.permanent = permanent
 
 
-def not_installed(package: str, extra: str) -> SignerError:
-    """Return the error of a signer whose library is missing, with the command of docs/signers.md."""
-    return SignerError(
-        f"{package} is not installed: .venv/bin/pip install -e '.[{extra}]' in the project's folder.", permanent=True
-    )
+@dataclass(frozen=True)
+class Library:
+    """What a backend needs besides the service: an extra of pyproject.toml."""
+
+    package: str
+    extra: str
+    # What is imported of it.
+    modules: tuple[str, ...]
+
+    @property
+    def command(self) -> str:
+        """The command of docs/signers.md."""
+        return f".venv/bin/pip install -e '.[{self.extra}]'"
+
+    def is_installed(self) -> bool:
+        """Return whether it can be imported, without importing it."""
+        return all(map(_is_there, self.modules))
+
+    def missing(self) -> SignerError:
+        """Return the error of a signer whose library cannot be imported."""
+        text = f"{self.package} is not installed: {self.command} in the project's folder."
+        return SignerError(text, permanent=True)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        # A package around it is missing.
+        return False
 
 
 class Curve(StrEnum):
@@ -86,6 +112,7 @@ class Backend(ABC, Generic[PublicKey]):
     """Access to a key, made from the decrypted config of a signer and reused for its later calls."""
 
     curve: ClassVar[Curve]
+    library: ClassVar[Library | None] = None
     _known_public_key: PublicKey | None = None
 
     def __init__(self, config: Mapping[str, Any]) -> None:
@@ -94,6 +121,9 @@ class Backend(ABC, Generic[PublicKey]):
     def __repr__(self) -> str:
         """Show no config, as it holds secrets."""
         return f"<{type(self).__name__}>"
+
+    def check(self) -> None:
+        """Raise SignerError for a config that can never work, as far as that shows without asking anybody."""
 
     @property
     def public_key(self) -> PublicKey:

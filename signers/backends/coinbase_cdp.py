@@ -21,9 +21,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import load_der_private_key, load_pem_private_key
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError, not_installed, recover
+from signers.backends.base import Library, Secp256k1Backend, SignerError, recover
 from signers.backends.http import JsonApi, deadline, not_understood
 
+PYJWT = Library("PyJWT", "coinbase", ("jwt",))
 API_URL = "https://api.cdp.coinbase.com/platform"
 API = JsonApi("Coinbase CDP", "The address of Coinbase CDP is not a URL.")
 TOKEN_SECONDS = 120
@@ -35,6 +36,12 @@ INTRODUCTION = hashlib.sha256(b"relayer-management-service: the public key of th
 
 
 class CoinbaseCdp(Secp256k1Backend):
+    library = PYJWT
+
+    def check(self) -> None:
+        self._address()
+        self._keys()
+
     def _public_key(self) -> datatypes.PublicKey:
         r, s = self._sign(INTRODUCTION)
         for _, public_key in recover(INTRODUCTION, r, s):
@@ -43,10 +50,7 @@ class CoinbaseCdp(Secp256k1Backend):
         raise SignerError("Coinbase CDP's signature is not by the account at account_address.", permanent=True)
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
-        address = self.config["account_address"]
-        if ADDRESS.fullmatch(address) is None:
-            raise SignerError("account_address is not an EVM address.", permanent=True)
-        url = f"{os.environ.get('CDP_API_URL', API_URL).rstrip('/')}/v2/evm/accounts/{address}/sign"
+        url = f"{os.environ.get('CDP_API_URL', API_URL).rstrip('/')}/v2/evm/accounts/{self._address()}/sign"
         # Canonical JSON, as its hash is signed too: keys in order, no spaces.
         body = json.dumps({"hash": f"0x{digest.hex()}"}, sort_keys=True, separators=(",", ":")).encode()
         # The same for every attempt, so that CDP sees one request; the JWTs are new, as each is good for one use.
@@ -59,11 +63,14 @@ class CoinbaseCdp(Secp256k1Backend):
             raise not_understood("Coinbase CDP")
         return int(match[1], 16), int(match[2], 16)
 
-    def _credentials(self, url: str, body: bytes) -> dict[str, str]:
-        try:
-            import jwt
-        except ImportError:
-            raise not_installed("PyJWT", "coinbase") from None
+    def _address(self) -> str:
+        address: str = self.config["account_address"]
+        if ADDRESS.fullmatch(address) is None:
+            raise SignerError("account_address is not an EVM address.", permanent=True)
+        return address
+
+    def _keys(self) -> tuple[EllipticCurvePrivateKey | Ed25519PrivateKey, EllipticCurvePrivateKey]:
+        """Return the API key and the wallet's key."""
         api_key = _api_key(self.config["api_key_secret"])
         if api_key is None:
             raise SignerError(
@@ -72,6 +79,14 @@ class CoinbaseCdp(Secp256k1Backend):
         wallet_key = _wallet_key(self.config["wallet_secret"])
         if wallet_key is None:
             raise SignerError("wallet_secret is not a P-256 key in DER and base64.", permanent=True)
+        return api_key, wallet_key
+
+    def _credentials(self, url: str, body: bytes) -> dict[str, str]:
+        try:
+            import jwt
+        except ImportError:
+            raise PYJWT.missing() from None
+        api_key, wallet_key = self._keys()
         issued = int(now())
         parts = urlsplit(url)
         common = {"uris": [f"POST {parts.netloc}{parts.path}"], "iat": issued, "nbf": issued}

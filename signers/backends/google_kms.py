@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from eth_keys import datatypes
 
 from signers.backends import bounded
-from signers.backends.base import SignerError, not_installed, public_key_of
+from signers.backends.base import Library, SignerError, public_key_of
 from signers.backends.http import Unavailable, deadline, retried, seconds_to_wait
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from google.auth.credentials import Credentials
     from google.cloud.kms_v1 import KeyManagementServiceClient
 
+CLIENT = Library("google-cloud-kms", "google", ("google.cloud.kms_v1", "google_crc32c"))
 AUDIENCE = "https://cloudkms.googleapis.com/"
 TOKEN_SECONDS = 3600
 UNIVERSE = "googleapis.com"
@@ -48,6 +49,11 @@ class GoogleKms(bounded.ClientBackend):
     """A key version of the algorithm EC_SIGN_SECP256K1_SHA256."""
 
     provider = "Google Cloud KMS"
+    library = CLIENT
+
+    def check(self) -> None:
+        self._name()
+        self._service_account()
 
     def _public_key(self) -> datatypes.PublicKey:
         client = self._client()
@@ -145,9 +151,9 @@ class GoogleKms(bounded.ClientBackend):
             from google.auth.exceptions import GoogleAuthError
             from google.cloud.kms_v1 import KeyManagementServiceClient
         except ImportError:
-            raise not_installed("google-cloud-kms", "google") from None
+            raise CLIENT.missing() from None
         options = {"api_endpoint": os.environ.get("GOOGLE_KMS_ENDPOINT") or AUDIENCE.rstrip("/")}
-        credentials = self._credentials()
+        credentials = _self_signing(*self._service_account())
         try:
             client = KeyManagementServiceClient(credentials=credentials, transport="rest", client_options=options)
         except (GoogleAuthError, ValueError):
@@ -160,7 +166,8 @@ class GoogleKms(bounded.ClientBackend):
             transport._session.mount(prefix, bounded.bounded_adapter())
         return client
 
-    def _credentials(self) -> Credentials:
+    def _service_account(self) -> tuple[rsa.RSAPrivateKey, str, str]:
+        """Return the key of the service account, the key's id, and the account's name."""
         if self._text("service_account", "universe_domain", UNIVERSE) != UNIVERSE:
             raise SignerError(f"The field service_account.universe_domain can only be {UNIVERSE}.", permanent=True)
         email = self._text("service_account", "client_email")
@@ -173,7 +180,7 @@ class GoogleKms(bounded.ClientBackend):
             raise SignerError(
                 "The field service_account.private_key is not an RSA private key in PEM.", permanent=True
             )
-        return _self_signing(key, key_id, email)
+        return key, key_id, email
 
 
 def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credentials:

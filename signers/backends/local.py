@@ -29,6 +29,9 @@ class Local(Secp256k1Backend):
             raise SignerError("The key must be a secp256k1 private key: 32 bytes in hex.", permanent=True)
         return self._key
 
+    def check(self) -> None:
+        self._private_key()
+
     def _public_key(self) -> datatypes.PublicKey:
         return self._private_key().public_key
 

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives.asymmetric import ec
 from eth_keys import datatypes
 
-from signers.backends.base import Secp256k1Backend, SignerError, eth_key, not_installed
+from signers.backends.base import Library, Secp256k1Backend, SignerError, eth_key
 from signers.backends.http import JsonApi, deadline, not_understood
 
+STAMPER = Library("turnkey-api-key-stamper", "turnkey", ("turnkey_api_key_stamper",))
 API_URL = "https://api.turnkey.com"
 API = JsonApi("Turnkey", "The address of Turnkey is not a URL.")
 
@@ -27,7 +28,14 @@ WAITING = {"ACTIVITY_STATUS_CREATED", "ACTIVITY_STATUS_PENDING", CONSENSUS_NEEDE
 class Turnkey(Secp256k1Backend):
     """A signature is an activity: usually complete when the request is answered, else polled a few times."""
 
+    library = STAMPER
     poll_pauses: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+    def check(self) -> None:
+        self._public_key()
+        # Only the library can tell whether the API keys are a pair.
+        if STAMPER.is_installed():
+            self._stamp("")
 
     def _public_key(self) -> datatypes.PublicKey:
         try:
@@ -83,7 +91,7 @@ class Turnkey(Secp256k1Backend):
         try:
             from turnkey_api_key_stamper import ApiKeyStamper, ApiKeyStamperConfig
         except ImportError:
-            raise not_installed("turnkey-api-key-stamper", "turnkey") from None
+            raise STAMPER.missing() from None
         stamper = ApiKeyStamper(ApiKeyStamperConfig(self.config["api_public_key"], self.config["api_private_key"]))
         try:
             stamp: str = stamper.stamp(body).stamp_header_value

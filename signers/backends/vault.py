@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 import orjson
+from django.core.exceptions import ValidationError
 from eth_keys import datatypes
 
-from relayer_service.net import outgoing
+from relayer_service.net import addresses, outgoing
 from signers.backends.base import Secp256k1Backend, SignerError
 from signers.backends.http import Content, JsonApi, Refused, deadline, held, not_understood
 from signers.backends.local import Local
@@ -39,6 +40,13 @@ class Vault:
         self.config = config
         self._lock = threading.Lock()
         self._token: Token | None = None
+
+    def check(self) -> None:
+        """Raise SignerError for an address that no server can have."""
+        try:
+            addresses.split_http_url(self.config["address"])
+        except ValidationError:
+            raise SignerError("The address of Vault is not an http or https URL.", permanent=True) from None
 
     def ask(self, method: str, path: str, body: bytes | None, until: float) -> dict[str, Any]:
         """Return the data of the answer to a request that needs a login."""
@@ -119,6 +127,9 @@ class VaultKv(Secp256k1Backend):
         self._lock = threading.Lock()
         self._key: Local | None = None
         self._key_expires = 0.0
+
+    def check(self) -> None:
+        self._vault.check()
 
     def _public_key(self) -> datatypes.PublicKey:
         return self._held()._public_key()

@@ -25,6 +25,10 @@ class VaultTransit(Ed25519Backend):
         super().__init__(config)
         self._vault = Vault(config)
 
+    def check(self) -> None:
+        self._vault.check()
+        self._public_key()
+
     def _public_key(self) -> Ed25519PublicKey:
         """Return the key in `pubkey`: 32 bytes in base64, as Vault shows them, or in hex."""
         text = self.config["pubkey"].removeprefix("0x")

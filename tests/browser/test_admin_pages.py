@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
-from relayer_service.models import PeriodicRun
+from relayer_service.models import AuditEntry, PeriodicRun
 from tests.browser.conftest import TakeScreenshot
 from tokens.models import AccessToken
 
@@ -69,6 +69,7 @@ SIDEBAR = {
     "Access tokens": "/admin/tokens/accesstoken/",
     "Users": "/admin/auth/user/",
     "Groups": "/admin/auth/group/",
+    "Audit log": "/admin/relayer_service/auditentry/",
     "Periodic work": "/admin/relayer_service/periodicrun/",
     "Readiness": "/ready",
     "API docs": "/api/docs",
@@ -110,13 +111,15 @@ def test_every_link_of_the_sidebar_opens(
         "/admin/auth/user/{user}/password/",
         "/admin/auth/group/add/",
         "/admin/relayer_service/periodicrun/heartbeat/change/",
+        "/admin/relayer_service/auditentry/{entry}/change/",
         "/admin/password_change/",
     ],
 )
 def test_every_other_page_opens_and_fits_the_screen(
     page: Page, staff: User, tokens: list[AccessToken], working_worker: None, path: str
 ) -> None:
-    response = page.goto(path.format(token=tokens[0].pk, user=staff.pk), wait_until="networkidle")
+    entry = AuditEntry.objects.of(tokens[0]).get()
+    response = page.goto(path.format(token=tokens[0].pk, user=staff.pk, entry=entry.pk), wait_until="networkidle")
     assert response
     assert response.status == 200
     assert overflow(page) == 0

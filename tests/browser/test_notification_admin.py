@@ -19,6 +19,7 @@ from standardwebhooks import Webhook
 from notifications.models import Attempt, Delivery, Notification
 from tests import processes
 from tests.browser.conftest import TakeScreenshot
+from tests.relayers import factories
 
 LIST = "/admin/notifications/notification/"
 LOG = "/admin/notifications/delivery/"
@@ -279,3 +280,19 @@ def test_a_phone_shows_a_page_without_sideways_scrolling(page: Page, history: No
     row = Delivery.objects.filter(state="failed")[0]
     page.goto(path.format(hook=history.pk, row=row.pk), wait_until="networkidle")
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
+
+
+def test_a_target_is_disabled_on_its_page(page: Page, take_screenshot: TakeScreenshot) -> None:
+    notification = Notification.objects.create(identifier="billing", url="https://billing.example.com/webhooks")
+    for number in range(12):
+        factories.relayer(identifier=f"relayer-{number}", notification=notification)
+    page.goto(f"{LIST}{notification.pk}/change/", wait_until="networkidle")
+    page.locator("[name=enabled]").uncheck()
+    take_screenshot(page, "notification-enabled")
+    page.get_by_role("button", name="Save and continue editing").click()
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    assert not Notification.objects.get().enabled
+    page.get_by_text("relayer-9").scroll_into_view_if_needed()
+    take_screenshot(page, "notification-used-by")
+    page.goto(LIST, wait_until="networkidle")
+    take_screenshot(page, "notifications-disabled")

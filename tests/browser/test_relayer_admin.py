@@ -159,6 +159,43 @@ def test_a_relayer_is_added_on_a_network_of_its_own(page: Page, nodes: list[Stan
     }
 
 
+def test_the_id_of_a_new_relayer_follows_its_name_until_one_is_typed(page: Page, staff: User) -> None:
+    page.goto(ADD, wait_until="networkidle")
+    identifier, name = page.locator("[name=identifier]"), page.locator("[name=name]")
+    given = identifier.input_value()
+    assert given
+    for typed, suggested in {"Zürich  Payroll #2!": "zurich-payroll-2", "-": given, "Ελλάς": given}.items():
+        name.fill(typed)
+        expect(identifier).to_have_value(suggested)
+    name.fill("Payroll")
+    expect(identifier).to_have_value("payroll")
+    identifier.fill("my-own")
+    name.fill("Another name")
+    expect(identifier).to_have_value("my-own")
+    # What was sent is what was meant, also when the page comes back with a mistake to mend.
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("This field is required.").first).to_be_visible()
+    page.locator("[name=name]").fill("A third name")
+    expect(page.locator("[name=identifier]")).to_have_value("my-own")
+
+
+def test_what_a_minimum_balance_means_and_why_there_is_no_address_is_shown(
+    page: Page, fleet: Relayer, take_screenshot: TakeScreenshot
+) -> None:
+    Signer.objects.update(last_error="Vault refused the AppRole login.")
+    Relayer.objects.filter(pk=fleet.pk).update(address="", balance_is_low=True, balance_text="93100000000000000")
+    page.goto(f"{LIST}{fleet.pk}/change/", wait_until="networkidle")
+    expect(page.get_by_text("0.0931 ETH, below the minimum of 0.1 ETH")).to_be_visible()
+    expect(page.get_by_text("The signer could not be asked: Vault refused the AppRole login.")).to_be_visible()
+    take_screenshot(page, "relayer-without-address")
+    page.locator("[name=policy_min_balance]").fill("0.5 ETH")
+    page.locator("[name=policy_private_transactions]").scroll_into_view_if_needed()
+    page.mouse.wheel(0, 200)
+    take_screenshot(page, "relayer-min-balance")
+    page.goto(LIST, wait_until="networkidle")
+    take_screenshot(page, "relayers-without-address")
+
+
 def test_a_node_of_another_chain_is_named_in_its_row(page: Page, fleet: Relayer, nodes: list[StandInNode]) -> None:
     nodes[1].chain_id = 5
     page.goto(f"{LIST}{fleet.pk}/change/", wait_until="networkidle")
@@ -177,7 +214,12 @@ def test_the_page_of_a_relayer_shows_its_nodes_live(
     panel = page.locator("[data-status-url]")
     expect(panel.locator("tbody tr")).to_have_count(3)
     facts = [re.sub(r"\d+\sseconds", "N seconds", text) for text in panel.locator("dl > div").all_inner_texts()]
-    assert facts == ["State\nACTIVE", "Nonce\n4182", "Balance\n2.4819375 ETH", "Last check\nN seconds ago"]
+    assert facts == [
+        "State\nACTIVE",
+        "Nonce\n4182",
+        "Balance\n2.4819375 ETH, minimum 0.1 ETH",
+        "Last check\nN seconds ago",
+    ]
     found = [row.locator("td").all_inner_texts() for row in panel.locator("tbody tr").all()]
     masked = [f"{node.url.removesuffix('/v1/s3cret')}/***" for node in nodes]
     assert [[*row[:3], row[4]] for row in found[:2]] == [

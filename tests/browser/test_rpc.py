@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -16,7 +17,7 @@ from rpc.models import CallCount, FeeToken, PriceSource
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers.faults import NodeServer
 from tests.rpc import factories
-from tests.rpc.estimates import node_answering, relayer_at, unsigned
+from tests.rpc.estimates import HEAD, node_answering, relayer_at, unsigned
 
 LIST = "/admin/rpc/feetoken/"
 ADD = f"{LIST}add/"
@@ -28,7 +29,7 @@ HISTORY = {
     "oldestBlock": "0x1312d00",
     "baseFeePerGas": [hex(12_400_000_000), hex(12_500_000_000)],
     "gasUsedRatio": [0.52],
-    "reward": [[hex(400_000_000), hex(500_000_000), hex(600_000_000), hex(700_000_000)]],
+    "reward": [[hex(tenths * 10**8) for tenths in (3, 4, 5, 6, 7, 8, 9)]],
 }
 
 
@@ -38,6 +39,8 @@ def node() -> Iterator[NodeServer]:
     with node_answering(
         eth_call={"result": f"0x{6:064x}"},
         eth_feeHistory={"result": HISTORY},
+        eth_estimateGas={"result": hex(52_000)},
+        eth_getBlockByNumber={"result": HEAD | {"number": hex(20_000_123), "timestamp": hex(int(time.time()) - 2)}},
         eth_blockNumber={"result": hex(20_000_123)},
     ) as node:
         yield node
@@ -215,25 +218,27 @@ def test_an_estimate_is_tried_on_the_page_of_a_relayer(
     expect(answer.get_by_text("Invalid params (-32602)")).to_be_visible()
     transaction.fill(unsigned())
     page.get_by_role("button", name="Estimate", exact=True).click()
-    expect(answer.get_by_text("Estimated fee")).to_be_visible()
+    expect(answer.get_by_text("Fee in DAI")).to_be_visible()
     rows = [row.locator("th, td").all_inner_texts() for row in answer.locator("tr").all()]
     assert [row[0] for row in rows] == [
+        "Part",
+        "Block",
         "Sender",
         "Gas",
-        "Gas with buffer",
+        "Gas paid for",
         "Base fee",
-        "Tip",
-        "Price per gas",
+        "Priority fee",
+        "Price of gas",
         "Gas fee",
         "Total in the native coin",
         "Source: Fixed rate",
         "Conversion rate",
         "Margin",
-        "Estimated fee",
+        "Fee in DAI",
     ]
-    # 23,100 gas at 15.5 gwei, 3,012.5 DAI for 1 ETH, and 75 basis points.
-    assert rows[-1][1] == "1.0867153171875 DAI"
-    assert re.fullmatch(r"2\s?hours ago", rows[8][2])
+    # 52,000 gas at 13 gwei and 57,200 at 15.5, 3,012.5 DAI for 1 ETH, and 75 basis points.
+    assert rows[-1][1:3] == ["2.051723375 DAI", "2.69091411875 DAI"]
+    assert re.fullmatch(r"2\s?hours ago", rows[10][2])
     page.locator("details.estimate").evaluate("element => element.scrollIntoView()")
     take_screenshot(page, "relayer-estimate")
     assert "s3cret" not in page.content()

@@ -39,11 +39,20 @@ def test_a_local_key_is_added_and_verified(page: Page, take_screenshot: TakeScre
     page.locator("[name=identifier]").fill("treasury")
     page.locator("[name=plain__key]").fill(KEY)
     take_screenshot(page, "signer-add-plain")
-    page.get_by_role("button", name="Save and continue editing").click()
     page.get_by_role("button", name="Save and verify").click()
     expect(page.get_by_text(re.compile(f"treasury: signed as {ADDRESS} in \\d+ ms"))).to_be_visible()
     assert Signer.objects.get().verified_identity == ADDRESS
     take_screenshot(page, "signer-verify")
+
+
+def test_a_garbage_key_is_refused_where_it_was_typed(page: Page, take_screenshot: TakeScreenshot) -> None:
+    choose(page, "plain")
+    page.locator("[name=identifier]").fill("treasury")
+    page.locator("[name=plain__key]").fill("garbage")
+    page.get_by_role("button", name="Save and verify").click()
+    expect(page.get_by_text("The key must be a secp256k1 private key: 32 bytes in hex.")).to_be_visible()
+    take_screenshot(page, "signer-garbage-key")
+    assert not Signer.objects.exists()
 
 
 def test_the_form_of_a_vault_key(page: Page, take_screenshot: TakeScreenshot) -> None:

@@ -36,11 +36,12 @@ class Service:
 
     data_dir: Path
     port: int = field(default_factory=free_port)
+    extra: dict[str, str] = field(default_factory=dict)
 
     def start(self) -> None:
         """Start it and wait for nothing but its first answer."""
         self.output, self.log = (self.data_dir.with_suffix(f".{self.port}.{kind}") for kind in ("out", "log"))
-        env = environment(self.data_dir, PORT=str(self.port))
+        env = environment(self.data_dir, PORT=str(self.port), **self.extra)
         with self.output.open("wb") as output, self.log.open("wb") as log:
             self.process = subprocess.Popen(COMMAND, env=env, cwd=PROJECT, stdout=output, stderr=log)
         wait_until(lambda: answers(self.port) or self.process.poll() is not None)
@@ -95,6 +96,7 @@ def test_the_first_start_has_printed_addresses_login_token_and_a_first_call_when
         f"Service      {service.url}",
         f"Admin        {service.url}/admin/",
         f"API docs     {service.url}/api/docs",
+        "Extensions   quotes (off with: EXTENSIONS= make run)",
         f"Admin login  admin / {password}",
         f"Token        {token}",
         "             (shown this once; keep them)",
@@ -151,7 +153,7 @@ def test_a_token_can_be_issued_beside_the_running_service(service: Service) -> N
 
 @pytest.mark.long
 def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Service) -> None:
-    again = Service(service.data_dir)
+    again = Service(service.data_dir, extra={"EXTENSIONS": ""})
     again.start()
     family = children(again.process.pid)
     assert {"relayer_service.server", "worker"} <= {word for command in family.values() for word in command.split()}
@@ -161,6 +163,7 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
         f"Service      {again.url}",
         f"Admin        {again.url}/admin/",
         f"API docs     {again.url}/api/docs",
+        "Extensions   none (on with: EXTENSIONS=quotes make run)",
         f"New token    DATA_DIR={service.data_dir} .venv/bin/python manage.py issue_token NAME",
         "Ctrl-C stops it.",
         "",
@@ -231,6 +234,7 @@ def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
                 ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
                 ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
                 ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or"),
+                ("EXTENSIONS", "quotes,moon", "EXTENSIONS names moon, which is unknown; the choices are: quotes\n"),
                 ("HOST", "192.0.2.1", "port"),
             )
         ),

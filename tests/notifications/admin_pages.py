@@ -24,6 +24,15 @@ def buttons(page: Any) -> list[str]:
     return [item["title"] for item in page.context["actions_detail"]]
 
 
+def shown(page: Any, field: str) -> str:
+    """What a page shows of a field that cannot be changed there."""
+    for line in (line for fieldset in page.context["adminform"] for line in fieldset):
+        for each in line:
+            if each.is_readonly and each.field["name"] == field:
+                return " ".join(each.contents().split())
+    raise AssertionError(f"there is no field {field}")
+
+
 def rows(page: Any) -> list[list[str]]:
     """The texts of a list's cells, without the boxes to tick."""
     lines = re.findall(r"<tr\b.*?</tr>", page.content.decode().partition("<tbody")[2], re.DOTALL)

@@ -49,7 +49,9 @@ def create_notification(**kwargs: Any) -> Notification:
 
 
 def emit_test(notification: Notification) -> Delivery:
-    return emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+    emitted = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+    assert emitted is not None, "the notification is enabled"
+    return emitted
 
 
 def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> attempts.Outcome:

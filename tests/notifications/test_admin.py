@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -17,9 +16,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications import panels
 from notifications.models import Delivery, Notification
+from relayer_service.models import AuditEntry
 from relayer_service.ops.tasks import queue
-from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
+from tests.notifications.admin_pages import buttons, rows, shown, staff_who_may, told
 from tests.notifications.factories import create_notification, emit_test
+from tests.relayers import factories
 
 pytestmark = pytest.mark.django_db
 
@@ -121,7 +122,7 @@ def test_a_key_is_on_no_page_not_even_after_a_mistake(admin_client: Client) -> N
         assert "old-key" not in text
         assert "new-key" not in text
         assert stored.text not in text
-    assert "Changed New signing key." in pages[3].content.decode()
+    assert "signing_key: changed" in pages[3].content.decode()
 
 
 def test_a_key_that_cannot_be_opened_is_mended_by_typing_another(admin_client: Client, settings: Settings) -> None:
@@ -269,7 +270,7 @@ def test_a_test_event_is_sent_when_it_is_confirmed(
     assert (sent.notification, sent.event, sent.state) == (notification, "notification.test", "pending")
     assert json.loads(bytes(sent.body))["data"] == {"notification_id": "hook"}
     assert [(task.name, task.args) for task in queue.pending()] == [("deliver", (notification.pk,))]
-    assert LogEntry.objects.get().change_message == f"Sent a test event, {sent.identifier}."
+    assert AuditEntry.objects.get().reason == f"Sent a test event, {sent.identifier}."
 
 
 def test_a_test_event_tries_a_target_again_that_was_gone(admin_client: Client) -> None:
@@ -369,3 +370,29 @@ def test_the_overview_shows_webhooks_to_those_who_may_see_them(
 ) -> None:
     cards = staff_who_may(client, *permissions).get("/admin/").context["cards"]
     assert ("Webhooks" in [card.title for card in cards]) is shown
+
+
+def test_a_notification_says_who_uses_it(admin_client: Client) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    assert shown(admin_client.get(change(notification)), "used_by") == "nothing"
+    relayers = [factories.relayer(identifier=f"r-{number}", notification=notification) for number in range(12)]
+    with CaptureQueriesContext(connection) as few:
+        page = admin_client.get(change(notification))
+    links = [
+        f'<a class="underline" href="/admin/relayers/relayer/{row.pk}/change/">{row}</a>' for row in relayers[:10]
+    ]
+    assert shown(page, "used_by") == f"12 relayers: {', '.join(links)} and 2 more"
+    for number in range(12, 60):
+        factories.relayer(identifier=f"r-{number}", notification=notification)
+    with CaptureQueriesContext(connection) as many:
+        page = admin_client.get(change(notification))
+    assert shown(page, "used_by").endswith(" and 50 more")
+    assert len(many) == len(few)
+
+
+def test_who_may_not_see_relayers_sees_how_many_use_a_notification(client: Client) -> None:
+    notification = create_notification()
+    factories.relayer(notification=notification)
+    viewer = staff_who_may(client, "view_notification")
+    assert shown(viewer.get(change(notification)), "use_counts") == "1 relayer"

@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -17,6 +16,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications import delivery_admin
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.admin import pagination
+from relayer_service.models import AuditEntry
 from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
 from tests.notifications.factories import create_notification
@@ -163,7 +164,7 @@ def test_the_page_makes_as_many_queries_for_many_attempts_as_for_few(
 def test_the_list_shows_the_newest_and_does_not_count_the_others(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivery_admin, "MAX_LISTED", 3)
+    monkeypatch.setattr(pagination, "MAX_LISTED", 3)
     for number in range(1, 6):
         make_delivery(notification, number)
     page = admin_client.get(LIST)
@@ -263,6 +264,31 @@ def test_replay_asks_first_and_says_how_many_go_where(admin_client: Client, noti
     assert not Delivery.objects.filter(state="pending").exists()
 
 
+@pytest.mark.parametrize("action", ["replay_selected", "retry_selected_now"])
+def test_sending_to_a_target_that_is_gone_says_that_it_revives_it(
+    admin_client: Client, notification: Notification, action: str
+) -> None:
+    Notification.objects.update(gone_at=timezone.now())
+    chosen = make_delivery(notification, 1, state="pending", due_at=timezone.now())
+    page = admin_client.post(LIST, select(action, chosen), follow=True)
+    if action == "replay_selected":
+        (text,) = page.context["texts"][1:]
+        assert text.startswith("These have answered 410 Gone. Sending to them revives them: ")
+        assert text.endswith(": hook.")
+        page = admin_client.post(LIST, hidden_fields(page), follow=True)
+    (text,) = told(page)
+    assert text.endswith(": 1 delivery. No longer taken for gone, and sent to again: hook.")
+    assert Notification.objects.get().gone_at is None
+
+
+def test_sending_to_a_target_that_is_disabled_says_that_it_waits(
+    admin_client: Client, notification: Notification
+) -> None:
+    Notification.objects.update(enabled=False)
+    page = admin_client.post(LIST, select("replay_selected", make_delivery(notification, 1)))
+    assert page.context["texts"][1:] == ["These are disabled, and get nothing until they are enabled: hook."]
+
+
 def test_a_confirmed_replay_sends_from_the_start(
     admin_client: Client,
     notification: Notification,
@@ -281,7 +307,7 @@ def test_a_confirmed_replay_sends_from_the_start(
         ("msg_3", "failed", 0),
     ]
     assert [(task.name, task.args) for task in queue.pending()] == [("deliver", (notification.pk,))]
-    logged = LogEntry.objects.order_by("object_repr").values_list("object_repr", "change_message")
+    logged = AuditEntry.objects.order_by("object_id").values_list("object_id", "reason")
     assert list(logged) == [("msg_1", "Replayed."), ("msg_2", "Replayed.")]
 
 
@@ -316,7 +342,7 @@ def test_what_is_on_its_way_is_left_alone(admin_client: Client, notification: No
     page = admin_client.post(LIST, hidden_fields(page), follow=True)
     assert told(page) == ["Replayed: 1 delivery. Left alone, as they are on their way: 1."]
     assert Delivery.objects.get(identifier="msg_2").lease == lease
-    assert LogEntry.objects.get().object_repr == "msg_1"
+    assert AuditEntry.objects.get().object_id == "msg_1"
 
 
 def test_retry_now_brings_forward_what_is_pending(admin_client: Client, notification: Notification) -> None:
@@ -332,7 +358,7 @@ def test_retry_now_brings_forward_what_is_pending(admin_client: Client, notifica
     assert waiting.due_at
     assert waiting.due_at <= timezone.now()
     assert (waiting.attempts_made, failed.state) == (4, "failed")
-    assert list(LogEntry.objects.values_list("object_repr", "change_message")) == [("msg_1", "Brought forward.")]
+    assert list(AuditEntry.objects.values_list("object_id", "reason")) == [("msg_1", "Brought forward.")]
 
 
 @pytest.mark.parametrize(("state", "offered"), [("failed", ["Replay"]), ("pending", ["Replay", "Retry now"])])
@@ -380,7 +406,7 @@ def test_staff_who_may_only_look_have_no_button_and_send_nothing(client: Client,
     for act in ("replay_selected", "retry_selected_now"):
         viewer.post(LIST, select(act, delivery, confirmed=str(delivery.pk)))
     assert Delivery.objects.values("due_at", "state").get() == {"due_at": delivery.due_at, "state": "pending"}
-    assert not LogEntry.objects.exists()
+    assert not AuditEntry.objects.exists()
 
 
 def test_who_may_change_notifications_and_see_deliveries_may_replay(

@@ -12,7 +12,15 @@ from huey.storage import MemoryStorage
 
 from notifications import events
 from notifications.delivery.outbox import due_targets
-from notifications.events import DisabledReason, NotificationData, RelayerData, RelayerDisabledData, emit
+from notifications.events import (
+    DisabledReason,
+    NotificationData,
+    NotificationFailingData,
+    RelayerBalanceData,
+    RelayerData,
+    RelayerDisabledData,
+    emit,
+)
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
 from tests.notifications.clock import NOON, Clock
@@ -26,6 +34,12 @@ DISABLED = RelayerDisabledData(
     network_type="evm",
     disabled_reason=DisabledReason(type="NonceSyncFailed", details="no node answered"),
 )
+BALANCE = RelayerBalanceData(
+    relayer_id="r-1", name="Größe", network="mainnet", network_type="evm", balance="99", min_balance="100"
+)
+FAILING = NotificationFailingData(
+    notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="The target answered 500."
+)
 
 
 def pushed() -> list[tuple[str, Any]]:
@@ -38,7 +52,11 @@ def test_the_catalogue_has_these_events() -> None:
         "relayer.enabled",
         "relayer.paused",
         "relayer.resumed",
+        "relayer.low_balance",
+        "relayer.balance_recovered",
         "notification.test",
+        "notification.failing",
+        "notification.gone",
     ]
     assert all(event.name == name and event.description for name, event in events.EVENTS.items())
 
@@ -76,7 +94,11 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
         (events.RELAYER_ENABLED, RELAYER),
         (events.RELAYER_PAUSED, RELAYER),
         (events.RELAYER_RESUMED, RELAYER),
+        (events.RELAYER_LOW_BALANCE, BALANCE),
+        (events.RELAYER_BALANCE_RECOVERED, BALANCE),
         (events.NOTIFICATION_TEST, NotificationData(notification_id="hook")),
+        (events.NOTIFICATION_FAILING, FAILING),
+        (events.NOTIFICATION_GONE, NotificationData(notification_id="hook")),
     ],
 )
 def test_the_body_of_an_event_is_its_type_its_time_and_its_data(event: Any, data: Any, clock: Clock) -> None:

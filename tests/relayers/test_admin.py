@@ -10,19 +10,22 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.html import escape
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text
+from relayer_service.models import AuditEntry
 from relayer_service.ops.tasks import queue
 from relayers import dashboard
 from relayers.chain import breakers
 from relayers.models import Relayer
+from signers.backends import base
+from signers.backends.aws_kms import BOTO3
 from signers.models import Signer
 from tests.notifications.admin_pages import rows, staff_who_may, told
 from tests.relayers import factories
@@ -185,7 +188,7 @@ def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
     }
     events = [(item.event, json.loads(bytes(item.body))["data"]["relayer_id"]) for item in Delivery.objects.all()]
     assert sorted(events) == [(event, "one"), (event, "two")]
-    assert [entry.change_message for entry in LogEntry.objects.all()] == [f"{word}.", f"{word}."]
+    assert sorted(AuditEntry.objects.values_list("object_id", "actor")) == [("one", "admin"), ("two", "admin")]
 
 
 def test_many_relayers_are_checked_now(
@@ -241,10 +244,67 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
     good, bad = (url.rpartition("/")[0].removesuffix("/v1") + "/***" for url in (node.url, dead))
     assert nodes(page) == [
         [good, "70", "ok", "N ms", "20,000,123"],
-        [bad, "30", "failed paused it cannot be connected to", "-", "-"],
+        [bad, "30", "failed circuit open it cannot be connected to", "-", "-"],
         [good, "0, off", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()
+
+
+NOT_ASKED = "The signer was not asked yet, or was changed since: save the relayer, which asks it."
+
+
+@pytest.mark.parametrize(
+    ("signer_type", "last_error", "why"),
+    [
+        ("plain", "", NOT_ASKED),
+        ("plain", "It is <b>down</b>.", "The signer could not be asked: It is <b>down</b>."),
+        (
+            "provider_a_kms",
+            "It is down.",
+            f"The signer's type does not work here: {BOTO3.missing()}",
+        ),
+    ],
+)
+def test_a_relayer_without_an_address_says_why(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, signer_type: str, last_error: str, why: str
+) -> None:
+    monkeypatch.setattr(base, "_is_there", lambda module: False)
+    signer = factories.signer()
+    Signer.objects.update(type=signer_type, last_error=last_error)
+    relayer = factories.relayer(address="", signer=signer, network="my-chain")
+    assert f'title="{escape(why)}">not known' in admin_client.get(LIST).content.decode()
+    status = admin_client.get(page_of(relayer, "status"))
+    assert facts(status)["No address"] == " ".join(re.sub("<[^>]*>", " ", why).split())
+    assert escape(why) in status.content.decode()
+
+
+def test_the_list_makes_as_many_queries_for_many_relayers_without_an_address_as_for_one(admin_client: Client) -> None:
+    factories.relayer(address="", signer=factories.signer("signer-a"))
+    with CaptureQueriesContext(connection) as few:
+        admin_client.get(LIST)
+    for number in range(5):
+        factories.relayer(identifier=f"more-{number}", address="", signer=factories.signer(f"signer-{number}"))
+    with CaptureQueriesContext(connection) as many:
+        admin_client.get(LIST)
+    assert len(many) == len(few)
+
+
+@pytest.mark.parametrize(
+    ("network", "balance", "is_low", "shown"),
+    [
+        ("polygon", str(10**18), False, "1 POL, minimum 0.5 POL"),
+        ("polygon", str(4 * 10**17), True, "0.4 POL, below the minimum of 0.5 POL"),
+        ("my-chain", "7", True, "7 wei, below the minimum of 500000000000000000 wei"),
+        ("polygon", "", False, "unknown, minimum 0.5 POL"),
+    ],
+)
+def test_the_minimum_stands_beside_the_balance(
+    admin_client: Client, network: str, balance: str, is_low: bool, shown: str
+) -> None:
+    values = {"balance_text": balance, "balance_is_low": is_low, "policies": {"min_balance": 5 * 10**17}}
+    dead = [{"url": f"http://127.0.0.1:{free_port()}/", "weight": 100}]
+    relayer = factories.relayer(network=network, rpc_urls=dead, **values)
+    assert facts(admin_client.get(page_of(relayer, "status")))["Balance"] == shown
 
 
 def test_the_status_names_a_node_of_another_chain(admin_client: Client, node: StandInNode) -> None:

@@ -90,6 +90,22 @@ def test_a_signer_that_cannot_be_asked_is_a_warning(admin_client: Client, typed:
     assert warning.startswith("The signer cannot give its address: ")
     assert warning.endswith(f".{end}")
     assert "not a key" not in warning
+    assert (
+        Signer.objects.get(identifier="broken").last_error
+        == "The key must be a secp256k1 private key: 32 bytes in hex."
+    )
+
+
+def test_what_a_signer_could_not_do_is_forgotten_when_it_can(admin_client: Client) -> None:
+    signer = factories.signer()
+    Signer.objects.update(last_error="It is down.")
+    add(admin_client, signer=signer.pk)
+    assert Signer.objects.get().last_error == ""
+
+
+def test_a_relayer_that_is_refused_says_nothing_of_its_signer(admin_client: Client) -> None:
+    add(admin_client, signer=factories.signer("broken", "not a key").pk, network="my-chain")
+    assert Signer.objects.get(identifier="broken").last_error == ""
 
 
 def test_a_signer_of_another_curve_is_refused_in_words(admin_client: Client) -> None:
@@ -242,6 +258,7 @@ def test_policies_are_changed_and_unset_one_by_one(
 
 
 AMOUNT = f"a whole number from 0 to {LARGEST} is required"
+IN_COINS = "a whole number of wei, or an amount with its coin, as in 0.5 ETH is required"
 
 
 @pytest.mark.parametrize(
@@ -249,8 +266,12 @@ AMOUNT = f"a whole number from 0 to {LARGEST} is required"
     [
         ("gas_price_cap", str(LARGEST + 1), AMOUNT),
         ("gas_price_cap", "-1", AMOUNT),
-        ("min_balance", "1.5", AMOUNT),
-        ("min_balance", "1e18", AMOUNT),
+        ("min_balance", "1.5", IN_COINS),
+        ("min_balance", "1e18", IN_COINS),
+        ("min_balance", "1 POL", IN_COINS),
+        ("min_balance", "0.1234567890123456789 ETH", "ETH has 18 decimal places"),
+        ("min_balance", "0.5 wei", "wei has 0 decimal places"),
+        ("min_balance", f"{10**21} ETH", AMOUNT),
         ("min_balance", "9" * 5000, AMOUNT),
         ("min_balance", "٣", AMOUNT),
         ("eip1559_pricing", "perhaps", "Select a valid choice. perhaps is not one of the available choices."),
@@ -264,6 +285,37 @@ AMOUNT = f"a whole number from 0 to {LARGEST} is required"
 def test_a_fault_of_a_policy_is_shown_at_its_field(admin_client: Client, name: str, text: str, fault: str) -> None:
     assert errors(add(admin_client, **{f"policy_{name}": text})) == {f"policy_{name}": [fault]}
     assert not Relayer.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("network", "typed", "wei"),
+    [
+        ("sepolia", "0.5 ETH", 5 * 10**17),
+        ("sepolia", "12.50eth", 125 * 10**17),
+        ("sepolia", "0 ETH", 0),
+        ("sepolia", "0.000000000000000001 ETH", 1),
+        ("sepolia", "7 wei", 7),
+        ("polygon", "3 POL", 3 * 10**18),
+        ("celo-sepolia", "3 S-CELO", 3 * 10**18),
+    ],
+)
+def test_a_minimum_balance_may_be_typed_in_the_coin_of_the_network(
+    admin_client: Client, network: str, typed: str, wei: int
+) -> None:
+    add(admin_client, network=network, policy_min_balance=typed)
+    assert Relayer.objects.get().policies == {"min_balance": wei}
+
+
+def test_the_coin_of_an_unknown_network_is_unknown(admin_client: Client) -> None:
+    page = add(admin_client, network="my-chain", policy_min_balance="0.5 ETH")
+    assert errors(page)["policy_min_balance"] == ["a whole number of wei is required"]
+
+
+def test_the_form_says_what_a_minimum_balance_means(admin_client: Client) -> None:
+    relayer = factories.relayer(network="polygon", policies={"min_balance": 5 * 10**17})
+    page = admin_client.get(change(relayer))
+    assert fields(page)["policy_min_balance"] == "500000000000000000"
+    assert "Set to 0.5 POL." in page.content.decode()
 
 
 def test_the_id_cannot_be_changed(admin_client: Client) -> None:

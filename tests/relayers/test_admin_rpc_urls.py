@@ -148,7 +148,7 @@ def test_a_url_that_is_set_is_on_no_page_not_even_after_a_mistake(admin_client: 
         assert "key-of-" not in page.content.decode()
     assert "https://a.example.com/***" in wrong.content.decode()
     assert "https://b.example.com/***" in pages[2].content.decode()
-    assert "Changed RPC URLs." in pages[3].content.decode()
+    assert "custom_rpc_urls: " in pages[3].content.decode()
 
 
 @pytest.mark.usefixtures("no_node")

@@ -75,9 +75,9 @@ def test_what_was_seen_of_an_account_is_forgotten_with_it(admin_client: Client) 
     relayer = factories.relayer()
     Relayer.objects.update(nonce=5, balance_text="12", balance_is_low=True)
     sent = fields(admin_client.get(change(relayer)))
-    admin_client.post(change(relayer), sent | {"network": "holesky"})
+    admin_client.post(change(relayer), sent | {"network": "hoodi"})
     relayer.refresh_from_db()
-    assert (relayer.network, relayer.nonce, relayer.balance, relayer.balance_is_low) == ("holesky", None, None, False)
+    assert (relayer.network, relayer.nonce, relayer.balance, relayer.balance_is_low) == ("hoodi", None, None, False)
 
 
 def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
@@ -125,7 +125,7 @@ def test_a_changed_relayer_is_checked_at_once_even_while_a_check_is_under_way(
     relayer = factories.relayer(due_at=timezone.now() + timedelta(minutes=2), lease=lease)
     under_way = Relayer.objects.get()
     with django_capture_on_commit_callbacks(execute=True):
-        edit(admin_client, relayer, network="holesky")
+        edit(admin_client, relayer, network="hoodi")
     relayer.refresh_from_db()
     assert relayer.due_at
     assert relayer.due_at <= timezone.now()

@@ -149,6 +149,36 @@ def test_a_node_that_refuses_batches_gets_single_calls(hardhat: str) -> None:
         assert one.methods[4:] == [["eth_getBalance"], ["eth_getBalance"]]
 
 
+def test_a_node_that_takes_small_batches_gets_parts_of_a_large_one_and_other_callers_whole_ones(hardhat: str) -> None:
+    def behave(handler: faults.Handler, asked: Any) -> None:
+        if isinstance(asked, list) and len(asked) > 5:
+            error = {"code": -32600, "message": "batch too large"}
+            faults.send(handler, json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode())
+        else:
+            good(handler, asked)
+
+    with node(behave, hardhat) as one:
+        assert ask(one.url, *[BALANCE] * 18, chain_id=None) == [TEN_THOUSAND] * 18
+        assert sorted(map(len, one.methods)) == [2, 4, 4, 4, 4, 18]
+        ask(one.url, *[BALANCE] * 4, chain_id=None)
+        assert one.methods[6:] == [["eth_getBalance"] * 4]
+
+
+@pytest.mark.parametrize("fails", [faults.hang, lambda handler, asked: faults.send(handler, b"", 500)])
+def test_an_optional_call_that_fails_alone_leaves_the_others(hardhat: str, fails: Any) -> None:
+    def behave(handler: faults.Handler, asked: Any) -> None:
+        if isinstance(asked, dict) and asked["method"] == "eth_gasPrice":
+            fails(handler, asked)
+        else:
+            faults.no_batches(handler, asked)
+
+    with node(behave, hardhat) as one:
+        assert ask(one.url, BALANCE, Call("eth_gasPrice", is_optional=True)) == [
+            TEN_THOUSAND,
+            ChainError(0, "there is no answer"),
+        ]
+
+
 def test_a_batch_may_be_refused_by_status_alone(hardhat: str) -> None:
     def behave(handler: faults.Handler, asked: Any) -> None:
         if isinstance(asked, list):
@@ -175,7 +205,7 @@ def test_a_single_call_that_fails_ends_the_others(hardhat: str) -> None:
 
 def test_single_calls_are_asked_a_few_at_once(hardhat: str) -> None:
     in_flight: list[int] = []
-    together = threading.Barrier(attempts.MAX_SINGLE_CALLS_IN_FLIGHT)
+    together = threading.Barrier(attempts.MAX_REQUESTS_IN_FLIGHT)
 
     def behave(handler: faults.Handler, asked: Any) -> None:
         if isinstance(asked, dict):
@@ -188,10 +218,10 @@ def test_single_calls_are_asked_a_few_at_once(hardhat: str) -> None:
         faults.no_batches(handler, asked)
 
     most: list[int] = []
-    calls = [BALANCE] * (2 * attempts.MAX_SINGLE_CALLS_IN_FLIGHT)
+    calls = [BALANCE] * (2 * attempts.MAX_REQUESTS_IN_FLIGHT)
     with node(behave, hardhat) as one:
         assert ask(one.url, *calls, chain_id=None) == [TEN_THOUSAND] * len(calls)
-    assert set(most) == {attempts.MAX_SINGLE_CALLS_IN_FLIGHT}
+    assert set(most) == {attempts.MAX_REQUESTS_IN_FLIGHT}
 
 
 def test_a_bug_in_reading_an_answer_is_a_fault_of_the_node(

@@ -111,6 +111,7 @@ def test_a_dump_has_the_shape_of_the_file_without_its_secrets(db: None, tmp_path
                 "id": "hook-1",
                 "type": "webhook",
                 "url": "https://hooks.example.com/relayers",
+                "enabled": True,
                 "signing_key": "${NOTIFICATION_HOOK_1_SIGNING_KEY}",
             }
         ],

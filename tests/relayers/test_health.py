@@ -86,7 +86,7 @@ def test_a_reading_is_judged_with_patience(before: dict[str, Any], reading: Read
         ({"min_balance": 100}, None, False),
     ],
 )
-def test_a_balance_is_low_below_the_least_and_never_where_it_is_not_known(
+def test_a_balance_is_low_below_the_least_and_not_where_it_was_never_known(
     policies: dict[str, Any], balance: int | None, low: bool
 ) -> None:
     assert judge(in_memory(policies=policies), Reading(7, balance))["balance_is_low"] is low
@@ -187,14 +187,14 @@ def test_the_largest_numbers_are_kept_exactly() -> None:
 
 
 @pytest.mark.django_db
-def test_a_balance_that_cannot_be_read_is_unknown_and_not_low(hardhat: str) -> None:
+def test_a_balance_that_cannot_be_read_is_unknown_and_as_low_as_it_was(hardhat: str) -> None:
     with node(good, hardhat) as one:
         on_nodes(one.url, policies={"min_balance": TEN_THOUSAND + 1})
         relayer = check()
         assert (relayer.balance, relayer.balance_is_low) == (TEN_THOUSAND, True)
         one.behaviour = telling(balance=error(-32000, "no balances today"))
         relayer = check()
-    assert (relayer.balance, relayer.balance_is_low, state(relayer)) == (None, False, NO_REASON)
+    assert (relayer.balance, relayer.balance_is_low, state(relayer)) == (None, True, NO_REASON)
 
 
 @pytest.mark.django_db
@@ -212,6 +212,33 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
     (line,) = [record for record in caplog.records if record.name == "relayers.health"]
     assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of the relayer relayer-1 is low")
     assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.django_db
+def test_a_balance_that_falls_below_the_minimum_and_recovers_is_told_once_each(hardhat: str, clock: Clock) -> None:
+    def told(name: str, balance: str, minimum: str) -> dict[str, Any]:
+        data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
+        amounts = {"balance": balance, "min_balance": minimum}
+        return {"type": name, "timestamp": "2026-01-01T12:00:00.000000Z", "data": data | amounts}
+
+    def holding(wei: int) -> Behaviour:
+        return telling(balance={"result": hex(wei)})
+
+    unreadable = telling(balance=error(-32000, "no balances today"))
+    with node(holding(100), hardhat) as one:
+        on_nodes(one.url, notification=factories.notification(), policies={"min_balance": 100})
+        for behaviour in (holding(99), holding(98), unreadable, holding(97), holding(101), holding(102), holding(0)):
+            one.behaviour = behaviour
+            check()
+        # Without a minimum nothing is too low.
+        Relayer.objects.update(policies={})
+        check()
+    assert bodies() == [
+        told("relayer.low_balance", "99", "100"),
+        told("relayer.balance_recovered", "101", "100"),
+        told("relayer.low_balance", "0", "100"),
+        told("relayer.balance_recovered", "0", "0"),
+    ]
 
 
 @pytest.mark.django_db

@@ -365,3 +365,15 @@ def test_the_example_for_a_node_of_ones_own_loads(tmp_path: Path) -> None:
     assert errors == []
     assert output == ["signer local-1: created", "relayer local-1: created", "2 created, 0 updated, 0 unchanged."]
     assert Relayer.objects.get().address == ADDRESS
+
+
+def test_why_a_signer_gave_no_address_is_kept_and_forgotten_when_it_gives_one(db: None, tmp_path: Path) -> None:
+    broken = SIGNER | {"config": {"key": "not a key"}}
+    load(document(SPARSE, signer=broken), tmp_path, "--dry-run")
+    assert not Signer.objects.exists()
+    load(document(SPARSE, signer=broken), tmp_path)
+    assert Signer.objects.get().last_error == "The key must be a secp256k1 private key: 32 bytes in hex."
+    load(document(SPARSE, signer=broken), tmp_path)
+    assert Signer.objects.get().last_error != ""
+    load(document(SPARSE), tmp_path)
+    assert Signer.objects.get().last_error == ""

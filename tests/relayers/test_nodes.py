@@ -99,6 +99,28 @@ def test_without_a_node_to_ask_the_call_says_so(given: list[nodes.Node]) -> None
         nodes.call(given, [BALANCE], CHAIN)
 
 
+def refuse_zero(found: list[Any]) -> None:
+    if found == ["0x0"]:
+        raise Fault("it is behind")
+
+
+def test_a_node_whose_answer_does_not_pass_the_check_is_followed_by_the_next_and_paused(settings: Any) -> None:
+    settings.NODE_FAILURES_TO_PAUSE = 1
+    with node(answering({"result": "0x0"})) as behind, node(answering({"result": "0x1"})) as other:
+        given = [(behind.url, 100), (other.url, 100)]
+        # So that it comes last.
+        breakers.pause(other.url, 60)
+        assert nodes.call(given, [BALANCE], None, refuse_zero) == ["0x1"]
+        assert (len(behind.requests), len(other.requests)) == (1, 1)
+        assert breakers.paused([behind.url]) == {behind.url}
+
+
+def test_where_no_answer_passes_the_check_the_call_says_why() -> None:
+    with node(answering({"result": "0x0"})) as behind, pytest.raises(NodesUnreachable) as caught:
+        nodes.call([(behind.url, 100)], [BALANCE], None, refuse_zero)
+    assert caught.value.reasons == "it is behind"
+
+
 def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, settings: Any) -> None:
     settings.NODE_FAILURES_TO_PAUSE = 1
     refused = answering(error(3, "execution reverted", data="0x"))

@@ -21,8 +21,9 @@ from eth_utils.address import to_checksum_address
 
 from tests.servers import HARDHAT, Unavailable
 
-# Where an OP-stack chain has its oracle, and Arbitrum its interface to the node.
+# Where an OP-stack chain and Scroll have their oracles, and Arbitrum its interface to the node.
 GAS_PRICE_ORACLE = "0x420000000000000000000000000000000000000F"
+SCROLL_ORACLE = "0x5300000000000000000000000000000000000002"
 NODE_INTERFACE = "0x00000000000000000000000000000000000000C8"
 
 # A blob of zeros: its commitment and its proof are both the point at infinity, so that neither need be computed.

@@ -20,20 +20,33 @@ from tests.relayers import factories, faults
 
 RECEIVER = "0x000000000000000000000000000000000000bEEF"
 
-# The tips are of the percentiles 40, 50, 60 and 70.
+# The tips are of the percentiles 30, 40, 50, 60, 70, 75 and 90.
 HISTORY = {
     "oldestBlock": "0x1",
     "baseFeePerGas": ["0x64", "0x64"],
     "gasUsedRatio": [0.25],
-    "reward": [["0x5", "0x6", "0x7", "0x8"]],
+    "reward": [["0x4", "0x5", "0x6", "0x7", "0x8", "0x9", "0xa"]],
+}
+# As Hardhat has it: made on demand, at any time.
+HEAD = {
+    "number": "0x7",
+    "timestamp": hex(1_700_000_000),
+    "gasUsed": hex(15_000_000),
+    "gasLimit": hex(30_000_000),
+    "baseFeePerGas": "0x64",
 }
 # What a node answers to the calls of an estimate.
 ANSWERS: dict[str, dict[str, Any]] = {
     "eth_chainId": {"result": hex(31337)},
+    "eth_getBlockByNumber": {"result": HEAD},
+    "eth_blockNumber": {"result": hex(1_000)},
     "eth_estimateGas": {"result": hex(21_000)},
     "eth_feeHistory": {"result": HISTORY},
+    "eth_baseFee": {"result": "0x65"},
     "eth_gasPrice": {"result": "0x69"},
     "eth_blobBaseFee": {"result": "0x1"},
+    "linea_estimateGas": {"result": {"gasLimit": "0x5208", "baseFeePerGas": "0x7", "priorityFeePerGas": "0x8"}},
+    "zks_estimateFee": {"result": {"gas_limit": hex(120_000), "max_fee_per_gas": "0x64"}},
     "eth_call": {"result": "0x" + "00" * 32},
 }
 
@@ -75,6 +88,17 @@ def ask(relayer: Relayer, fee_token: str = "ETH", transaction: str = "", network
     return dispatch.answer(RpcRelayer.of(relayer), "feeEstimate", params)
 
 
+def quote(relayer: Relayer, transaction: str = "", **params: Any) -> dict[str, Any]:
+    """Ask for a quote as a caller does, where the extension `quotes` is on."""
+    params = {"network": "hardhat", "transaction": transaction or unsigned(), **params}
+    return dispatch.answer(RpcRelayer.of(relayer), "feeQuote", params)
+
+
+def fee(estimated_fee: str) -> dict[str, Any]:
+    """Return an estimate in the native coin."""
+    return {"result": {"estimated_fee": estimated_fee, "conversion_rate": "1", "method": "feeEstimate"}}
+
+
 def failure(code: int, message: str, description: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "description": description}}
 
@@ -82,13 +106,13 @@ def failure(code: int, message: str, description: str) -> dict[str, Any]:
 def unsigned(
     *, to: str | None = RECEIVER, data: bytes = b"", value: int = 1, gas: int = 50_000, chain_id: int = 31337
 ) -> str:
-    """Encode an unsigned transaction of EIP-1559."""
+    """Encode an unsigned transaction of EIP-1559 that names no price."""
     receiver = bytes.fromhex(to[2:]) if to else b""
-    return f"0x02{rlp.encode([chain_id, 3, 1, 1_000, gas, receiver, value, data, []]).hex()}"
+    return f"0x02{rlp.encode([chain_id, 3, 0, 0, gas, receiver, value, data, []]).hex()}"
 
 
 def unsigned_with_blobs(count: int) -> str:
     """Encode an unsigned transaction of EIP-4844 with so many blobs."""
     hashes = [bytes([1]) + bytes(31)] * count
-    fields = [31337, 3, 1, 1_000, 50_000, bytes.fromhex(RECEIVER[2:]), 1, b"", [], 10, hashes]
+    fields = [31337, 3, 0, 0, 50_000, bytes.fromhex(RECEIVER[2:]), 1, b"", [], 0, hashes]
     return f"0x03{rlp.encode(fields).hex()}"

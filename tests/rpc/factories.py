@@ -35,11 +35,13 @@ AUTHORITY = "0x" + "11" * 32
 
 # The rules of fees where neither settings nor network say any.
 RULES = {"tip_floor": 1_000_000, "base_fee_margin_bps": 2_000, "gas_buffer_bps": 1_000}
-# Networks by their L1 fee, and the rules that each has: the first has the service's defaults.
+# Networks by their kind, and the rules that each has: the first has the service's defaults.
 NETWORKS: dict[str, dict[str, int]] = {
     "none": {},
     "op-stack": {"tip_floor": 0, "base_fee_margin_bps": 3_333, "gas_buffer_bps": 1},
+    "mantle": {"base_fee_margin_bps": 0, "l1_fee_margin_bps": 2_345},
     "arbitrum": {"tip_floor": 77_777_777, "gas_buffer_bps": 777},
+    "scroll": {"tip_floor": 1},
 }
 # The contracts that stand at the address of a rollup, and on which of the networks.
 ROLLUPS = {
@@ -47,15 +49,17 @@ ROLLUPS = {
     "GasPriceOracle": "op-stack",
     "IsthmusGasPriceOracle": "op-stack",
     "JovianGasPriceOracle": "op-stack",
+    "MantleGasPriceOracle": "mantle",
     "NodeInterface": "arbitrum",
+    "L1GasPriceOracle": "scroll",
 }
 
 
 @pytest.fixture
 def fee_networks(settings: Settings, tmp_path: Path) -> Iterator[None]:
-    """Know the node's chain under a name for each way of L1 fees."""
+    """Know the node's chain under a name for each kind that a contract can stand for."""
     chain = {"chain_id": 31337, "symbol": "COIN", "decimals": 18, "block_seconds": 1}
-    entries = {name: chain | {"l1_fee": name} | rules for name, rules in NETWORKS.items()}
+    entries = {name: chain | {"kind": name} | rules for name, rules in NETWORKS.items()}
     (tmp_path / "networks.json").write_text(json.dumps({"networks": entries}))
     settings.NETWORKS_FILE = str(tmp_path / "networks.json")
     networks.cache_clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,14 +28,16 @@ _numbers = itertools.count(1)
 class FeeNode:
     """What the node answers, the methods that it was asked for by HTTP request, and each with its params.
 
-    By default a transfer costs 21000 gas at 1.5 gwei and a tip of 0.1 gwei. With the buffer of 10% for gas and the
-    margin of 20% for the base fee, that is a fee of 23100 * 1.9 gwei = 0.00004389 ETH.
+    By default a transfer costs 21000 gas at 1.65 gwei and a tip of 0.11 gwei. With the margin of 20% for the base fee,
+    that is a fee of 21000 * 2.09 gwei = 0.00004389 ETH.
     """
 
     chain_id: int = HARDHAT_CHAIN
     gas: int = 21_000
-    base_fee: int = 1_500_000_000
-    tip: int = 100_000_000
+    # When the head block was made; None is now.
+    head_time: int | None = None
+    base_fee: int = 1_650_000_000
+    tip: int = 110_000_000
     # The answers of all contracts to a call of a function, by its selector.
     contracts: dict[str, str] = field(default_factory=lambda: {DECIMALS: f"0x{6:064x}"})
     # Whole `error` objects, by method.
@@ -56,13 +59,21 @@ class FeeNode:
         return {
             "eth_chainId": hex(self.chain_id),
             "eth_estimateGas": hex(self.gas),
+            "eth_blockNumber": hex(BLOCKS),
+            "eth_getBlockByNumber": {
+                "number": hex(BLOCKS),
+                "timestamp": hex(int(time.time()) if self.head_time is None else self.head_time),
+                "gasUsed": hex(15_000_000),
+                "gasLimit": hex(30_000_000),
+                "baseFeePerGas": hex(self.base_fee),
+            },
             "eth_gasPrice": hex(self.base_fee + self.tip),
             "eth_feeHistory": {
                 "oldestBlock": "0x1",
                 "baseFeePerGas": [hex(self.base_fee)] * (BLOCKS + 1),
-                # Half full: the lowest of the tips that are asked for is the one to offer.
+                # Half full: the 40th percentile of the tips is the one to offer.
                 "gasUsedRatio": [0.5] * BLOCKS,
-                "reward": [[hex(self.tip + step) for step in range(4)]] * BLOCKS,
+                "reward": [[hex(self.tip + step) for step in range(-1, 6)]] * BLOCKS,
             },
         }[method]
 

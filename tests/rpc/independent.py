@@ -8,18 +8,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import rlp
 from eth_keys.datatypes import PrivateKey
 from eth_utils.crypto import keccak
 
-from tests.rpc.chain import GAS_PRICE_ORACLE, Chain, NodeError
+from tests.rpc.chain import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain, NodeError
+from tests.rpc.rollup_fees import op_stack_l1_fee, scroll_l1_fee, scroll_length
 
 CHAIN_ID = 31337
 BLOB_GAS = 131_072
 RATE_DIGITS = 40
+# What the L1 fees of an OP-stack chain and of Scroll are made of, in the order that the formulas take it.
+OP_STACK_PRICES = ("l1BaseFee", "blobBaseFee", "baseFeeScalar", "blobBaseFeeScalar")
+SCROLL_PRICES = ("l1BaseFee", "l1BlobBaseFee", "commitScalar", "blobScalar", "penaltyFactor")
+# What stands for the fields that are blank until a transaction is sent, and for the r and s of its signature.
+PLACEHOLDERS = {"nonce": 0x2D9B, "gas": 0x03F27C, "gas_price": 0x51B86E17, "tip": 0x0F93A6}
+PLACEHOLDER_SIGNATURE = [int.from_bytes(keccak(text=name)) for name in "rs"]
 
 # The types of transactions, with what tells each from the others.
 KINDS: dict[str, dict[str, Any]] = {
@@ -91,7 +98,12 @@ class Transaction:
 
     def signed(self, key: str) -> bytes:
         parity, r, s = signature(key, self.unsigned())
-        v = parity if self.type else parity + (35 + 2 * self.chain_id if self.chain_id else 27)
+        return self.encoded(self.v(parity), r, s)
+
+    def v(self, parity: int) -> int:
+        return parity if self.type else parity + (35 + 2 * self.chain_id if self.chain_id else 27)
+
+    def encoded(self, v: int, r: int, s: int) -> bytes:
         return self.prefix + bytes(rlp.encode([*self.fields(), *map(as_bytes, [v, r, s])]))
 
     def call(self, sender: str) -> dict[str, Any]:
@@ -136,29 +148,131 @@ class Terms:
     tip_floor: int
     base_fee_margin_bps: int
     gas_buffer_bps: int
-    l1_fee: str
+    kind: str
+    l1_fee_margin_bps: int = 1_000
 
 
-def native_fee(chain: Chain, transaction: Transaction, sender: str, terms: Terms) -> Ratio:
-    """Return the fee in wei, over 10^8: the buffer and the margin of the base fee divide by 10^4 each."""
-    if terms.policies.get("gas_limit_estimation", True):
-        gas = quantity(chain, "eth_estimateGas", transaction.call(sender)) * (10_000 + terms.gas_buffer_bps)
-    else:
-        gas = transaction.gas * 10_000
+class Refused(Exception):
+    """Why there is no fee: the whole error that a caller gets."""
+
+    def __init__(self, code: int, message: str, description: str) -> None:
+        super().__init__(description)
+        self.error = {"code": code, "message": message, "description": description}
+
+
+def cannot_be_included(why: str) -> Refused:
+    return Refused(-32003, "Execution reverted", f"The transaction cannot be included: {why}.")
+
+
+def native_fee(chain: Chain, transaction: Transaction, sender: str, terms: Terms, *, is_signed: bool = False) -> Ratio:
+    """Return the maximum in wei, over 10^8."""
+    return native_fees(chain, transaction, sender, terms, is_signed=is_signed)[1]
+
+
+def native_fees(
+    chain: Chain, transaction: Transaction, sender: str, terms: Terms, *, is_signed: bool
+) -> tuple[Ratio, Ratio]:
+    """Return what is expected and the maximum in wei, over 10^8: gas and its price are over 10^4 each."""
+    gas = gas_of(chain, transaction, sender, terms, is_signed)
+    price = price_of(chain, transaction, terms, is_signed)
+    blob_price = blob_price_of(chain, transaction, terms, is_signed)
+    margins = (10_000, 10_000 + terms.l1_fee_margin_bps)
+    l1_fee = l1_fee_of(chain, transaction, terms.kind, is_signed)
+    expected, maximum = (
+        gas[each] * price[each]
+        + len(transaction.blob_hashes) * BLOB_GAS * blob_price[each] * 10_000
+        + l1_fee * margins[each] * 10_000
+        + operator_fee(chain, terms.kind, ceil((gas[each], 10_000))) * 10**8
+        for each in (0, 1)
+    )
+    return (expected, 10**8), (maximum, 10**8)
+
+
+def gas_of(chain: Chain, transaction: Transaction, sender: str, terms: Terms, is_signed: bool) -> Ratio:
+    """Return the gas that is expected and the maximum, both over 10^4."""
+    estimates = terms.policies.get("gas_limit_estimation", True)
+    limit, least = transaction.gas, intrinsic_gas(transaction)
+    if (is_signed or not estimates) and limit < least:
+        raise cannot_be_included(f"its gas limit is {limit}, and it needs {least} at least")
+    if not estimates:
+        return limit * 10_000, limit * 10_000
+    limited = {"gas": hex(limit)} if is_signed else {}
+    try:
+        gas = quantity(chain, "eth_estimateGas", transaction.call(sender) | limited)
+    except NodeError as error:
+        assert "out of gas" in str(error)
+        description = "The transaction cannot be executed: it needs more gas than it may use."
+        raise Refused(-32003, "Execution reverted", description) from None
+    # This node answers with one more than a transfer needs, even if it may not use that.
+    gas = min(gas, limit) if is_signed else gas
+    is_transfer = gas == 21_000 and terms.kind != "arbitrum"
+    buffered = gas * (10_000 + (0 if is_transfer else terms.gas_buffer_bps))
+    # A signed one may use a whole unit more.
+    return gas * 10_000, min(ceil((buffered, 10_000)), limit) * 10_000 if is_signed else buffered
+
+
+def intrinsic_gas(transaction: Transaction) -> int:
+    """Return what a transaction needs before it does anything, by the EIPs 2028, 2930, 3860, 7623 and 7702."""
+    zeros, size = transaction.data.count(0), len(transaction.data)
+    gas = 21_000 + 4 * zeros + 16 * (size - zeros) + 25_000 * len(transaction.authorizations)
+    if not transaction.to:
+        gas += 32_000 + 2 * ceil((size, 32))
+    gas += sum(2_400 + 1_900 * len(storage) for _, storage in transaction.access_list)
+    return max(gas, 21_000 + 10 * zeros + 40 * (size - zeros))
+
+
+def price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signed: bool) -> Ratio:
+    """Return the price of gas that is expected and the maximum, both over 10^4."""
+    has_tip = transaction.type >= 2
+    # A price of zero is one if it is signed, and else not set.
+    own = transaction.gas_price if is_signed or transaction.gas_price else None
+    cap = None if is_signed else terms.policies.get("gas_price_cap")
     if terms.policies.get("eip1559_pricing", True):
-        base_fee, tip = market(chain)
-        price = base_fee * (10_000 + terms.base_fee_margin_bps) + max(tip, terms.tip_floor) * 10_000
+        base_fee, offered = market(chain)
+        check_offer(own, cap, base_fee, f"{base_fee}")
+        if terms.kind == "arbitrum":
+            tip = 0
+        elif is_signed:
+            tip = transaction.tip if has_tip else transaction.gas_price - base_fee
+        else:
+            tip = max(offered, terms.tip_floor)
+            tip = min(tip, transaction.tip) if has_tip and transaction.tip else tip
+        expected = (base_fee + tip) * 10_000
+        maximum = base_fee * (10_000 + terms.base_fee_margin_bps) + tip * 10_000
     else:
-        price = quantity(chain, "eth_gasPrice") * 10_000
-    if "gas_price_cap" in terms.policies:
-        price = min(price, terms.policies["gas_price_cap"] * 10_000)
-    fee = gas * price
-    if terms.l1_fee == "op-stack":
-        fee += op_stack_fee(chain, transaction.unsigned(), ceil((gas, 10_000))) * 10**8
-    if transaction.blob_hashes:
-        blob_fee = len(transaction.blob_hashes) * BLOB_GAS * quantity(chain, "eth_blobBaseFee")
-        fee += blob_fee * (10_000 + terms.base_fee_margin_bps) * 10_000
-    return fee, 10**8
+        last = int(chain.rpc("eth_getBlockByNumber", "latest", False)["baseFeePerGas"], 16)
+        # An eighth less is the most that it can fall.
+        lowest, price = last - last // 8, quantity(chain, "eth_gasPrice")
+        check_offer(own, cap, lowest, f"at least {lowest}")
+        if price < lowest:
+            raise Refused(-32005, "Insufficient data", "The node's gas price is below its base fee.")
+        expected = maximum = (transaction.gas_price if is_signed else price) * 10_000
+    limits = [each * 10_000 for each in (own, cap) if each is not None]
+    return min([expected, *limits]), min([maximum, *limits])
+
+
+def check_offer(own: int | None, cap: int | None, base_fee: int, words: str) -> None:
+    if cap is not None and cap < base_fee:
+        raise Refused(
+            -32004,
+            "Policy refused",
+            f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of {words} wei: nothing would "
+            "be included at that price.",
+        )
+    if own is not None and own < base_fee:
+        raise cannot_be_included(f"it offers {own} wei for a unit of gas, and the next base fee is {words} wei")
+
+
+def blob_price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signed: bool) -> Ratio:
+    """Return the price of blob gas that is expected and the maximum, both over 10^4."""
+    if not transaction.blob_hashes:
+        return 0, 0
+    price, own = quantity(chain, "eth_blobBaseFee"), transaction.blob_price
+    is_set = is_signed or bool(own)
+    if is_set and own < price:
+        raise cannot_be_included(f"it offers {own} wei for a unit of blob gas, and the blob base fee is {price} wei")
+    maximum = price * (10_000 + terms.base_fee_margin_bps)
+    return price * 10_000, min(maximum, own * 10_000) if is_set else maximum
 
 
 def market(chain: Chain) -> Ratio:
@@ -175,14 +289,37 @@ def market(chain: Chain) -> Ratio:
     return int(history["baseFeePerGas"][count], 16), tips[count // 2]
 
 
-def op_stack_fee(chain: Chain, unsigned: bytes, gas: int) -> int:
-    """Return the L1 data fee and the operator fee, which an older oracle does not have."""
-    l1_fee: int = chain.call(GAS_PRICE_ORACLE, "getL1Fee(bytes)(uint256)", unsigned)
+def l1_fee_of(chain: Chain, transaction: Transaction, kind: str, is_signed: bool) -> int:
+    """Return what the network's oracle tells of the transaction's data, in the network's coin."""
+    if kind not in {"op-stack", "mantle", "scroll"}:
+        return 0
+    sent = transaction if is_signed else filled(transaction)
+    if kind == "scroll":
+        length = scroll_length(sent.encoded(sent.v(1 if sent.type else 0), *PLACEHOLDER_SIGNATURE))
+        return scroll_l1_fee(length, *values_of(chain, SCROLL_ORACLE, SCROLL_PRICES))
+    fee = op_stack_l1_fee(sent.unsigned(), *values_of(chain, GAS_PRICE_ORACLE, OP_STACK_PRICES))
+    ratio: int = chain.call(GAS_PRICE_ORACLE, "tokenRatio()(uint256)") if kind == "mantle" else 1
+    return fee * ratio
+
+
+def values_of(chain: Chain, contract: str, names: Sequence[str]) -> list[int]:
+    return [chain.call(contract, f"{name}()(uint256)") for name in names]
+
+
+def filled(transaction: Transaction) -> Transaction:
+    """Return an unsigned transaction with a placeholder in each field that is blank until it is sent."""
+    fields: dict[str, Any] = {name: getattr(transaction, name) or value for name, value in PLACEHOLDERS.items()}
+    return replace(transaction, **fields)
+
+
+def operator_fee(chain: Chain, kind: str, gas: int) -> int:
+    """Return the operator fee, which an older oracle does not have."""
+    if kind not in {"op-stack", "mantle"}:
+        return 0
     try:
-        operator_fee: int = chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", gas)
+        return int(chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", gas))
     except NodeError:
-        operator_fee = 0
-    return l1_fee + operator_fee
+        return 0
 
 
 def quantity(chain: Chain, method: str, *params: Any) -> int:

@@ -13,7 +13,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from relayer_service.ops.tasks import queue
 from relayers.chain.networks import networks
 from rpc.models import FeeToken, PriceSource
-from tests.notifications.admin_pages import staff_who_may
+from tests.notifications.admin_pages import staff_who_may, told
 from tests.rpc import factories
 from tests.rpc.admin_pages import ADD, add, edit, errors, fields, page_of, source_errors
 
@@ -289,6 +289,20 @@ def test_what_the_worker_writes_meanwhile_is_kept(admin_client: Client, token: F
     }
 
 
+def test_bounds_that_the_worker_reads_meanwhile_are_kept_and_no_change_of_a_source(
+    admin_client: Client, token: FeeToken
+) -> None:
+    factories.chainlink_native_source(token)
+    page = fields(admin_client.get(page_of(token)))
+    bounds = {"chain_id": 31337, "aggregator": OTHER, "minimum": "1", "maximum": "9", "read_at": 0}
+    PriceSource.objects.filter(feed=factories.FEED).update(feed_bounds={factories.FEED: bounds})
+    admin_client.post(page_of(token), page | {"margin_bps": "5"})
+    assert price(token) == PRICE
+    admin_client.post(page_of(token), page | source({"heartbeat_seconds": "60"}, 1))
+    found = PriceSource.objects.get(kind="chainlink_native")
+    assert (found.heartbeat_seconds, found.feed_bounds) == (60, {factories.FEED: bounds})
+
+
 def test_what_another_has_changed_meanwhile_is_not_taken_back(admin_client: Client, token: FeeToken) -> None:
     page = fields(admin_client.get(page_of(token)))
     FeeToken.objects.update(margin_bps=77, enabled=False, address=OTHER)
@@ -308,6 +322,20 @@ def test_sources_are_added_and_removed(admin_client: Client, token: FeeToken) ->
     assert [found.kind for found in token.sources.all()] == ["fixed", "uniswap_v2"]
     edit(admin_client, token, **{"sources-0-DELETE": "on"})
     assert [found.kind for found in token.sources.all()] == ["uniswap_v2"]
+
+
+@pytest.mark.parametrize(("enabled", "warnings"), [(True, 1), (False, 0)])
+def test_a_token_whose_only_source_is_a_pair_is_saved_with_a_warning_unless_it_is_disabled(
+    admin_client: Client, token: FeeToken, enabled: bool, warnings: int
+) -> None:
+    typed = fields(admin_client.get(page_of(token))) | source(KINDS["uniswap_v2"] | {"kind": "uniswap_v2"})
+    if not enabled:
+        del typed["enabled"]
+    page = admin_client.post(page_of(token), typed, follow=True)
+    why = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    assert told(page)[:-1] == [f"USDC on hardhat has no price: {why}."] * warnings
+    assert "was changed successfully" in told(page)[-1]
+    assert PriceSource.objects.get().kind == "uniswap_v2"
 
 
 def test_staff_who_may_change_tokens_may_change_their_sources(client: Client, token: FeeToken) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -16,13 +16,19 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
+from relayers.chain.amount import NOTHING, Amount
+from relayers.chain.fee_history import BaseFeeSource
 from relayers.chain.gas_price import GasPrice
-from relayers.chain.networks import L1Fee
+from relayers.chain.head import Head
+from relayers.chain.kinds.base import Charges
+from relayers.chain.native_fee import Gas, NativeFee
+from relayers.chain.networks import Kind
 from relayers.models import Relayer
 from rpc import itemised, panels
-from rpc.fees.estimate import Estimate
 from rpc.fees.prices import Quote
+from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice
+from rpc.itemised import Item
 from rpc.models import CallCount, FeeToken
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
@@ -55,107 +61,142 @@ def page_of(relayer: Relayer, page: str = "change") -> str:
 
 
 def try_estimate(client: Client, relayer: Relayer, script: bool = True, **changes: Any) -> Any:
-    form = {"fee_token": factories.TOKEN, "transaction": unsigned()} | changes
+    form = {"fee_token": factories.TOKEN, "speed": "", "transaction": unsigned()} | changes
     headers = {"X-Requested-With": "fetch"} if script else {}
     values = {f"estimate-{name}": value for name, value in form.items()}
     return client.post(page_of(relayer, "estimate"), values, headers=headers)
 
 
-def items(page: Any) -> list[tuple[str, str, str]]:
-    return [(item.name, item.value, item.note) for item in page.context["items"]]
+def items(page: Any) -> list[tuple[str, str, str, str]]:
+    return lines(page.context["items"])
 
 
-def test_an_estimate_is_itemised(admin_client: Client, node: NodeServer, token: FeeToken) -> None:
+def lines(found: Sequence[Item]) -> list[tuple[str, str, str, str]]:
+    return [(item.name, item.value, item.maximum, item.note) for item in found]
+
+
+def test_a_quote_is_itemised(admin_client: Client, node: NodeServer, token: FeeToken) -> None:
     relayer = relayer_at(node.url)
     page = try_estimate(admin_client, relayer)
     assert page.status_code == 200
-    # 21,000 gas with a buffer of 10 %; 100 wei with a margin of 20 %, and the tip's floor of a million wei.
-    assert items(page) == [
-        ("Sender", relayer_factories.ADDRESS, ""),
-        ("Gas", "21,000", "estimated by the node"),
-        ("Gas with buffer", "23,100", "+ 10 %"),
-        ("Base fee", "0.0000001 gwei", "of the next block"),
-        ("Tip", "0.001 gwei", "from the last blocks, or the least that is set"),
-        ("Price per gas", "0.00100012 gwei", "base fee + 20 %, and the tip"),
-        ("Gas fee", "0.000000023102772 ETH", ""),
-        ("Total in the native coin", "0.000000023102772 ETH", ""),
-        ("Source: Fixed rate", "3012.5 USDC for 1 ETH", "an hour ago"),
-        ("Conversion rate", "3012.5 USDC for 1 ETH", ""),
-        ("Margin", "0.5 %", "of the token"),
-        ("Estimated fee", "0.00007 USDC", "rounded up once"),
+    found = items(page)
+    assert found.pop(0)[:2] == ("Block", "7")
+    # 21,000 gas; 100 wei with a margin of 20 %, and the priority fee's floor of a million wei.
+    assert found == [
+        ("Sender", relayer_factories.ADDRESS, "", ""),
+        ("Gas", "21,000", "", "estimated by the node"),
+        ("Gas paid for", "21,000", "21,000", "without a buffer"),
+        ("Base fee", "0.0000001 gwei", "", "of the next block, by the fee history"),
+        ("Priority fee", "0.001 gwei", "", ""),
+        ("Price of gas", "0.0010001 gwei", "0.00100012 gwei", "the base fee may rise by 20 %"),
+        ("Gas fee", "0.0000000210021 ETH", "0.00000002100252 ETH", ""),
+        ("Total in the native coin", "0.0000000210021 ETH", "0.00000002100252 ETH", ""),
+        ("Source: Fixed rate", "3012.5 USDC for 1 ETH", "", "an hour ago"),
+        ("Conversion rate", "3012.5 USDC for 1 ETH", "", ""),
+        ("Margin", "0.5 %", "", "of the token"),
+        ("Fee in USDC", "0.000064 USDC", "0.000064 USDC", "rounded up once"),
     ]
     text = page.content.decode()
     assert "<html" not in text
-    assert "0.000000023102772 ETH" in text
+    assert "0.00000002100252 ETH" in text
     # It is no call of a caller.
     assert not CallCount.objects.exists()
 
 
-def test_an_estimate_in_the_native_coin_has_no_price(admin_client: Client, node: NodeServer) -> None:
-    policies = {"gas_limit_estimation": False, "eip1559_pricing": False, "gas_price_cap": 7}
+def test_a_quote_in_the_native_coin_has_no_price(admin_client: Client, node: NodeServer) -> None:
+    policies = {"gas_limit_estimation": False, "eip1559_pricing": False, "gas_price_cap": 95}
     relayer = relayer_at(node.url, policies=policies)
-    assert items(try_estimate(admin_client, relayer, fee_token="ETH")) == [
-        ("Sender", relayer_factories.ADDRESS, ""),
-        ("Gas", "50,000", "the transaction's own limit, as the policy says"),
-        ("Price per gas", "0.000000007 gwei", "capped by the policy gas_price_cap"),
-        ("Gas fee", "0.00000000000035 ETH", ""),
-        ("Total in the native coin", "0.00000000000035 ETH", ""),
-        ("Estimated fee", "0.00000000000035 ETH", "rounded up once"),
+    fee = ("0.00000000000475 ETH", "0.00000000000475 ETH")
+    assert items(try_estimate(admin_client, relayer, fee_token="ETH"))[1:] == [
+        ("Sender", relayer_factories.ADDRESS, "", ""),
+        ("Gas", "50,000", "", "the transaction's own limit, as the policy says"),
+        ("Price of gas", "0.000000095 gwei", "0.000000095 gwei", "capped by the policy gas_price_cap"),
+        ("Gas fee", *fee, ""),
+        ("Total in the native coin", *fee, ""),
+        ("Fee in ETH", *fee, "rounded up once"),
     ]
 
 
-def sample(**changes: Any) -> Estimate:
-    """An estimate whose parts are all there, each of another size."""
-    price = SourcePrice("Fixed rate", Fraction(1, 3), int(timezone.now().timestamp()) - 120, 2**40)
+def test_without_a_token_the_quote_is_in_all_of_the_network(
+    admin_client: Client, node: NodeServer, token: FeeToken
+) -> None:
+    factories.pair_source(factories.fee_token(symbol="SPOT", address=factories.FEED))
+    found = items(try_estimate(admin_client, relayer_at(node.url), fee_token="", speed="fastest"))
+    reason = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    assert ("SPOT", "no fee", "", f"SPOT on hardhat: {reason}.") in found
+    assert found[-1][0] == "Fee in USDC"
+
+
+def sample(**changes: Any) -> FeeQuote:
+    """A quote whose parts are all there, each of another size."""
     values: dict[str, Any] = {
-        "network": local_network(l1_fee=L1Fee.OP_STACK),
+        "network": local_network(kind=Kind.OP_STACK),
+        "head": Head(1_234, int(timezone.now().timestamp()) - 120, 0, 30_000_000),
         "sender": relayer_factories.ADDRESS,
-        "gas": 21_001,
-        "is_estimated": True,
-        "gas_buffer_bps": 1_234,
-        "gas_price": GasPrice(Fraction(1_000_000_003, 10_000), False),
-        "l1_gas": 0,
-        "l1_fee": 2**128 - 1,
-        "operator_fee": 17,
-        "blob_fee": Fraction(131_072 * 12_000, 10_000),
-        "native": Fraction(10**18) + Fraction(1, 10**8),
-        "symbol": "USDC",
-        "decimals": 6,
-        "margin_bps": 1,
-        "quote": Quote(Fraction(1, 3), (price, price), 6),
-        "units": 333_367,
+        "gas": Gas(21_001, True, 1_234, Amount(21_001, Fraction(235_925_234, 10_000))),
+        "price": GasPrice(Fraction(100_000), Fraction(1_000_000_003, 10_000)),
+        "charges": Charges(Amount(2**128 - 1, 2**128), Amount(16, 17)),
+        "blob_fee": Amount(131_072, Fraction(131_072 * 12_000, 10_000)),
     }
-    return Estimate(**values | changes)
+    fee = NativeFee(**values | changes)
+    price = SourcePrice("Fixed rate", Fraction(1, 3), int(timezone.now().timestamp()) - 120, 2**40)
+    quote = Quote(Fraction(1, 3), (price, price), 6)
+    return FeeQuote(fee, {"USDC": TokenFee("USDC", factories.TOKEN, 1, quote, 333_300, 333_367)})
 
 
 def test_every_part_is_told_exactly() -> None:
     rate = f"0.{'3' * 40} USDC for 1 ETH"
-    assert [(item.name, item.value, item.note) for item in itemised.items(sample())] == [
-        ("Sender", relayer_factories.ADDRESS, ""),
-        ("Gas", "21,001", "estimated by the node"),
-        ("Gas with buffer", "23,592.5234", "+ 12.34 %"),
-        ("Price per gas", "0.0001000000003 gwei", "as the node gives it"),
-        ("Gas fee", "0.00000000235925234707775702 ETH", ""),
-        ("L1 data fee", "340282366920938463463.374607431768211455 ETH", ""),
-        ("Operator fee", "0.000000000000000017 ETH", ""),
-        ("Blob fee", "0.0000000000001572864 ETH", ""),
-        ("Total in the native coin", "1.00000000000000000000000001 ETH", ""),
-        ("Source: Fixed rate", rate, "2\xa0minutes ago"),
-        ("Source: Fixed rate", rate, "2\xa0minutes ago"),
-        ("Conversion rate", rate, "the median"),
-        ("Margin", "0.01 %", "of the token"),
-        ("Estimated fee", "0.333367 USDC", "rounded up once"),
+    two_minutes = "2\xa0minutes ago"
+    assert lines(itemised.items(sample())) == [
+        ("Block", "1,234", "", two_minutes),
+        ("Sender", relayer_factories.ADDRESS, "", ""),
+        ("Gas", "21,001", "", "estimated by the node"),
+        ("Gas paid for", "21,001", "23,592.5234", "buffer of 12.34 %"),
+        ("Price of gas", "0.0001 gwei", "0.0001000000003 gwei", "as the node gives it"),
+        ("Gas fee", "0.0000000021001 ETH", "0.00000000235925234707775702 ETH", ""),
+        (
+            "L1 data fee",
+            "340282366920938463463.374607431768211455 ETH",
+            "340282366920938463463.374607431768211456 ETH",
+            "may rise by 10 %",
+        ),
+        ("Operator fee", "0.000000000000000016 ETH", "0.000000000000000017 ETH", ""),
+        ("Blob fee", "0.000000000000131072 ETH", "0.0000000000001572864 ETH", ""),
+        (
+            "Total in the native coin",
+            "340282366920938463463.374607433868442543 ETH",
+            "340282366920938463463.37460743412762110647775702 ETH",
+            "",
+        ),
+        ("Source: Fixed rate", rate, "", two_minutes),
+        ("Source: Fixed rate", rate, "", two_minutes),
+        ("Conversion rate", rate, "", "the median"),
+        ("Margin", "0.01 %", "", "of the token"),
+        ("Fee in USDC", "0.3333 USDC", "0.333367 USDC", "rounded up once"),
     ]
 
 
 def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
-    found = itemised.items(sample(network=local_network(l1_fee=L1Fee.ARBITRUM), l1_gas=1_234, blob_fee=Fraction(0)))
-    assert [(item.name, item.value, item.note) for item in found[1:4]] == [
-        ("Gas", "21,001", "estimated by the node"),
-        ("L1 gas", "1,234", "a part of the gas above"),
-        ("Gas with buffer", "23,592.5234", "+ 12.34 %"),
+    found = itemised.items(sample(charges=Charges(l1_gas=1_234), blob_fee=NOTHING))
+    assert lines(found)[2:5] == [
+        ("Gas", "21,001", "", "estimated by the node"),
+        ("L1 gas", "1,234", "", "a part of the gas above"),
+        ("Gas paid for", "21,001", "23,592.5234", "buffer of 12.34 %"),
     ]
     assert {item.name for item in found}.isdisjoint({"L1 data fee", "Operator fee", "Blob fee"})
+
+
+@pytest.mark.parametrize(
+    ("price", "note"),
+    [
+        ({"is_own": True}, "limited by the transaction's own price"),
+        ({"is_own": True, "is_capped": True}, "capped by the policy gas_price_cap"),
+        ({"base_fee": 1, "base_fee_source": BaseFeeSource.ASKED, "priority_fee": 0}, "the base fee may rise by 20 %"),
+    ],
+)
+def test_what_sets_the_price_is_told(price: dict[str, Any], note: str) -> None:
+    found = itemised.items(sample(price=GasPrice(Fraction(1), Fraction(2), **price)))
+    assert [item.note for item in found if item.name == "Price of gas"] == [note]
 
 
 def test_an_error_is_the_one_that_a_caller_would_get(admin_client: Client, token: FeeToken) -> None:
@@ -200,7 +241,7 @@ def test_an_unexpected_failure_is_logged_and_told_in_fixed_words(
     def fail(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("s3cret")
 
-    monkeypatch.setattr(panels, "estimate", fail)
+    monkeypatch.setattr(panels, "quote", fail)
     page = try_estimate(admin_client, relayer_at(node.url), fee_token="ETH")
     assert page.context["error"] == {"code": -32603, "message": "Internal error", "description": INTERNAL}
     assert "s3cret" not in page.content.decode()
@@ -217,7 +258,7 @@ def test_urls_that_cannot_be_opened_are_told(admin_client: Client, node: NodeSer
 def test_a_relayer_on_a_network_of_its_own_has_no_estimate(admin_client: Client, node: NodeServer) -> None:
     relayer = relayer_at(node.url, network="my-chain", chain_id=31337)
     form = admin_client.get(page_of(relayer)).context["estimate_form"]
-    assert form.fields["fee_token"].choices == [("native", "The native coin")]
+    assert form.fields["fee_token"].choices == [("", "All tokens of the network"), ("native", "The native coin")]
     assert try_estimate(admin_client, relayer, fee_token="native").context["error"]["code"] == -32005
 
 
@@ -227,7 +268,7 @@ def test_without_a_script_the_answer_is_a_page_of_its_own(
     relayer = relayer_at(node.url)
     page = try_estimate(admin_client, relayer, script=False)
     text = page.content.decode()
-    for part in ("<html", "Try an estimate: Relayer 1", "0.00007 USDC", unsigned(), f'href="{page_of(relayer)}"'):
+    for part in ("<html", "Try an estimate: Relayer 1", "0.000064 USDC", unsigned(), f'href="{page_of(relayer)}"'):
         assert part in text
     assert node.url not in text
 
@@ -238,6 +279,7 @@ def test_the_enabled_tokens_of_the_network_and_its_coin_are_offered(admin_client
     factories.fee_token(network="sepolia", symbol="OTHER")
     form = admin_client.get(page_of(relayer_factories.relayer(network="hardhat"))).context["estimate_form"]
     assert form.fields["fee_token"].choices == [
+        ("", "All tokens of the network"),
         (factories.FEED, "DAI"),
         (factories.TOKEN, "USDC"),
         ("ETH", "ETH, the native coin"),
@@ -285,7 +327,7 @@ def test_staff_who_may_only_look_try_an_estimate(client: Client, node: NodeServe
     viewer = staff_who_may(client, "view_relayer")
     relayer = relayer_at(node.url)
     assert page_of(relayer, "estimate") in viewer.get(page_of(relayer)).content.decode()
-    assert items(try_estimate(viewer, relayer))[-1][1] == "0.00007 USDC"
+    assert items(try_estimate(viewer, relayer))[-1][1] == "0.000064 USDC"
 
 
 def test_other_staff_and_strangers_get_no_estimate(client: Client, node: NodeServer, token: FeeToken) -> None:

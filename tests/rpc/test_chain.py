@@ -65,21 +65,10 @@ def test_a_pair_answers_what_it_was_told(chain: Chain, deployed: Deployed) -> No
     assert tokens == [deployed.token_6.lower(), deployed.wrapped.lower()]
 
 
-@pytest.mark.parametrize(
-    ("contract", "operator_fee"),
-    [("IsthmusGasPriceOracle", 123_457 * 1_500 // 10**6 + 11), ("JovianGasPriceOracle", 123_457 * 1_500 * 100 + 11)],
-)
-def test_the_op_stack_oracle_stands_at_its_address(chain: Chain, contract: str, operator_fee: int) -> None:
-    chain.set_code(GAS_PRICE_ORACLE, contract)
-    chain.send(GAS_PRICE_ORACLE, "set(uint256,uint256,uint256)", 1_000, 1_500, 11)
-    assert chain.call(GAS_PRICE_ORACLE, "getL1Fee(bytes)(uint256)", b"\0\1\0\2\3") == (2 * 4 + 3 * 16) * 1_000
-    assert chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", 123_457) == operator_fee
-
-
 def test_an_older_op_stack_oracle_has_no_operator_fee(chain: Chain) -> None:
     chain.set_code(GAS_PRICE_ORACLE, "GasPriceOracle")
-    chain.send(GAS_PRICE_ORACLE, "set(uint256,uint256,uint256)", 3, 0, 0)
-    assert chain.call(GAS_PRICE_ORACLE, "getL1Fee(bytes)(uint256)", b"\1") == 48
+    chain.send(GAS_PRICE_ORACLE, "set(uint256,uint256,uint256,uint256)", 3, 0, 10**6, 0)
+    assert chain.call(GAS_PRICE_ORACLE, "getL1Fee(bytes)(uint256)", b"\1") == 100 * 16 * 3
     with pytest.raises(NodeError, match="Transaction reverted without a reason string"):
         chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", 1)
 

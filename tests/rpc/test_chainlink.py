@@ -11,6 +11,7 @@ from eth_abi.abi import encode
 from relayers.chain.answers import ChainError
 from relayers.chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
+from rpc.fees.sources.bounds import Bounds, read_aggregator, read_bounds
 from rpc.fees.sources.chainlink import Chainlink, ChainlinkNative, ChainlinkUsd
 from rpc.models import FeeToken, PriceSource
 from tests.rpc.estimates import local_network
@@ -57,12 +58,20 @@ def feed(
     ]
 
 
+# Not one value of 32 bytes.
+NO_WORDS = [garbage for garbage in GARBAGE if garbage != "0x" + "ff" * 160]
+
+
+def word(value: int) -> str:
+    return "0x" + encode(["int256"], [value]).hex()
+
+
 def sequencer(state: int, *, age: int) -> str:
     values = [7, state, NOW - age, NOW - age, 7]
     return "0x" + encode(["uint80", "int256", "uint256", "uint256", "uint80"], values).hex()
 
 
-def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600) -> Chainlink:
+def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600, **changes: Any) -> Chainlink:
     row = PriceSource(
         kind=PriceSource.Kind.CHAINLINK_USD,
         feed=FEED,
@@ -71,14 +80,14 @@ def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600) -> C
         native_heartbeat_seconds=60,
         sequencer_feed=sequencer_feed,
         sequencer_grace_seconds=grace,
+        **changes,
     )
     return ChainlinkUsd.of(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
 
 
-def native(sequencer_feed: str = "") -> Chainlink:
-    row = PriceSource(
-        kind=PriceSource.Kind.CHAINLINK_NATIVE, feed=FEED, heartbeat_seconds=600, sequencer_feed=sequencer_feed
-    )
+def native(sequencer_feed: str = "", **changes: Any) -> Chainlink:
+    values = {"feed": FEED, "heartbeat_seconds": 600, "sequencer_feed": sequencer_feed} | changes
+    row = PriceSource(kind=PriceSource.Kind.CHAINLINK_NATIVE, **values)
     return ChainlinkNative.of(row, FeeToken(address=TOKEN), local_network())
 
 
@@ -124,7 +133,7 @@ def test_the_feeds_are_asked_and_the_sequencers_where_there_is_one(source: Chain
 )
 def test_the_rate_of_two_feeds_is_exact(token: list[Any], coin: list[Any], rate: Fraction) -> None:
     found = usd().price([*token, *coin], 6, NOW)
-    assert found == SourcePrice("Chainlink, token/USD with native/USD", rate, NOW, NOW + 60)
+    assert found == SourcePrice("Chainlink, token/USD with native/USD", rate, NOW, NOW + 120)
 
 
 @pytest.mark.parametrize(
@@ -138,14 +147,14 @@ def test_the_rate_of_two_feeds_is_exact(token: list[Any], coin: list[Any], rate:
     ],
 )
 def test_the_rate_of_one_feed_is_exact(token: list[Any], rate: Fraction) -> None:
-    assert native().price(token, 6, NOW) == SourcePrice("Chainlink, token/native", rate, NOW, NOW + 600)
+    assert native().price(token, 6, NOW) == SourcePrice("Chainlink, token/native", rate, NOW, NOW + 660)
 
 
 def test_a_price_is_as_old_as_the_older_feed_and_fresh_as_long_as_the_first_to_end() -> None:
     found = usd().price([*feed(1, age=590), *feed(1, age=30)], 6, NOW)
-    assert (found.updated_at, found.fresh_until) == (NOW - 590, NOW + 10)
+    assert (found.updated_at, found.fresh_until) == (NOW - 590, NOW + 70)
     found = usd().price([*feed(1, age=10), *feed(1, age=30)], 6, NOW)
-    assert (found.updated_at, found.fresh_until) == (NOW - 30, NOW + 30)
+    assert (found.updated_at, found.fresh_until) == (NOW - 30, NOW + 90)
 
 
 # What of a round does not count, as the end of a sentence.
@@ -181,11 +190,81 @@ def test_an_answer_of_a_later_round_or_of_a_clock_that_is_a_little_ahead_counts(
 
 def test_each_feed_is_stale_by_its_own_heartbeat() -> None:
     token, coin = "the token's feed", "the native coin's feed"
-    assert usd().price([*feed(1, age=600), *feed(1, age=60)], 6, NOW).fresh_until == NOW
-    assert reason(usd(), [*feed(1, age=601), *feed(1, age=60)]) == f"is stale: {token} is older than its heartbeat"
-    assert reason(usd(), [*feed(1, age=600), *feed(1, age=61)]) == f"is stale: {coin} is older than its heartbeat"
-    assert native().price(feed(1, age=600), 6, NOW).fresh_until == NOW
-    assert reason(native(), feed(1, age=601)) == f"is stale: {token} is older than its heartbeat"
+    assert usd().price([*feed(1, age=660), *feed(1, age=120)], 6, NOW).fresh_until == NOW
+    assert reason(usd(), [*feed(1, age=661), *feed(1, age=120)]) == f"is stale: {token} is older than its heartbeat"
+    assert reason(usd(), [*feed(1, age=660), *feed(1, age=121)]) == f"is stale: {coin} is older than its heartbeat"
+    assert native().price(feed(1, age=660), 6, NOW).fresh_until == NOW
+    assert reason(native(), feed(1, age=661)) == f"is stale: {token} is older than its heartbeat"
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "grace"), [(1, 60), (600, 60), (609, 60), (610, 61), (619, 61), (3_600, 360), (86_400, 8_640)]
+)
+def test_a_heartbeat_has_a_grace_of_a_tenth_and_at_least_a_minute(heartbeat: int, grace: int) -> None:
+    source = native(heartbeat_seconds=heartbeat)
+    assert source.price(feed(1, age=heartbeat + grace), 6, NOW).fresh_until == NOW
+    assert reason(source, feed(1, age=heartbeat + grace + 1)).startswith("is stale: ")
+
+
+def kept(minimum: int, maximum: int, chain_id: int = 31337) -> dict[str, Any]:
+    """What is kept of a feed with these bounds."""
+    values = {"minimum": str(minimum), "maximum": str(maximum)}
+    return {"chain_id": chain_id, "aggregator": OTHER_SEQUENCER, "read_at": NOW} | values
+
+
+AT_LIMIT = "stands at the limit of its aggregator, which reports no price beyond it: "
+
+
+@pytest.mark.parametrize("answer", [1, 99, 100, 1_000, 1_001, 2**191])
+def test_a_feed_at_the_bounds_of_its_aggregator_gives_no_price(answer: int) -> None:
+    bounds = kept(100, 1_000)
+    assert reason(native(feed_bounds={FEED: bounds}), feed(answer)) == f"{AT_LIMIT}the token's feed"
+    of_token, of_native = usd(feed_bounds={FEED: bounds}), usd(feed_bounds={NATIVE_FEED: bounds})
+    assert reason(of_token, [*feed(answer), *feed(500)]) == f"{AT_LIMIT}the token's feed"
+    assert reason(of_native, [*feed(500), *feed(answer)]) == f"{AT_LIMIT}the native coin's feed"
+
+
+@pytest.mark.parametrize("answer", [101, 999])
+def test_a_feed_within_the_bounds_of_its_aggregator_counts(answer: int) -> None:
+    assert native(feed_bounds={FEED: kept(100, 1_000)}).price(feed(answer), 6, NOW).rate == Fraction(10**8, answer)
+
+
+@pytest.mark.parametrize("others", [{}, {SEQUENCER: kept(2, 3)}, {FEED: kept(2, 3, chain_id=1)}])
+def test_bounds_of_another_feed_or_chain_do_not_count(others: dict[str, Any]) -> None:
+    assert native(feed_bounds=others).price(feed(1), 6, NOW).rate == 10**8
+
+
+WIDEST = -(2**255), 2**255 - 1
+
+
+@pytest.mark.parametrize(
+    ("minimum", "maximum"), [(1, 2**95 - 1), (1, 2**176 - 1), (-(2**191), 2**191 - 1), (0, 1), WIDEST]
+)
+def test_bounds_are_read_from_an_aggregator(minimum: int, maximum: int) -> None:
+    assert read_bounds([word(minimum), word(maximum)]) == Bounds(minimum, maximum)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        [word(2), word(1)],
+        [word(6), word(6)],
+        *([garbage, word(5)] for garbage in NO_WORDS),
+        *([word(5), garbage] for garbage in NO_WORDS),
+    ],
+)
+def test_what_cannot_be_bounds_is_none(answers: list[Any]) -> None:
+    assert read_bounds(answers) is None
+
+
+def test_a_feed_names_its_aggregator_in_any_case() -> None:
+    address = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
+    assert read_aggregator(f"0x{'00' * 12}{address[2:].lower()}") == address
+
+
+@pytest.mark.parametrize("answer", [word(0), word(-1), word(2**160), *NO_WORDS])
+def test_what_is_no_address_names_no_aggregator(answer: Any) -> None:
+    assert read_aggregator(answer) is None
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from tests.rpc.config_tokens import (
     EVERY_KIND,
     FIXED,
     LINK_ADDRESS,
+    NATIVE_USD,
     PAIR,
     SPARSE,
     TOKEN_NATIVE,
@@ -39,15 +40,19 @@ from tests.rpc.config_tokens import (
 pytestmark = pytest.mark.django_db
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
+BOUNDS = {
+    TOKEN_USD: {"chain_id": 1, "aggregator": PAIR, "minimum": "1", "maximum": "9", "read_at": 0},
+    NATIVE_USD: {"chain_id": 1, "aggregator": PAIR, "minimum": "2", "maximum": "8", "read_at": 0},
+}
 TOKEN_COLUMNS = ("network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps")
 
 
 def sources(**having: Any) -> list[dict[str, Any]]:
     """Return the columns of sources that are set, but for their keys."""
     found = PriceSource.objects.filter(**having).order_by("pk").values()
-    hidden = {"id", "token_id"}
+    hidden = {"id", "token_id", "feed_bounds"}
     return [
-        {name: value for name, value in row.items() if value not in {"", None} and name not in hidden} for row in found
+        {name: value for name, value in row.items() if name not in hidden and value not in {"", None}} for row in found
     ]
 
 
@@ -108,6 +113,7 @@ def test_fee_tokens_come_after_the_relayers(tmp_path: Path) -> None:
 def test_a_second_run_changes_nothing_and_keeps_the_age_of_a_rate(tmp_path: Path) -> None:
     load(document(USDC, SPARSE), tmp_path)
     PriceSource.objects.filter(kind="fixed").update(rate_set_at=LONG_AGO)
+    PriceSource.objects.filter(kind="chainlink_usd").update(feed_bounds=BOUNDS)
     FeeToken.objects.update(decimals=6, rate_text="3000.5", rated_at=LONG_AGO, rate_error="x", rate_details=[{}])
     before = rows()
     again = USDC | {"sources": [UNISWAP_V2, FIXED, CHAINLINK_NATIVE, CHAINLINK_USD], "address": USDC_ADDRESS.lower()}
@@ -213,6 +219,21 @@ def test_a_token_without_a_source_is_a_warning_unless_it_is_disabled(tmp_path: P
     assert errors == ["Warning: fee_tokens[0].sources: a token without a source of its price is not supported"]
 
 
+def test_a_token_whose_only_sources_are_pairs_is_a_warning_unless_it_is_disabled(tmp_path: Path) -> None:
+    pairs = [UNISWAP_V2, UNISWAP_V2 | {"pair": TOKEN_USD}]
+    _, errors = load(document(SPARSE | {"sources": pairs}, USDC | {"sources": pairs}), tmp_path)
+    why = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    assert errors == [f"Warning: fee_tokens[0].sources: the token has no price: {why}"]
+
+
+def test_the_bounds_of_a_feed_stay_where_something_else_of_its_source_changes(tmp_path: Path) -> None:
+    load(document(SPARSE | {"sources": [CHAINLINK_USD]}), tmp_path)
+    PriceSource.objects.update(feed_bounds=BOUNDS)
+    other = CHAINLINK_USD | {"heartbeat_seconds": 5, "native_feed": TOKEN_NATIVE}
+    load(document(SPARSE | {"sources": [other]}), tmp_path)
+    assert PriceSource.objects.get().feed_bounds == {TOKEN_USD: BOUNDS[TOKEN_USD]}
+
+
 def test_tokens_can_exchange_their_addresses(tmp_path: Path) -> None:
     load(document(USDC, SPARSE), tmp_path)
     exchanged = [USDC | {"address": LINK_ADDRESS}, SPARSE | {"address": USDC_ADDRESS}]
@@ -315,10 +336,12 @@ def test_what_was_changed_meanwhile_is_not_overwritten(tmp_path: Path, meanwhile
     assert rows() == before
 
 
-def test_a_price_that_was_read_meanwhile_is_kept(tmp_path: Path) -> None:
+def test_a_price_and_bounds_that_were_read_meanwhile_are_kept(tmp_path: Path) -> None:
     load(document(USDC), tmp_path)
     planned = plan(document(USDC | {"margin_bps": 7}))
     FeeToken.objects.update(decimals=6, rate_text="3000.5", rated_at=LONG_AGO)
+    PriceSource.objects.filter(kind="chainlink_usd").update(feed_bounds=BOUNDS)
     planned.apply()
     token = FeeToken.objects.get()
     assert (token.margin_bps, token.decimals, token.rate_text, token.rated_at) == (7, 6, "3000.5", LONG_AGO)
+    assert PriceSource.objects.get(kind="chainlink_usd").feed_bounds == BOUNDS

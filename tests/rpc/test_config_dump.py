@@ -56,7 +56,8 @@ def test_what_was_dumped_loads_as_unchanged_and_makes_the_same_anew(tmp_path: Pa
 def test_many_tokens_take_few_queries(tmp_path: Path, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
     count = amount(100, 1_200)
     tokens = [SPARSE | {"symbol": f"T{number}", "address": f"0x{number:040x}"} for number in range(count)]
-    with django_assert_max_num_queries(40):
+    # Among them the entries of the audit log, of which SQLite takes under a hundred in one statement.
+    with django_assert_max_num_queries(55):
         assert load(document(*tokens), tmp_path)[0][-1] == f"{count} created, 0 updated, 0 unchanged."
     with django_assert_max_num_queries(20):
         assert load(document(*tokens), tmp_path)[0][-1] == f"0 created, 0 updated, {count} unchanged."

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from pytest_django import Settings
 
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
@@ -44,9 +45,17 @@ class Echo(Method):
         return {"word": params["word"]}
 
 
+class Shout(Echo):
+    """A method of an extension."""
+
+    name = "shout"
+    extension = "quotes"
+
+
 @pytest.fixture(autouse=True)
 def echo(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(METHODS, ("evm", "echo"), Echo())
+    monkeypatch.setitem(METHODS, ("evm", "shout"), Shout())
 
 
 def answer(word: Any, name: str = "echo") -> dict[str, Any]:
@@ -123,6 +132,23 @@ def test_every_call_is_counted_by_method_and_outcome() -> None:
         # Callers choose names without end: all of them are one.
         ("unknown", "-32601"): 2,
     }
+
+
+def test_a_method_of_an_extension_that_is_off_is_unknown_and_counted_so(settings: Settings) -> None:
+    settings.EXTENSIONS = []
+    relayer()
+    description = "There is no such method on a relayer of the type evm."
+    error = {"code": -32601, "message": "Method not found", "description": description}
+    # Its params are not looked at either.
+    assert [answer("hello", "shout"), answer(1, "shout")] == [{"error": error}, {"error": error}]
+    assert counted() == {("unknown", "-32601"): 2}
+
+
+def test_a_method_of_an_extension_that_is_on_is_called_and_counted(settings: Settings) -> None:
+    settings.EXTENSIONS = ["quotes"]
+    relayer()
+    assert answer("hello", "shout") == {"result": {"word": "hello"}}
+    assert counted() == {("shout", "ok"): 1}
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -11,16 +11,20 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayer_service.amounts import with_bps
-from relayers.chain import gas_price, l1
+from relayers.chain import fee_history, native_fee
+from relayers.chain.gas_estimate import GasEstimate
+from relayers.chain.head import Head
+from relayers.chain.kinds import KINDS
+from relayers.chain.native_fee import NativeFee
 from relayers.chain.networks import networks
-from relayers.chain.transactions import Transaction
+from relayers.chain.transactions import decode
 from rpc import errors
-from rpc.fees.estimate import Estimate, compute
 from rpc.fees.prices import Quote
+from rpc.fees.quote import TokenFee
 from rpc.fees.sources.base import SourcePrice
 from rpc.fees.sources.chainlink import ROUND, read_round
 from rpc.fees.tokens import Token
+from tests.rpc.estimates import unsigned
 from tests.servers import PROJECT
 
 TEXT = (PROJECT / "docs/fee-estimation.md").read_text()
@@ -36,9 +40,11 @@ def answers() -> dict[str, Any]:
 
 
 @pytest.fixture
-def steps() -> dict[str, str]:
-    table = TEXT[TEXT.index("| step | value |") :]
-    return dict(re.findall(r"^\| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:])
+def steps() -> dict[str, tuple[str, str]]:
+    """What is expected and the maximum, by step."""
+    table = TEXT[TEXT.index("| step | expected | maximum |") :]
+    rows = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", table, re.MULTILINE)[1:]
+    return {name: (expected, maximum) for name, expected, maximum in rows if name != "---"}
 
 
 def feed(answer: dict[str, int]) -> Fraction:
@@ -46,64 +52,67 @@ def feed(answer: dict[str, int]) -> Fraction:
     return read_round([f"0x{word.hex()}" for word in words], 60, NOW, "the feed").price
 
 
-def by_the_service(answers: dict[str, Any]) -> Estimate:
+def by_the_service(answers: dict[str, Any]) -> tuple[NativeFee, TokenFee]:
     rate = feed(answers["native/USD"]) / feed(answers["token/USD"])
     words = [
         f"0x{encode(['uint256'], [answers[name]]).hex()}"
         for name in ("getL1Fee", "getOperatorFee(0)", "getOperatorFee(1000000)")
     ]
-    transaction = Transaction(2, 8453, None, None, 0, b"", 0, (), (), (), b"")
-    network = networks()[answers["network"]]
-    readings = l1.readings(network, transaction)
+    transaction, network = decode(unsigned(chain_id=8453)), networks()[answers["network"]]
+    readings = KINDS[network.kind].charge_readings(transaction)
     found = {
-        "gas": int(answers["eth_estimateGas"], 16),
-        "history": gas_price.read_history(answers["eth_feeHistory"]),
+        "head": Head(1, NOW, 0, 30_000_000),
+        "gas": GasEstimate(int(answers["eth_estimateGas"], 16)),
+        "history": fee_history.read_history(answers["eth_feeHistory"]),
         "l1_fee": readings["l1_fee"].read(words[:1]),
         "operator_fee": readings["operator_fee"].read(words[1:]),
-        "price": Quote(rate, (SourcePrice("Chainlink", rate, NOW, NOW),), answers["token decimals"]),
     }
+    fee = native_fee.compute(network, {}, transaction, "0x", found)
     token = Token(pk=1, network="base", symbol="USDC", address="", margin_bps=MARGIN_BPS)
-    return compute({}, network, transaction, "0x", token, found)
+    price = Quote(rate, (SourcePrice("Chainlink", rate, NOW, NOW),), answers["token decimals"])
+    return fee, TokenFee.of(fee, token, price)
 
 
-def test_the_service_computes_the_example_as_it_is_written(answers: dict[str, Any], steps: dict[str, str]) -> None:
-    found = by_the_service(answers)
+def test_the_service_computes_the_example_as_it_is_written(
+    answers: dict[str, Any], steps: dict[str, tuple[str, str]]
+) -> None:
+    fee, token = by_the_service(answers)
     ratios = [Fraction(str(ratio)) for ratio in answers["eth_feeHistory"]["gasUsedRatio"]]
-    assert Fraction(steps.pop("gas with buffer")) == with_bps(found.gas, found.gas_buffer_bps)
-    assert Fraction(steps.pop("fullness of the blocks")) == sum(ratios) / len(ratios)
-    column = gas_price.ASKED_PERCENTILES.index(int(steps.pop("percentile")))
+    assert {Fraction(text) for text in steps.pop("fullness of the blocks")} == {sum(ratios) / len(ratios)}
+    column = fee_history.ASKED_PERCENTILES.index(int(steps.pop("percentile")[0]))
     tips = [int(rewards[column], 16) for rewards in answers["eth_feeHistory"]["reward"]]
-    assert statistics.median_high(tips) == found.gas_price.priority_fee
+    assert statistics.median_high(tips) == fee.price.priority_fee
     assert steps == {
-        "gas": str(found.gas),
-        "priority fee": str(found.gas_price.priority_fee),
-        "next base fee": str(found.gas_price.base_fee),
-        "price": str(found.gas_price.price),
-        "operator fee": str(found.operator_fee),
-        "native": str(found.native),
-        "rate": str(found.quote.rate),
-        "estimated_fee": found.estimated_fee,
-        "conversion_rate": found.conversion_rate,
+        "gas": (str(fee.gas.paid.expected), str(fee.gas.paid.maximum)),
+        "priority fee": (str(fee.price.priority_fee),) * 2,
+        "next base fee": (str(fee.price.base_fee),) * 2,
+        "price": (str(fee.price.expected), str(fee.price.maximum)),
+        "L1 data fee": (str(fee.charges.l1_fee.expected), str(fee.charges.l1_fee.maximum)),
+        "operator fee": (str(fee.charges.operator_fee.expected), str(fee.charges.operator_fee.maximum)),
+        "native": (str(fee.total.expected), str(fee.total.maximum)),
+        "rate": (str(token.price.rate),) * 2,
+        "fee in the token": (token.expected_fee, token.maximum_fee),
     }
+    assert f"`estimated_fee` is `{token.maximum_fee}`, and `conversion_rate` is `{token.conversion_rate}`." in TEXT
 
 
-def test_the_example_is_right_by_hand(answers: dict[str, Any], steps: dict[str, str]) -> None:
+def test_the_example_is_right_by_hand(answers: dict[str, Any], steps: dict[str, tuple[str, str]]) -> None:
     assert int(answers["eth_estimateGas"], 16) == 61_234
-    # (0.61 + 0.74 + 0.49 + 0.52) / 4 = 0.59: above 0.5, so the 50th percentile, the second column.
-    column = sorted(int(rewards[1], 16) for rewards in answers["eth_feeHistory"]["reward"])
+    # (0.61 + 0.74 + 0.49 + 0.52) / 4 = 0.59: above 0.5, so the 50th percentile, the third column.
+    column = sorted(int(rewards[2], 16) for rewards in answers["eth_feeHistory"]["reward"])
     tip = column[2]
     base_fee = int(answers["eth_feeHistory"]["baseFeePerGas"][-1], 16)
-    # All over 10000 x 10000: the buffer of 10% and the margin of 20%.
+    # All over 10000 x 10000: the buffer of 10% and the margin of 20%, and 10% for L1.
     gas_cost = 61_234 * 11_000 * (base_fee * 12_000 + tip * 10_000)
     # 67357.4 gas is 67358 to the operator.
     operator_fee = 7_000 + 67_358 * 2_500_000 // 1_000_000
-    native = gas_cost + (1_234_567_890_123 + operator_fee) * 10**8
+    native = gas_cost + 1_234_567_890_123 * 11_000 * 10_000 + operator_fee * 10**8
     # native / 10^8 wei, times 301245000000 / 99985000 tokens for 10^18 wei, with 6 decimals and 0.5% on top.
     above = native * 301_245_000_000 * 10**6 * 10_050
     below = 10**8 * 99_985_000 * 10**18 * 10_000
     units = -(-above // below)
-    assert steps["estimated_fee"] == f"0.{units:06}"
-    assert Fraction(steps["native"]) == Fraction(native, 10**8)
+    assert steps["fee in the token"][1] == f"0.{units:06}"
+    assert Fraction(steps["native"][1]) == Fraction(native, 10**8)
 
 
 def test_every_error_is_in_the_docs_with_its_code_and_message() -> None:

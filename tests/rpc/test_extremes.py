@@ -14,33 +14,30 @@ from pytest_django import Settings
 
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayers.models import Relayer
-from rpc.dispatch import answer
-from rpc.relayer_lookup import RpcRelayer
-from tests.relayers import factories as relayers
 from tests.rpc import factories, independent
 from tests.rpc.chain import GAS_PRICE_ORACLE, Chain
 from tests.rpc.conftest import Deployed
-from tests.rpc.factories import fee_networks, store
-from tests.rpc.independent import Terms, Transaction, fixed_rate
+from tests.rpc.estimates import ChangeNetwork, ask, change_network, relayer_at, unsigned
+from tests.rpc.factories import store
+from tests.rpc.independent import fixed_rate
 
-__all__ = ["fee_networks"]
+__all__ = ["change_network"]
 
-# The largest amount that the service has to do with, and a transaction that costs it.
+# The largest amount that the service has to do with.
 MAX_WEI = 2**128 - 1
-TRANSACTION = Transaction(gas=1, to=bytes.fromhex("be" * 20))
 SMALLEST_RATE, LARGEST_RATE = "0.000000000000000001", "1000000000000000000"
 PLAIN = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]*[1-9])?", re.ASCII)
 
 
 @pytest.fixture
-def relayer(chain: Chain, deployed: Deployed, settings: Settings, fee_networks: None, db: None) -> Relayer:
-    """A relayer on an OP-stack chain, whose L1 fee is all that is paid and can be any amount."""
+def relayer(chain: Chain, change_network: ChangeNetwork, settings: Settings, db: None) -> Relayer:
+    """A relayer on an OP-stack chain without a price of gas: its operator fee is all that is paid, any amount."""
+    change_network(kind="op-stack", tip_floor=0)
     chain.set_code(GAS_PRICE_ORACLE, "IsthmusGasPriceOracle")
-    return relayers.relayer(
-        rpc_urls=[{"url": chain.url, "weight": 100}],
-        network="op-stack",
-        policies={"gas_price_cap": 0, "gas_limit_estimation": False},
-    )
+    chain.set_next_base_fee(0)
+    # Empty blocks, so that no tip was paid in the last ones, and the base fee stays zero.
+    chain.mine(10)
+    return relayer_at(chain.url, policies={"gas_limit_estimation": False})
 
 
 def estimated(relayer: Relayer, chain: Chain, wei: int, **token: Any) -> dict[str, Any]:
@@ -48,9 +45,8 @@ def estimated(relayer: Relayer, chain: Chain, wei: int, **token: Any) -> dict[st
     store(chain, GAS_PRICE_ORACLE, 0, 0, wei)
     if token:
         rate = token.pop("rate")
-        factories.fixed_source(factories.fee_token(network="op-stack", symbol="TKN", **token), rate)
-    params = {"fee_token": "TKN" if token else "COIN", "network": "evm"}
-    return answer(RpcRelayer.of(relayer), "feeEstimate", params | {"transaction": "0x" + TRANSACTION.unsigned().hex()})
+        factories.fixed_source(factories.fee_token(symbol="TKN", **token), rate)
+    return ask(relayer, "TKN" if token else "ETH", unsigned(gas=21_000))
 
 
 def result(estimated_fee: str, conversion_rate: str) -> dict[str, Any]:
@@ -114,20 +110,14 @@ def test_a_margin_is_added_before_the_one_rounding(
 ) -> None:
     address, decimals = getattr(deployed, token), int(token.removeprefix("token_"))
     found = estimated(relayer, chain, MAX_WEI, address=address, rate=rate, margin_bps=margin_bps)
-    terms = Terms(relayer.policies, 0, 3_333, 1, "op-stack")
-    native = independent.native_fee(chain, TRANSACTION, relayers.ADDRESS, terms)
-    assert native == (MAX_WEI * 10**8, 10**8)
-    fee = independent.token_fee(native, fixed_rate(rate), decimals, margin_bps)
+    fee = independent.token_fee((MAX_WEI, 1), fixed_rate(rate), decimals, margin_bps)
     assert found == result(independent.units_text(fee, decimals), rate)
 
 
-def test_the_largest_price_of_gas_is_exact(
-    chain: Chain, deployed: Deployed, settings: Settings, relayer: Relayer
-) -> None:
-    settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS = MAX_WEI, 0
-    chain.set_next_base_fee(0)
-    relayer.policies = {"gas_limit_estimation": False, "gas_price_cap": MAX_WEI}
-    assert estimated(relayer, chain, 0) == result("340282366920938463463.374607431768211455", "1")
+def test_the_largest_price_of_gas_is_exact(chain: Chain, settings: Settings, relayer: Relayer) -> None:
+    settings.FEE_TIP_FLOOR_WEI = MAX_WEI
+    # 21,000 gas at 2^128 - 1 wei.
+    assert estimated(relayer, chain, 0) == result("7145929705339707732730866.756067132440555", "1")
 
 
 @pytest.mark.parametrize(

@@ -12,15 +12,15 @@ from relayer_service.net.addresses import mask
 from rpc.errors import NodesUnreachable
 from tests.relayers import factories, faults
 from tests.rpc.chain import Chain
-from tests.rpc.estimates import ask, failure, node_answering, relayer_at, unsigned
+from tests.rpc.estimates import HEAD, ask, failure, fee, node_answering, relayer_at, unsigned
 
 pytestmark = pytest.mark.django_db
 
 # Letters in both cases, so that the case of each can be wrong.
 ALLOWED = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 OTHER = "0xB0B86991C6218B36C1D19D4A2E9EB0CE3606EB48"
-# 21,000 gas with a buffer of a tenth, at 100 with a margin of a fifth and the least tip of 1,000,000 wei.
-FEE = {"result": {"estimated_fee": "0.000000023102772", "conversion_rate": "1", "method": "feeEstimate"}}
+# 21,000 gas at 100 with a margin of a fifth and the least tip of 1,000,000 wei.
+FEE = fee("0.00000002100252")
 OTHER_RECEIVER = failure(
     -32004, "Policy refused", "The relayer's policy whitelist_receivers does not allow this receiver."
 )
@@ -77,20 +77,26 @@ def test_a_transaction_without_a_gas_limit_has_no_fee_where_it_is_not_estimated(
 
 
 @pytest.mark.parametrize(
-    ("cap", "fee"),
-    [(1_000_120, "0.000000023102772"), (1_000_119, "0.0000000231027489"), (0, "0.000000000000000001")],
+    ("cap", "wei"),
+    [(1_000_120, "0.00000002100252"), (1_000_119, "0.000000021002499"), (100, "0.0000000000021")],
 )
-def test_the_cap_lowers_the_price_and_no_fee_is_zero(cap: int, fee: str) -> None:
-    answer, _ = ask_with({"gas_price_cap": cap})
-    assert answer["result"]["estimated_fee"] == fee
+def test_the_cap_lowers_the_price(cap: int, wei: str) -> None:
+    assert ask_with({"gas_price_cap": cap}) == (fee(wei), 1)
+
+
+def test_no_fee_is_zero() -> None:
+    free = {"result": HEAD | {"baseFeePerGas": "0x0"}}
+    with node_answering(eth_getBlockByNumber=free) as node:
+        relayer = relayer_at(node.url, policies={"gas_price_cap": 0, "eip1559_pricing": False})
+        assert ask(relayer) == fee("0.000000000000000001")
 
 
 def test_a_single_price_is_asked_for_where_the_policy_says_so() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url, policies={"eip1559_pricing": False})
-        # 23,100 gas at 105.
-        assert ask(relayer)["result"]["estimated_fee"] == "0.0000000000024255"
-        assert node.methods == [["eth_chainId", "eth_estimateGas", "eth_gasPrice"]]
+        # 21,000 gas at 105.
+        assert ask(relayer) == fee("0.000000000002205")
+        assert node.methods == [["eth_chainId", "eth_estimateGas", "eth_gasPrice", "eth_getBlockByNumber"]]
 
 
 def test_a_relayer_without_an_address_estimates_only_what_is_signed(chain: Chain) -> None:
@@ -98,9 +104,10 @@ def test_a_relayer_without_an_address_estimates_only_what_is_signed(chain: Chain
     assert ask(relayer) == failure(
         -32005, "Insufficient data", "The relayer's address is not known yet, and the transaction is not signed."
     )
-    fields = {"chainId": 31337, "nonce": 0, "to": ALLOWED, "value": 1, "gas": 21_000, "gasPrice": 1}
+    fields = {"chainId": 31337, "nonce": 0, "to": ALLOWED, "value": 1, "gas": 21_000, "gasPrice": 10**12}
     signed = Account.from_key(factories.KEY).sign_transaction(fields).raw_transaction
-    assert ask(relayer, transaction="0x" + bytes(signed).hex())["result"]["conversion_rate"] == "1"
+    # 21,000 gas at a price of 10^12: the node's estimate is one more, which the transaction does not need.
+    assert ask(relayer, transaction="0x" + bytes(signed).hex()) == fee("0.021")
 
 
 def test_a_network_that_the_service_does_not_know_is_insufficient_data() -> None:

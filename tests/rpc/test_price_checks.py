@@ -97,8 +97,17 @@ def test_the_tokens_of_a_network_are_read_in_one_batch_and_fail_one_by_one(node:
     }
     assert [seen(token)["rate_text"] for token in (good, stale, silent, empty)] == ["3000", "", "", ""]
     assert seen(good)["decimals"] == 6
-    # Each token's decimals, and the two calls of a feed.
-    assert batches(node) == [6]
+    # The feed's aggregator and its bounds; then each token's decimals, and the two calls of a feed.
+    assert batches(node) == [1, 2, 6]
+
+
+def test_staff_see_why_a_token_of_pairs_alone_has_no_price(node: NodeServer) -> None:
+    relayer_at(node.url)
+    token = factories.fee_token()
+    factories.pair_source(token)
+    reason = "USDC on hardhat: a pair's reserves alone are no price: a second source is needed, of another kind."
+    assert price_checks.refresh([token]) == {token.pk: reason}
+    assert seen(token) == NO_PRICE | {"rate_error": reason}
 
 
 def test_many_tokens_are_read_in_several_batches(node: NodeServer) -> None:
@@ -246,6 +255,17 @@ def test_a_token_that_is_renamed_or_made_dearer_meanwhile_gets_its_price(
         "margin_bps": 5,
         "enabled": False,
     }
+
+
+def test_bounds_that_another_process_keeps_meanwhile_do_not_stop_a_price(
+    node: NodeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relayer_at(node.url)
+    token = factories.fee_token()
+    factories.fixed_source(token)
+    change_before_noting(monkeypatch, lambda: PriceSource.objects.update(feed_bounds={factories.FEED: {}}))
+    price_checks.refresh([token])
+    assert seen(token)["rate_text"] == "3000"
 
 
 def test_a_token_that_is_deleted_meanwhile_is_no_fault(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from relayers.chain.networks import networks
+from relayers.chain.readings import Reading, gather
 from rpc.errors import PriceUnavailable
-from rpc.fees.prices import agreed_rate
+from rpc.fees.prices import agreed_rate, price_reading
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
 from tests.relayers import faults
 from tests.rpc.chain import Chain
 from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import ChangeNetwork, ask, change_network, failure, relayer_at
+from tests.rpc.estimates import ChangeNetwork, ask, change_network, failure, local_network, relayer_at
 from tests.rpc.factories import TOKEN, chainlink_native_source, fee_token, fixed_source, pair_source
 
 __all__ = ["change_network"]
@@ -113,9 +115,12 @@ def test_a_change_of_a_source_counts_at_once_although_the_old_price_is_kept(
     chain: Chain, deployed: Deployed, change_network: ChangeNetwork
 ) -> None:
     # A long block, so that only the change can be why a price is read anew.
-    change_network(block_seconds=15)
+    change_network(block_seconds=600)
+    # So that the head block is of now.
+    chain.mine()
     token = fee_token(address=deployed.token_6)
     pair = pair_source(token, deployed.pair, deployed.wrapped)
+    fixed = fixed_source(token, "2481.9375")
     with faults.node(faults.good, chain.url) as node:
         relayer = relayer_at(node.url)
         assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2481.9375"
@@ -123,11 +128,12 @@ def test_a_change_of_a_source_counts_at_once_although_the_old_price_is_kept(
         assert ask(relayer, "USDC")["error"]["code"] == -32002
         PriceSource.objects.filter(pk=pair.pk).update(min_liquidity_text="1")
         assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2481.9375"
-        fixed = fixed_source(token, "2500")
-        assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2490.96875"
-        PriceSource.objects.filter(pk=fixed.pk).update(rate_text="2481.9375")
-        assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2481.9375"
         PriceSource.objects.filter(pk=fixed.pk).update(rate_text="2500")
+        assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2490.96875"
+        other = fixed_source(token, "2500")
+        assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2500"
+        other.delete()
+        assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2490.96875"
         FeeToken.objects.filter(pk=token.pk).update(max_spread_bps=0)
         assert ask(relayer, "USDC")["error"]["description"] == (
             "USDC on hardhat: its sources differ by more than 0 basis points."
@@ -136,12 +142,97 @@ def test_a_change_of_a_source_counts_at_once_although_the_old_price_is_kept(
 
 @pytest.mark.django_db
 def test_the_price_of_a_block_is_kept(chain: Chain, deployed: Deployed, change_network: ChangeNetwork) -> None:
-    change_network(block_seconds=15)
-    pair_source(fee_token(address=deployed.token_6), deployed.pair, deployed.wrapped)
+    change_network(block_seconds=600)
+    # So that the head block is of now.
+    chain.mine()
+    token = fee_token(address=deployed.token_6)
+    pair_source(token, deployed.pair, deployed.wrapped)
+    fixed_source(token, "2481.9375")
     relayer = relayer_at(chain.url)
     assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2481.9375"
     chain.send(deployed.pair, "set(uint112,uint112,uint32)", 3_000 * 10**6, 10**18, 0)
     assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2481.9375"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("count", [1, 2])
+def test_pairs_alone_are_no_price_however_many(chain: Chain, deployed: Deployed, count: int) -> None:
+    token = fee_token(address=deployed.token_6)
+    for _ in range(count):
+        pair_source(token, deployed.pair, deployed.wrapped)
+    relayer = relayer_at(chain.url)
+    assert ask(relayer, "USDC") == failure(
+        -32002,
+        "Price unavailable",
+        "USDC on hardhat: a pair's reserves alone are no price: a second source is needed, of another kind.",
+    )
+    chainlink_native_source(token, deployed.token_native)
+    assert "result" in ask(relayer, "USDC")
+
+
+def readings(*made: FeeToken) -> dict[str, Reading]:
+    network = local_network()
+    return {token.symbol: price_reading(Token.of(token, [*token.sources.all()], network)) for token in made}
+
+
+@pytest.mark.django_db
+def test_several_prices_are_read_in_one_batch_and_one_that_fails_is_an_error_in_its_place(
+    chain: Chain, deployed: Deployed, caplog: pytest.LogCaptureFixture
+) -> None:
+    good, stale, broken, pair = (
+        fee_token(symbol=symbol, address=address)
+        for symbol, address in [
+            ("GOOD", deployed.token_18),
+            ("SILENT", deployed.token_6),
+            ("BROKEN", deployed.token_0),
+            ("PAIR", deployed.token_8),
+        ]
+    )
+    chainlink_native_source(good, deployed.token_native)
+    chainlink_native_source(stale, deployed.misbehaving)
+    # No form takes this rate.
+    PriceSource.objects.filter(pk=fixed_source(broken).pk).update(rate_text="s3cret")
+    pair_source(pair)
+    with faults.node(faults.good, chain.url) as node:
+        found = gather([(node.url, 100)], local_network(), readings(good, stale, broken, pair))
+        assert len(node.requests) == 1
+    quote, silent, internal, alone = (found[name] for name in ("GOOD", "SILENT", "BROKEN", "PAIR"))
+    assert (quote.rate, quote.decimals) == (Fraction(10**18, 402_951_121_654_151), 18)
+    assert [error.body()["code"] for error in (silent, internal, alone)] == [-32002, -32603, -32002]
+    assert silent.description == (
+        "SILENT on hardhat: the source “Chainlink, token/native” does not answer: the token's feed."
+    )
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+        "The price of BROKEN on hardhat cannot be read"
+    ]
+
+
+@pytest.mark.django_db
+def test_a_price_is_cached_and_a_reason_is_not(
+    chain: Chain, deployed: Deployed, change_network: ChangeNetwork
+) -> None:
+    change_network(block_seconds=600)
+    # So that the head block is of now.
+    chain.mine()
+    token = fee_token(address=deployed.token_18, decimals=18)
+    source = chainlink_native_source(token, deployed.token_native)
+    with faults.node(faults.good, chain.url) as node:
+        at = [(node.url, 100)], networks()["hardhat"]
+        chain.set_feed(deployed.token_native, 0, decimals=18)
+        assert isinstance(gather(*at, readings(token))["USDC"], PriceUnavailable)
+        chain.set_feed(deployed.token_native, 10**15, decimals=18)
+        quote = gather(*at, readings(token))["USDC"]
+        assert quote.rate == 1_000
+        asked = len(node.requests)
+        assert gather(*at, readings(token))["USDC"] is quote
+        assert len(node.requests) == asked
+        # Other bounds are another source: what was cached no longer counts.
+        bounds = {"chain_id": 31337, "aggregator": TOKEN, "minimum": "1", "maximum": str(10**15), "read_at": 0}
+        PriceSource.objects.filter(pk=source.pk).update(feed_bounds={deployed.token_native: bounds})
+        assert gather(*at, readings(token))["USDC"].description == (
+            "USDC on hardhat: the source “Chainlink, token/native” stands at the limit of its aggregator, which "
+            "reports no price beyond it: the token's feed."
+        )
 
 
 def decimals_calls(node: faults.NodeServer) -> int:

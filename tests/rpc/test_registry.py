@@ -6,11 +6,20 @@ import pytest
 
 from rpc.methods.base import Method
 from rpc.methods.fee_estimate import FeeEstimate
-from rpc.registry import METHODS
+from rpc.methods.fee_quote import FeeQuote
+from rpc.registry import METHODS, find, methods
 
 
 def test_every_method_is_known_by_its_network_type_and_name() -> None:
-    assert {key: type(method) for key, method in METHODS.items()} == {("evm", "feeEstimate"): FeeEstimate}
+    assert {key: type(method) for key, method in METHODS.items()} == {
+        ("evm", "feeEstimate"): FeeEstimate,
+        ("evm", "feeQuote"): FeeQuote,
+    }
+
+
+def test_without_extensions_there_are_only_the_methods_of_the_contract() -> None:
+    assert [method.name for method in methods()] == ["feeEstimate"]
+    assert find("evm", "feeEstimate") is METHODS["evm", "feeEstimate"]
 
 
 def test_a_method_says_what_it_does() -> None:

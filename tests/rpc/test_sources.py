@@ -54,11 +54,11 @@ def test_a_fee_is_told_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed)
         (set_feed("token_usd", 1, answered_in_round=6), "has not finished its round: the token's feed"),
         (set_feed("token_usd", 1, decimals=200), "has more decimals than it can have: the token's feed"),
         (
-            set_feed("token_usd", 1, age=2 * HOUR + 5),
+            set_feed("token_usd", 1, age=2 * HOUR + 725),
             "is stale: the token's feed is older than its heartbeat",
         ),
         (
-            set_feed("native_usd", 1, age=HOUR + 5),
+            set_feed("native_usd", 1, age=HOUR + 365),
             "is stale: the native coin's feed is older than its heartbeat",
         ),
         (set_feed("sequencer", 1, age=86_400), "cannot be trusted: the network's sequencer is down"),
@@ -77,9 +77,9 @@ def test_feeds_that_do_not_count_give_no_fee(chain: Chain, deployed: Deployed, c
         native_heartbeat_seconds=HOUR,
         sequencer_feed=deployed.sequencer,
     )
-    # Each feed a little younger than its heartbeat: it counts.
-    chain.set_feed(deployed.token_usd, 100_010_000, age=2 * HOUR - 60)
-    chain.set_feed(deployed.native_usd, 248_193_750_000, age=HOUR - 60)
+    # Each feed a little younger than its heartbeat and the grace of a tenth: it counts.
+    chain.set_feed(deployed.token_usd, 100_010_000, age=2 * HOUR + 660)
+    chain.set_feed(deployed.native_usd, 248_193_750_000, age=HOUR + 300)
     relayer = relayer_at(chain.url)
     assert ask(relayer, "USDC")["result"]["conversion_rate"] == USD_RATE
     change(chain, deployed)

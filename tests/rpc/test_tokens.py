@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.rpc.chain import Chain
-from tests.rpc.estimates import ask, failure, node_answering, relayer_at
+from tests.rpc.estimates import ask, failure, fee, node_answering, relayer_at
 from tests.rpc.factories import fee_token, fixed_source
 
 pytestmark = pytest.mark.django_db
@@ -31,9 +31,9 @@ def ask_for(wanted: str, **changes: Any) -> dict[str, Any]:
 )
 def test_a_token_is_found_by_its_symbol_and_by_its_address_in_any_case(wanted: str) -> None:
     fixed_source(fee_token(address=ADDRESS, decimals=6), "3000")
-    # 23,100 gas at 1,000,120 wei is 0.000000023102772 coins, and 0.000069308316 tokens.
+    # 21,000 gas at 1,000,120 wei is 0.00000002100252 coins, and 0.00006300756 tokens.
     assert ask_for(wanted) == {
-        "result": {"estimated_fee": "0.00007", "conversion_rate": "3000", "method": "feeEstimate"}
+        "result": {"estimated_fee": "0.000064", "conversion_rate": "3000", "method": "feeEstimate"}
     }
 
 
@@ -98,9 +98,7 @@ def test_the_same_symbol_on_another_network_is_another_token() -> None:
 
 
 def test_the_native_coin_needs_no_registration_and_has_the_rate_one() -> None:
-    assert ask_for("ETH") == {
-        "result": {"estimated_fee": "0.000000023102772", "conversion_rate": "1", "method": "feeEstimate"}
-    }
+    assert ask_for("ETH") == fee("0.00000002100252")
 
 
 def test_a_token_with_the_native_coins_symbol_does_not_stand_in_its_way(chain: Chain) -> None:

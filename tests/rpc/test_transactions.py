@@ -15,7 +15,7 @@ from eth_utils.crypto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayers.chain.transactions import NotATransaction, Transaction, decode
+from relayers.chain.transactions import NotATransaction, Prices, Transaction, decode
 from tests.rpc.chain import EMPTY_BLOB_HASH, with_blobs
 from tests.rpc.encoded import (
     FIELDS,
@@ -44,14 +44,17 @@ PLAIN = Transaction(
     chain_id=HARDHAT_CHAIN,
     sender=SENDER,
     to=RECEIVER,
+    nonce=7,
     value=10**18 + 1,
     data=b"\xfe\xed",
     gas=50_000,
+    prices=Prices(gas_price=2_000_000_000),
     access_list=(),
     blob_hashes=(),
     authorizations=(),
     unsigned=b"",
 )
+DYNAMIC = Prices(max_fee=3_000_000_000, max_priority_fee=1_000_000_000)
 ACCESS_LIST = ({"address": RECEIVER, "storageKeys": [f"0x{1:064x}", f"0x{2**255:064x}"]},)
 
 
@@ -69,9 +72,9 @@ def expected(kind: int) -> Transaction:
     own: dict[int, dict[str, Any]] = {
         0: {},
         1: {"access_list": ACCESS_LIST},
-        2: {"access_list": ACCESS_LIST},
-        3: {"blob_hashes": (EMPTY_BLOB_HASH, EMPTY_BLOB_HASH)},
-        4: {"authorizations": (authorizations,)},
+        2: {"access_list": ACCESS_LIST, "prices": DYNAMIC},
+        3: {"blob_hashes": (EMPTY_BLOB_HASH, EMPTY_BLOB_HASH), "prices": replace(DYNAMIC, max_blob_fee=5)},
+        4: {"authorizations": (authorizations,), "prices": DYNAMIC},
     }
     return replace(PLAIN, kind=kind, unsigned=unsigned(kind), **own[kind])
 
@@ -138,20 +141,51 @@ def test_the_gas_of_blobs_is_counted_by_their_hashes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nodes_are_asked_for_all_but_prices_nonce_and_limit(kind: int) -> None:
+def test_nodes_are_asked_for_all_but_prices_and_nonce_and_the_limit_of_what_is_not_signed(kind: int) -> None:
     own: dict[int, dict[str, Any]] = {
         1: {"accessList": list(ACCESS_LIST)},
         3: {"blobVersionedHashes": [EMPTY_BLOB_HASH, EMPTY_BLOB_HASH]},
         4: {"authorizationList": list(expected(4).authorizations)},
     }
     own[2] = own[1]
-    assert decode(text(signed(kind))).call(SENDER) == {
-        "from": SENDER,
-        "to": RECEIVER,
-        "value": hex(10**18 + 1),
-        "data": "0xfeed",
-        **own.get(kind, {}),
-    }
+    call = {"from": SENDER, "to": RECEIVER, "value": hex(10**18 + 1), "data": "0xfeed", **own.get(kind, {})}
+    assert decode(text(unsigned(kind))).call(SENDER) == call
+    assert decode(text(signed(kind))).call(SENDER) == call | {"gas": hex(50_000)}
+
+
+@pytest.mark.parametrize(
+    ("kind", "prices", "expected"),
+    [
+        (0, {"gasPrice": 0}, Prices(gas_price=0)),
+        (1, {"gasPrice": 0}, Prices(gas_price=0)),
+        (2, {"maxFeePerGas": 0, "maxPriorityFeePerGas": 0}, Prices(max_fee=0, max_priority_fee=0)),
+        (2, {"maxFeePerGas": 9, "maxPriorityFeePerGas": 0}, Prices(max_fee=9, max_priority_fee=0)),
+        (
+            3,
+            {"maxFeePerGas": 9, "maxPriorityFeePerGas": 9, "maxFeePerBlobGas": 0},
+            Prices(max_fee=9, max_priority_fee=9, max_blob_fee=0),
+        ),
+    ],
+)
+def test_a_price_of_zero_is_one_if_it_is_signed_and_else_not_set(
+    kind: int, prices: dict[str, int], expected: Prices
+) -> None:
+    assert decode(text(signed(kind, **prices))).prices == expected
+    not_set = {name: price or None for name, price in vars(expected).items()}
+    assert decode(text(unsigned(kind, **prices))).prices == Prices(**not_set)
+
+
+@pytest.mark.parametrize("kind", [2, 3, 4])
+def test_a_tip_above_the_maximum_is_refused(kind: int) -> None:
+    for make in (signed, unsigned):
+        encoded = make(kind, maxFeePerGas=10, maxPriorityFeePerGas=11)
+        assert why_not(encoded) == "its maxPriorityFeePerGas is above its maxFeePerGas"
+        assert decode(text(make(kind, maxFeePerGas=10, maxPriorityFeePerGas=10))).prices.max_fee == 10
+    # Zero is no maximum in what is not signed.
+    assert decode(text(unsigned(kind, maxFeePerGas=0, maxPriorityFeePerGas=1))).prices.max_priority_fee == 1
+    assert why_not(signed(kind, maxFeePerGas=0, maxPriorityFeePerGas=1)) == (
+        "its maxPriorityFeePerGas is above its maxFeePerGas"
+    )
 
 
 @pytest.mark.parametrize(
@@ -252,7 +286,9 @@ def test_a_field_of_another_shape_is_refused(kind: int, position: int, value: An
 @pytest.mark.parametrize(
     ("kind", "position", "largest", "reason"),
     [
-        (0, 0, 2**64 - 1, "its nonce is too large"),
+        # EIP-2681: the last number that fits is no nonce.
+        (0, 0, 2**64 - 2, "its nonce is too large"),
+        (2, 1, 2**64 - 2, "its nonce is too large"),
         (0, 2, 2**64 - 1, "its gas is too large"),
         (0, 4, 2**256 - 1, "its value is too large"),
         (2, 0, 2**256 - 1, "its chainId is too large"),
@@ -373,9 +409,11 @@ def test_whatever_eth_account_signs_is_read_as_it_was(
         chain_id=common["chainId"],
         sender=account.address,
         to=common["to"],
+        nonce=common["nonce"],
         value=common["value"],
         data=common["data"],
         gas=common["gas"],
+        prices=expected(kind).prices,
         access_list=tuple(changes.get("accessList", ())),
         blob_hashes=tuple(changes.get("blobVersionedHashes", ())),
         authorizations=(),

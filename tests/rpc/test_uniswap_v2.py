@@ -16,7 +16,7 @@ from rpc.models import FeeToken, PriceSource
 from tests.rpc.chain import Chain
 from tests.rpc.conftest import Deployed
 from tests.rpc.estimates import RECEIVER, ask, failure, local_network, relayer_at
-from tests.rpc.factories import PAIR, TOKEN, WRAPPED, fee_token, pair_source
+from tests.rpc.factories import PAIR, TOKEN, WRAPPED, fee_token, fixed_source, pair_source
 
 NOW = 1_767_268_800
 REVERTED = ChainError(3, "execution reverted", "0x")
@@ -124,9 +124,12 @@ def test_garbage_is_no_answer(place: int, answer: Any) -> None:
 @pytest.mark.django_db
 def test_a_fee_is_told_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deployed) -> None:
     relayer = relayer_at(chain.url)
+    token = fee_token(address=deployed.token_6)
     # 2,481,937.5 tokens and 1,000 coins.
-    pair_source(fee_token(address=deployed.token_6), deployed.pair, deployed.wrapped, min_liquidity=1_000 * 10**18)
-    assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2481.9375"
+    pair_source(token, deployed.pair, deployed.wrapped, min_liquidity=1_000 * 10**18)
+    fixed_source(token, "2500")
+    # Half way between both.
+    assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2490.96875"
     chain.send(deployed.pair, "set(uint112,uint112,uint32)", 2_481_937_500_000, 1_000 * 10**18 - 1, 0)
     nothing = "holds too little: less than its least liquidity"
     other = relayer_at(f"{chain.url}/", identifier="relayer-2")
@@ -138,7 +141,9 @@ def test_a_fee_is_told_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deploy
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["misbehaving", "token_6"])
 def test_a_contract_that_is_no_pair_does_not_answer(chain: Chain, deployed: Deployed, name: str) -> None:
-    pair_source(fee_token(address=deployed.token_6), getattr(deployed, name), deployed.wrapped)
+    token = fee_token(address=deployed.token_6)
+    pair_source(token, getattr(deployed, name), deployed.wrapped)
+    fixed_source(token)
     assert ask(relayer_at(chain.url), "USDC") == failure(
         -32002, "Price unavailable", "USDC on hardhat: the source “Uniswap v2 pair” does not answer."
     )

@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.db import models
 
 from relayer_service.storage.leases import Leased
@@ -8,6 +10,9 @@ class Item(Resource):
     """The smallest resource that has what all resources have."""
 
     name = models.TextField()
+
+    def audited(self) -> dict[str, Any]:
+        return {"name": self.name}
 
 
 class Job(Leased):

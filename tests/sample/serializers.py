@@ -14,3 +14,9 @@ class ItemSerializer(ResourceSerializer, StrictSerializer):
 
     def create(self, validated_data: dict[str, str]) -> Item:
         return Item.objects.create(**validated_data)
+
+
+class PolishSerializer(StrictSerializer):
+    """How an item is polished."""
+
+    shine = StringField()

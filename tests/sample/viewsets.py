@@ -1,6 +1,8 @@
 from typing import Any
 
-from rest_framework.mixins import ListModelMixin
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.mixins import DestroyModelMixin, ListModelMixin
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -9,18 +11,26 @@ from rest_framework.views import APIView
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
-from tests.sample.serializers import ItemSerializer
+from tests.sample.serializers import ItemSerializer, PolishSerializer
 
 
-class ItemViewSet(ListModelMixin, CreateMixin, ResourceViewSet):
+class ItemViewSet(ListModelMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
     """List and create items."""
 
     queryset = Item.objects.all()
     serializer_class = ItemSerializer
     id_taken_message = "Item with this ID already exists"
+    not_found_message = "Item {} not found"
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_SAMPLE"
     tags = ["items"]
+    # For tests of what an extension adds.
+    action_extensions = {"destroy": "quotes", "polish": "quotes"}
+
+    @extend_schema(request=PolishSerializer, responses=PolishSerializer)
+    @action(detail=True, methods=["post"])
+    def polish(self, request: Request, identifier: str) -> Response:
+        return Response(request.data)
 
 
 class CrashView(APIView):

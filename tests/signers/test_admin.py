@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import socket
+import tomllib
 from typing import Any
 
 import pytest
@@ -13,11 +16,17 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from signers import signing
+from signers.backends import base
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS as SHAPES
 from signers.models import Signer
+from signers.types import SignerType
+from tests.notifications.admin_pages import shown
+from tests.relayers import factories
 from tests.sample.models import SignerUser
+from tests.servers import PROJECT
 from tests.signers.examples import CONFIGS
+from tests.signers.usable import usable
 
 pytestmark = pytest.mark.django_db
 
@@ -46,18 +55,133 @@ def errors(page: Any) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.parametrize("signer_type", ["plain", "provider_a_kms", "provider_c", "provider_d", "provider_e"])
+def typed(signer_type: str, config: dict[str, Any]) -> dict[str, str]:
+    """What a browser sends of a config: objects as JSON."""
+    return {
+        f"{signer_type}__{name}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in config.items()
+    }
+
+
+@pytest.mark.parametrize("signer_type", SHAPES)
 def test_a_signer_of_each_type_is_added_with_its_own_fields(admin_client: Client, signer_type: str) -> None:
-    form = {f"{signer_type}__{name}": value for name, value in CONFIGS[signer_type].items()}
-    admin_client.post(ADD, {"identifier": "signer-1", "type": signer_type, **form})
+    config = usable(signer_type)
+    admin_client.post(ADD, {"identifier": "signer-1", "type": signer_type, **typed(signer_type, config)})
     signer = Signer.objects.get()
-    assert (signer.identifier, signer.type, signer.full_config()) == ("signer-1", signer_type, CONFIGS[signer_type])
+    assert (signer.identifier, signer.type, signer.full_config()) == ("signer-1", signer_type, config)
 
 
-def test_the_objects_of_provider_b_are_added_as_json(admin_client: Client) -> None:
-    form = {"provider_b_kms__key": '{"a": 1}', "provider_b_kms__service_account": '{"b": "c"}'}
-    admin_client.post(ADD, {"identifier": "signer-1", "type": "provider_b_kms", **form})
-    assert Signer.objects.get().full_config() == {"key": {"a": 1}, "service_account": {"b": "c"}}
+@pytest.mark.parametrize(
+    ("signer_type", "changes", "field", "fault"),
+    [
+        ("plain", {"key": "garbage"}, "key", "The key must be a secp256k1 private key: 32 bytes in hex."),
+        ("plain", {"key": "00" * 32}, "key", "The key must be a secp256k1 private key: 32 bytes in hex."),
+        ("provider_a_kms", {"region": "eu central"}, "region", "The region is not a name that AWS could have."),
+        ("provider_b_kms", {"key": {"key_id": "a"}}, "key", "The field key.key_ring_id is missing."),
+        (
+            "provider_b_kms",
+            {"service_account": {"project_id": "a", "client_email": "b", "private_key_id": "c", "private_key": "d"}},
+            "service_account",
+            "The field service_account.private_key is not an RSA private key in PEM.",
+        ),
+        ("provider_c", {"address": "vault"}, "address", "The address of Vault is not an http or https URL."),
+        ("provider_c_transit", {"address": "vault"}, "address", "The address of Vault is not an http or https URL."),
+        (
+            "provider_c_transit",
+            {"pubkey": "garbage"},
+            "pubkey",
+            "pubkey is not an Ed25519 public key in base64 or hex.",
+        ),
+        ("provider_d", {"public_key": "garbage"}, "public_key", "public_key is not a secp256k1 public key in hex."),
+        (
+            "provider_d",
+            {"api_private_key": "garbage"},
+            "api_private_key",
+            "api_private_key and api_public_key are not a pair of P-256 keys in hex.",
+        ),
+        ("provider_e", {"account_address": "0x1"}, "account_address", "account_address is not an EVM address."),
+        (
+            "provider_e",
+            {"api_key_secret": "garbage"},
+            "api_key_secret",
+            "api_key_secret is neither an Ed25519 key in base64 nor a P-256 key in PEM.",
+        ),
+        (
+            "provider_e",
+            {"wallet_secret": "garbage"},
+            "wallet_secret",
+            "wallet_secret is not a P-256 key in DER and base64.",
+        ),
+    ],
+)
+def test_a_config_that_can_never_work_is_refused_at_its_field(
+    admin_client: Client, signer_type: str, changes: dict[str, Any], field: str, fault: str
+) -> None:
+    fields = typed(signer_type, usable(signer_type) | changes)
+    page = admin_client.post(ADD, {"identifier": "signer-1", "type": signer_type, **fields})
+    assert errors(page) == {f"{signer_type}__{field}": [fault]}
+    assert "garbage" not in page.content.decode() or field in {"pubkey", "public_key"}
+    assert not Signer.objects.exists()
+
+
+def test_a_garbage_key_that_came_over_the_api_is_refused_when_staff_save_it(admin_client: Client) -> None:
+    signer = make_signer(key="garbage")
+    page = admin_client.post(change(signer), {"plain__key": ""})
+    assert errors(page) == {"plain__key": ["The key must be a secp256k1 private key: 32 bytes in hex."]}
+
+
+def test_nobody_is_asked_when_a_signer_is_saved(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def connect(*args: Any) -> None:
+        raise AssertionError("a connection was made")
+
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
+    for signer_type in SHAPES:
+        fields = typed(signer_type, usable(signer_type))
+        admin_client.post(ADD, {"identifier": signer_type, "type": signer_type, **fields})
+    assert Signer.objects.count() == len(SHAPES)
+
+
+def test_the_form_says_which_types_work_here_and_how_to_install_the_others(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "_is_there", lambda module: module != "boto3")
+    field = admin_client.get(ADD).context["adminform"].form.fields["type"]
+    labels = dict(field.choices)
+    assert labels["provider_a_kms"] == "AWS KMS (provider_a_kms), not installed"
+    assert [value for value, label in labels.items() if str(label).endswith("not installed")] == ["provider_a_kms"]
+    others = ", ".join(each.label for each in SignerType if each != SignerType.PROVIDER_A_KMS)
+    assert field.help_text == (
+        f"It cannot be changed later. Installed: {others}."
+        '<span class="block">AWS KMS (provider_a_kms): boto3 is not installed: '
+        ".venv/bin/pip install -e &#x27;.[aws]&#x27; in the project&#x27;s folder.</span>"
+    )
+
+
+@pytest.mark.parametrize("signer_type", SHAPES)
+def test_the_library_of_a_type_is_an_extra_of_the_project(signer_type: str) -> None:
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    library = signing.backend_class(signer_type).library
+    if library is None:
+        assert signer_type in {"plain", "provider_c", "provider_c_transit"}
+    else:
+        names = [re.split(r"[>\[]", requirement)[0] for requirement in extras[library.extra]]
+        assert library.package.lower() in names
+
+
+def test_a_library_that_is_not_there_is_missing() -> None:
+    assert base.Library("a", "b", ("json",)).is_installed()
+    assert not base.Library("a", "b", ("json", "not_there")).is_installed()
+    assert not base.Library("a", "b", ("not_there.at.all",)).is_installed()
+
+
+def test_the_page_of_a_signer_that_cannot_work_here_says_so(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = Signer(identifier="signer-1", type="provider_a_kms")
+    signer.set_config(CONFIGS["provider_a_kms"])
+    signer.save()
+    monkeypatch.setattr(base, "_is_there", lambda module: False)
+    assert "boto3 is not installed: .venv/bin/pip install" in admin_client.get(change(signer)).content.decode()
 
 
 def test_what_is_missing_is_said_at_its_field_and_nothing_is_added(admin_client: Client) -> None:
@@ -195,6 +319,22 @@ def test_verify_shows_and_keeps_the_address(admin_client: Client) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_button_of_the_add_page_saves_and_verifies(admin_client: Client) -> None:
+    assert 'name="signers_signer_save_and_verify"' in admin_client.get(ADD).content.decode()
+    form = {"identifier": "signer-1", "type": "plain", "plain__key": KEY, "signers_signer_save_and_verify": "1"}
+    page = admin_client.post(ADD, form, follow=True)
+    assert re.sub(r"\d+ ms", "N ms", told(page)[-1]) == f"signer-1: signed as {ADDRESS} in N ms."
+    assert Signer.objects.get().verified_identity == ADDRESS
+
+
+def test_who_may_only_add_signers_has_no_button_to_verify(client: Client) -> None:
+    user = User.objects.create_user("adder", is_staff=True)
+    user.user_permissions.add(Permission.objects.get(codename="add_signer"))
+    client.force_login(user)
+    assert "save_and_verify" not in client.get(ADD).content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_button_saves_and_verifies(admin_client: Client) -> None:
     signer = make_signer(key="not a key")
     form = {"plain__key": KEY, "signers_signer_save_and_verify": "1"}
@@ -210,6 +350,11 @@ def test_verify_says_what_is_wrong_and_forgets_nothing(admin_client: Client) -> 
     assert "not a key" not in text
     signer.refresh_from_db()
     assert (signer.verified_identity, signer.verified_at) == ("", None)
+    error = "The key must be a secp256k1 private key: 32 bytes in hex."
+    assert signer.last_error == error
+    assert error in admin_client.get(change(signer)).content.decode()
+    admin_client.post(change(signer), {"plain__key": KEY})
+    assert Signer.objects.get().last_error == ""
 
 
 def test_a_lost_key_spoils_its_signer_alone(admin_client: Client, settings: Settings) -> None:
@@ -244,6 +389,34 @@ def test_a_signer_in_use_names_its_users_and_is_not_deleted(admin_client: Client
     assert "relayer one" in page
     admin_client.post(url, {"post": "yes"})
     assert Signer.objects.filter(pk=signer.pk).exists()
+
+
+def test_who_uses_a_signer_is_counted_and_the_first_ten_are_links(admin_client: Client) -> None:
+    signer = make_signer()
+    assert shown(admin_client.get(change(signer)), "used_by") == "nothing"
+    relayers = [factories.relayer(identifier=f"relayer-{number}", signer=signer) for number in range(12)]
+    with CaptureQueriesContext(connection) as few:
+        page = admin_client.get(change(signer))
+    links = [
+        f'<a class="underline" href="/admin/relayers/relayer/{row.pk}/change/">{row}</a>' for row in relayers[:10]
+    ]
+    assert shown(page, "used_by") == f"12 relayers: {', '.join(links)} and 2 more"
+    for number in range(12, 60):
+        factories.relayer(identifier=f"relayer-{number}", signer=signer)
+    with CaptureQueriesContext(connection) as many:
+        page = admin_client.get(change(signer))
+    assert shown(page, "used_by").startswith("60 relayers: ")
+    assert len(many) == len(few)
+    assert [query["sql"] for query in many if '"relayers_relayer"' in query["sql"] and "LIMIT 10" in query["sql"]]
+
+
+def test_who_may_not_see_relayers_sees_how_many_there_are(client: Client) -> None:
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_signer"))
+    client.force_login(viewer)
+    signer = make_signer()
+    factories.relayer(signer=signer)
+    assert shown(client.get(change(signer)), "use_counts") == "1 relayer"
 
 
 @pytest.mark.parametrize(("query", "found"), [("signer-1", 1), ("plain", 1), ("provider", 0)])

@@ -11,6 +11,7 @@ from django.db import OperationalError
 from rest_framework.exceptions import ParseError
 
 from relayer_service.api.parsers import loads
+from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.fleet.files import Faults
 from relayer_service.fleet.planning import Plan, plan
 from relayer_service.fleet.sections import Change, ChangedMeanwhile
@@ -30,7 +31,8 @@ class Command(BaseCommand):
             for warning in found.warnings:
                 self.stderr.write(f"Warning: {warning}")
             if not dry_run:
-                found.apply()
+                with acting_as(ActorKind.FLEET_FILE, options["file"].name):
+                    found.apply()
         except ChangedMeanwhile:
             raise CommandError(
                 "Nothing was changed: somebody else has changed the same meanwhile. Try again."

@@ -33,7 +33,27 @@ function addRow(event) {
   total.value = Number(total.value) + 1;
 }
 
+const MAX_ID_LENGTH = 255;
+
+/* A name as an id: letters without their accents, digits, and hyphens between. */
+function slug(name) {
+  const plain = name.normalize("NFKD").replace(/\p{Mark}/gu, "").toLowerCase();
+  return plain.replace(/[^a-z0-9]+/g, "-").slice(0, MAX_ID_LENGTH).replace(/^-+|-+$/g, "");
+}
+
+/* An input with data-slug-of follows the input with that id, until something is typed into it. */
+function suggestId(input) {
+  const source = document.getElementById(input.dataset.slugOf);
+  const given = input.value;
+  const follow = () => {
+    input.value = slug(source.value) || given;
+  };
+  source.addEventListener("input", follow);
+  input.addEventListener("input", () => source.removeEventListener("input", follow), { once: true });
+}
+
 document.addEventListener("click", addRow);
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("[data-status-url]").forEach(showStatus);
+  document.querySelectorAll("[data-slug-of]").forEach(suggestId);
 });

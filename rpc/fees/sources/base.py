@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from relayers.chain.attempts import Call
 from relayers.chain.networks import Network
@@ -28,6 +28,9 @@ class SourcePrice:
 @dataclass(frozen=True)
 class Source(ABC):
     """One kind of price source: what to ask the chain, and what the answers mean."""
+
+    # Whether it is a price without another kind beside it. What anyone can move within a block is not.
+    stands_alone: ClassVar[bool] = True
 
     name: str
 

@@ -2,22 +2,24 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
 from relayers.chain.attempts import Call
 from relayers.chain.contracts import Unreadable, contract_call, read_call
+from relayers.chain.head import MAX_CLOCK_SKEW_SECONDS
 from relayers.chain.networks import Network
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
+from rpc.fees.sources.bounds import Bounds, kept_bounds
 from rpc.models import FeeToken, PriceSource
 
 ROUND = ["uint80", "int256", "uint256", "uint256", "uint80"]
 SEQUENCER_IS_UP = 0
 # No feed has more decimals: ten to this power still fits into 256 bits.
 MAX_DECIMALS = 77
-# How far the clock of a chain may be ahead of ours: an answer from the future would count for too long.
-MAX_CLOCK_SKEW_SECONDS = 900
+# A feed's new answer is due when its heartbeat ends, and takes a while to get into a block.
+GRACE_PART, MIN_GRACE_SECONDS = 10, 60
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,17 @@ def feed_calls(feed: str) -> list[Call]:
     return [contract_call(feed, "latestRoundData()"), contract_call(feed, "decimals()")]
 
 
-def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str) -> Round:
-    """Return the answer of a feed; raise `NoPrice` if it is not above zero, not of its own round, or too old."""
+@dataclass(frozen=True)
+class Feed:
+    address: str
+    heartbeat: int
+    what: str
+    # None while they are unknown, or where its aggregator has none.
+    bounds: Bounds | None = None
+
+
+def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str, bounds: Bounds | None = None) -> Round:
+    """Return the last answer of a feed; raise `NoPrice` if it cannot be trusted or is too old."""
     try:
         round_id, answer, _, updated_at, answered_in = read_call(answers[0], ROUND)
         (decimals,) = read_call(answers[1], ["uint8"])
@@ -49,16 +60,12 @@ def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str) -> R
         raise NoPrice(f"has not finished its round: {what}")
     if updated_at > now + MAX_CLOCK_SKEW_SECONDS:
         raise NoPrice(f"gives a time that is still to come: {what}")
-    if now > updated_at + heartbeat:
+    if bounds and bounds.are_reached_by(answer):
+        raise NoPrice(f"stands at the limit of its aggregator, which reports no price beyond it: {what}")
+    fresh_until = updated_at + heartbeat + max(heartbeat // GRACE_PART, MIN_GRACE_SECONDS)
+    if now > fresh_until:
         raise NoPrice(f"is stale: {what} is older than its heartbeat")
-    return Round(Fraction(answer, 10**decimals), updated_at, updated_at + heartbeat)
-
-
-@dataclass(frozen=True)
-class Feed:
-    address: str
-    heartbeat: int
-    what: str
+    return Round(Fraction(answer, 10**decimals), updated_at, fresh_until)
 
 
 @dataclass(frozen=True)
@@ -72,12 +79,15 @@ class Chainlink(Source):
     @classmethod
     def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
         sequencer_feed = row.sequencer_feed or network.sequencer_feed
-        return cls(str(row), cls.feeds_of(row), sequencer_feed, row.sequencer_grace_seconds)
+        feeds = tuple(
+            replace(feed, bounds=kept_bounds(row, feed.address, network.chain_id)) for feed in cls.feeds_of(row)
+        )
+        return cls(str(row), feeds, sequencer_feed, row.sequencer_grace_seconds)
 
     @staticmethod
     @abstractmethod
     def feeds_of(row: PriceSource) -> tuple[Feed, ...]:
-        """Return the feeds to read."""
+        """Return the feeds to read, without their bounds."""
 
     @abstractmethod
     def rate(self, rounds: Sequence[Round]) -> Fraction:
@@ -93,7 +103,7 @@ class Chainlink(Source):
         if self.sequencer_feed:
             self._check_sequencer(answers[-1], now)
         rounds = [
-            read_round(answers[2 * number : 2 * number + 2], feed.heartbeat, now, feed.what)
+            read_round(answers[2 * number : 2 * number + 2], feed.heartbeat, now, feed.what, feed.bounds)
             for number, feed in enumerate(self.feeds)
         ]
         return SourcePrice(

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from eth_utils.address import to_checksum_address
 
@@ -18,6 +18,8 @@ from rpc.models import FeeToken, PriceSource
 @dataclass(frozen=True)
 class UniswapV2(Source):
     """The reserves of a pair of the token with the wrapped native coin, at the latest block."""
+
+    stands_alone: ClassVar[bool] = False
 
     pair: str
     token: str

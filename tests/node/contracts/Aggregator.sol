@@ -34,3 +34,35 @@ contract Aggregator {
         return (roundId, answer, startedAt, updatedAt, answeredInRound);
     }
 }
+
+/// An aggregator that has bounds, as those behind Chainlink's proxies do; it answers beyond them if it is told to.
+contract BoundedAggregator is Aggregator {
+    int192 public immutable minAnswer;
+    int192 public immutable maxAnswer;
+
+    constructor(uint8 decimals_, int192 minAnswer_, int192 maxAnswer_) Aggregator(decimals_) {
+        minAnswer = minAnswer_;
+        maxAnswer = maxAnswer_;
+    }
+}
+
+/// A feed as callers know it: it passes on what its aggregator answers, names it, and has no bounds itself.
+contract FeedProxy {
+    Aggregator public aggregator;
+
+    constructor(Aggregator aggregator_) {
+        aggregator = aggregator_;
+    }
+
+    function point(Aggregator aggregator_) external {
+        aggregator = aggregator_;
+    }
+
+    function decimals() external view returns (uint8) {
+        return aggregator.decimals();
+    }
+
+    function latestRoundData() external view returns (uint80, int256, uint256, uint256, uint80) {
+        return aggregator.latestRoundData();
+    }
+}

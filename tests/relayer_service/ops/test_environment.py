@@ -34,6 +34,10 @@ def choice() -> str:
     return environment.choice(NAME, "json", {"json", "text"})
 
 
+def choices() -> list[str]:
+    return environment.choices(NAME, "json,text", ["json", "text", "yaml"], planned=["toml"])
+
+
 def listing() -> list[str]:
     return environment.listing(NAME, "a")
 
@@ -61,6 +65,7 @@ def text() -> str:
         (integer, 5),
         (integers, [0, 5, 300]),
         (choice, "json"),
+        (choices, ["json", "text"]),
         (listing, ["a"]),
         (networks, [ip_network("10.0.0.0/8")]),
         (host, "127.0.0.1"),
@@ -91,6 +96,8 @@ def test_a_variable_that_is_not_set_has_its_default(
         (integers, "7", [7]),
         (integers, " 0, 60,,007 ,", [0, 60, 7]),
         (choice, "text", "text"),
+        (choices, "", []),
+        (choices, " yaml, json,,yaml ", ["yaml", "json"]),
         (listing, "", []),
         (listing, " a, b,,c ,", ["a", "b", "c"]),
         (networks, "", []),
@@ -130,6 +137,9 @@ def test_a_good_value_is_read(
         ],
         (choice, "xml", "A_SETTING must be one of: json, text"),
         (choice, "", "A_SETTING must be one of: json, text"),
+        (choices, "json,xml", "A_SETTING names xml, which is unknown; the choices are: json, text, yaml"),
+        (choices, "JSON", "A_SETTING names JSON, which is unknown; the choices are: json, text, yaml"),
+        (choices, "toml", "A_SETTING names toml, which is not built yet; the choices are: json, text, yaml"),
         *[
             (networks, value, "A_SETTING must be a list of addresses or CIDR networks")
             for value in ("localhost", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8 10.1.0.0/16")

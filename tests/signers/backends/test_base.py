@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 
-from signers.backends.base import Curve, Ed25519Backend, Secp256k1Backend, Signature, SignerError, not_installed
+from signers.backends.base import Curve, Ed25519Backend, Library, Secp256k1Backend, Signature, SignerError
 from tests.servers import PROJECT
 
 KEY = datatypes.PrivateKey(bytes.fromhex("ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"))
@@ -136,7 +136,7 @@ def test_an_ed25519_signature_that_does_not_verify_is_refused(signature: bytes) 
 
 
 def test_a_missing_library_is_installed_as_the_docs_say() -> None:
-    error = not_installed("boto3", "aws")
+    error = Library("boto3", "aws", ("boto3",)).missing()
     command = str(error).removeprefix("boto3 is not installed: ").removesuffix(" in the project's folder.")
     assert error.permanent
     assert f"    {command}  " in (PROJECT / "docs/signers.md").read_text()

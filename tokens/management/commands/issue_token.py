@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
+from relayer_service.audit.actors import ActorKind, acting_as
 from tokens.models import AccessToken
 
 # What the command line calls a field of the token.
@@ -28,12 +29,13 @@ class Command(BaseCommand):
         if days is not None and not 0 < days <= 36_500:
             raise CommandError("--days must be between 1 and 36500")
         try:
-            _, text = AccessToken.objects.issue(
-                name=options["name"],
-                user=self._user(options["user"]),
-                expires_at=timezone.now() + timedelta(days=days) if days else None,
-                allowed_networks=options["cidr"],
-            )
+            with acting_as(ActorKind.COMMAND, "issue_token"):
+                _, text = AccessToken.objects.issue(
+                    name=options["name"],
+                    user=self._user(options["user"]),
+                    expires_at=timezone.now() + timedelta(days=days) if days else None,
+                    allowed_networks=options["cidr"],
+                )
         except ValidationError as error:
             faults = [
                 f"{OPTIONS.get(field, field)}: {message}"

@@ -1,0 +1,63 @@
+"""Events about targets: that one fails, or is gone, is told to the others.
+
+A storm is bounded. Only targets that work are told, at most `MAX_TOLD` of them. An event is for a change of state, and
+a target that comes and goes has one `notification.failing` an hour at most. Attempts at such an event never cause
+another one: two targets that fail cannot go on telling each other. That a target is gone can be told whatever it was
+sent, as it is told once and then nothing more is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from notifications.delivery.attempts import Outcome
+from notifications.events import (
+    ABOUT_TARGETS,
+    NOTIFICATION_FAILING,
+    NOTIFICATION_GONE,
+    Data,
+    Event,
+    NotificationData,
+    NotificationFailingData,
+    emit_to,
+    timestamp,
+)
+from notifications.models import Notification
+
+MAX_TOLD = 100
+MIN_INTERVAL = timedelta(hours=1)
+
+
+def announce(target: Notification, outcomes: Iterable[Outcome], *, became_gone: bool) -> None:
+    """Tell other targets what the outcomes have changed of this one, as part of the current transaction."""
+    now = timezone.now()
+    if became_gone:
+        tell_others(NOTIFICATION_GONE, target, NotificationData(notification_id=target.identifier))
+        return
+    failed = [each for each in outcomes if not each.succeeded and each.delivery.event not in ABOUT_TARGETS]
+    if target.failing_since is None or target.gone_at or not failed or not is_news(target, now):
+        return
+    data = NotificationFailingData(
+        notification_id=target.identifier, failing_since=timestamp(target.failing_since), error=failed[-1].error
+    )
+    # A target of which nobody could be told is told of later, at another failure.
+    if tell_others(NOTIFICATION_FAILING, target, data):
+        target.failing_announced_at = now
+        Notification.objects.filter(pk=target.pk).update(failing_announced_at=now)
+
+
+def is_news(target: Notification, now: datetime) -> bool:
+    """Return whether others have not been told of this failure, nor of one before it within the last hour."""
+    assert target.failing_since is not None
+    told = target.failing_announced_at
+    return told is None or (told < target.failing_since and now - told >= MIN_INTERVAL)
+
+
+def tell_others(event: Event[Data], target: Notification, data: Data) -> int:
+    """Emit an event to the other targets that work, the oldest first; return to how many."""
+    working = Notification.objects.filter(enabled=True, failing_since=None, gone_at=None)
+    others = working.exclude(pk=target.pk).order_by("sequence")[:MAX_TOLD]
+    return len(emit_to(others, event, data))

@@ -1,0 +1,103 @@
+"""What staff change, in the audit log; and the log as the history of each object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import PAGE_VAR
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.db.models import CASCADE, Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+
+from relayer_service.admin.pagination import NewestPaginator
+from relayer_service.audit.models import AuditEntry
+from relayer_service.audit.recording import BATCH_SIZE, changed, created, deleted, record, snapshot
+
+# As untyped as the theme's classes, which it is mixed with.
+DjangoModelAdmin: Any = admin.ModelAdmin
+
+ENTRIES_PER_PAGE = 50
+
+
+class AuditedAdmin(DjangoModelAdmin):
+    """Records what staff change, in the transaction of the change. Django's own log of it, `LogEntry`, stays empty."""
+
+    # What an entry shows of other rows, so that it is read with those of many objects.
+    audited_relations: list[str] = []
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        form.before = snapshot(self._stored(obj.pk)) if change else None
+        super().save_model(request, obj, form, change)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        super().save_related(request, form, formsets, change)
+        row = self._stored(form.instance.pk)
+        record([changed(row, form.before) if change else created(row)])
+
+    def delete_model(self, request: HttpRequest, obj: Any) -> None:
+        with transaction.atomic():
+            record(deleted(row) for row in [obj, *cascaded([obj])])
+            super().delete_model(request, obj)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        with transaction.atomic():
+            rows = list(self._with_relations(queryset).select_for_update(of=("self",)))
+            for start in range(0, len(rows), BATCH_SIZE):
+                batch = rows[start : start + BATCH_SIZE]
+                record(deleted(row) for row in [*batch, *cascaded(batch)])
+                # Those that were recorded, and no others that fit by now.
+                chosen = self.model._default_manager.filter(pk__in=[row.pk for row in batch])
+                super().delete_queryset(request, chosen)
+
+    def _stored(self, pk: Any) -> Any:
+        return self._with_relations(self.model._base_manager.all()).get(pk=pk)
+
+    def _with_relations(self, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows.select_related(*self.audited_relations) if self.audited_relations else rows
+
+    def log_addition(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def log_change(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def log_deletions(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """Show the object's entries, the newest first, to those who may view the object."""
+        obj = self.get_object(request, unquote(object_id))
+        if obj is None:
+            response: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return response
+        if not self.has_view_or_change_permission(request, obj):
+            raise PermissionDenied
+        paginator = NewestPaginator(AuditEntry.objects.of(obj), ENTRIES_PER_PAGE)
+        page = paginator.get_page(request.GET.get(PAGE_VAR, 1))
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"History of {obj}",
+            "subtitle": None,
+            "entries": page,
+            "page_range": paginator.get_elided_page_range(page.number),
+            "page_var": PAGE_VAR,
+            "module_name": str(self.opts.verbose_name_plural),
+            "object": obj,
+            "opts": self.opts,
+            "preserved_filters": self.get_preserved_filters(request),
+            **(extra_context or {}),
+        }
+        request.current_app = self.admin_site.name
+        return TemplateResponse(request, "admin/audit/history.html", context)
+
+
+def cascaded(rows: Iterable[Model]) -> Iterator[Model]:
+    """Yield the resources of any app that the database deletes with these rows."""
+    chosen = list(rows)
+    for relation in chosen[0]._meta.related_objects if chosen else []:
+        model: Any = relation.related_model
+        if relation.on_delete is CASCADE and hasattr(model, "audited"):
+            related = model._base_manager.filter(**{f"{relation.field.name}__in": chosen})
+            yield from related.select_related(relation.field.name)

@@ -1,0 +1,196 @@
+"""The audit log in the admin: everybody who may view it only reads it, superusers too."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest, HttpResponseRedirect, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
+from unfold.decorators import display
+
+from relayer_service.admin.audit import AuditedAdmin
+from relayer_service.admin.base import ReadOnlyAdmin
+from relayer_service.admin.dashboard import exact
+from relayer_service.admin.filters import DayRangeFilter
+from relayer_service.admin.pagination import NewestPaginator
+from relayer_service.audit.models import AuditEntry, type_of
+
+# The server holds a whole answer in memory before it sends it.
+MAX_EXPORTED = 50_000
+EXPORT_BATCH = 1_000
+# What a search compares, each by an index.
+SEARCHED = ("object_id", "actor", "request_id")
+CSV_COLUMNS = [
+    *("at", "actor_kind", "actor", "actor_key", "address", "request_id"),
+    *("object_type", "object_id", "action", "changes", "reason"),
+]
+# A spreadsheet takes a cell that begins with one of these for a formula.
+FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n")
+LINES = ("", '<div class="audit">{}</div>')
+
+
+class ObjectTypeFilter(DropdownFilter):
+    """Offer the types that the admin has pages for: to list those in the table, all of it would be read."""
+
+    title = "type"
+    parameter_name = "object_type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in sorted(audited_admins(model_admin.admin_site))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        return queryset.filter(object_type=self.value()) if self.value() else queryset
+
+
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ["when", "who", "object", "shown_action", "what", "source"]
+    list_display_links = ["when"]
+    list_filter = [ObjectTypeFilter, ("actor_kind", ChoicesDropdownFilter), ("at", DayRangeFilter)]
+    list_fullwidth = True
+    list_per_page = 50
+    list_before_template = "admin/audit/export.html"
+    paginator = NewestPaginator
+    ordering = ["-at", "-id"]
+    sortable_by: list[str] = []
+    # The theme shows the field for a search if there are some; `get_search_results` compares.
+    search_fields = SEARCHED
+    search_help_text = "The whole id of an object, name of an actor or id of a request"
+    allowed_lookups = {"object_type", "actor_kind__exact", "at_from", "at_to"}
+    fields = ["when", "who", "source", "request_id", "object", "shown_action", "what", "reason"]
+    readonly_fields = ["when", "who", "source", "object", "shown_action", "what"]
+
+    def get_urls(self) -> list[URLPattern]:
+        export = self.admin_site.admin_view(self.export_view)
+        return [path("export/", export, name="relayer_service_auditentry_export"), *super().get_urls()]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
+    ) -> tuple[QuerySet[AuditEntry], bool]:
+        """Find entries by the whole of a term, in the columns that have it: an OR of all would read the whole log."""
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        columns = [Q(**{name: term}) for name in SEARCHED]
+        matching = [column for column in columns if queryset.filter(column).exists()]
+        return queryset.filter(reduce(or_, matching)) if matching else queryset.none(), False
+
+    def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
+        # The log has no history of its own.
+        return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        self._link(request, changelist.result_list)
+        return changelist
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        entry = super().get_object(request, object_id, from_field)
+        self._link(request, [entry] if entry else [])
+        return entry
+
+    def _link(self, request: HttpRequest, entries: Iterable[Any]) -> None:
+        """Note with each entry the page of its object, if that still exists and the user may view it."""
+        by_type: dict[str, list[Any]] = defaultdict(list)
+        for entry in entries:
+            entry.url = ""
+            by_type[entry.object_type].append(entry)
+        admins = audited_admins(self.admin_site)
+        for name, group in by_type.items():
+            found = admins.get(name)
+            if found is None or not found.has_view_permission(request):
+                continue
+            keys = {entry.object_pk for entry in group}
+            there = set(map(str, found.model._base_manager.filter(pk__in=keys).values_list("pk", flat=True)))
+            page = f"admin:{found.opts.app_label}_{found.opts.model_name}_change"
+            for entry in group:
+                entry.url = reverse(page, args=[entry.object_pk]) if entry.object_pk in there else ""
+
+    @display(description="when")
+    def when(self, entry: AuditEntry) -> str:
+        return exact(entry.at)
+
+    @display(description="who")
+    def who(self, entry: AuditEntry) -> str:
+        return entry.who
+
+    @display(description="from")
+    def source(self, entry: AuditEntry) -> str:
+        return entry.address or "-"
+
+    @display(description="object")
+    def object(self, entry: Any) -> str:
+        name = f"{entry.object_type} {entry.object_id}"
+        if not entry.url:
+            return format_html('<span class="audit">{}</span>', name)
+        return format_html('<a class="audit underline" href="{}">{}</a>', entry.url, name)
+
+    @display(description="action")
+    def shown_action(self, entry: AuditEntry) -> str:
+        return str(entry.get_action_display())
+
+    @display(description="what")
+    def what(self, entry: AuditEntry) -> str:
+        lines = [*entry.lines, *([f"“{entry.reason}”"] if entry.reason else [])]
+        return format_html_join(*LINES, ((line,) for line in lines)) or "-"
+
+    def export_view(self, request: HttpRequest) -> HttpResponseBase:
+        """Return what the list's filters and search find as CSV, the newest first."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            entries = super().get_changelist_instance(request).queryset
+        except IncorrectLookupParameters:
+            return HttpResponseRedirect(reverse("admin:relayer_service_auditentry_changelist"))
+        response = StreamingHttpResponse(csv_lines(entries), content_type="text/csv; charset=utf-8")
+        response["Content-Disposition"] = 'attachment; filename="audit-log.csv"'
+        response["Cache-Control"] = "no-store"
+        return response
+
+
+def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
+    """Return by type the admins of what the log has entries of."""
+    found = {type_of(model): each for model, each in site._registry.items() if isinstance(each, AuditedAdmin)}
+    # Its own app has logs alone.
+    return {name: each for name, each in found.items() if each.opts.app_label != AuditEntry._meta.app_label}
+
+
+class Line:
+    """What a CSV writer writes to: it returns the line instead of keeping it."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def csv_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
+    writer = csv.writer(Line(), quoting=csv.QUOTE_ALL)
+    yield str(writer.writerow(CSV_COLUMNS))
+    for entry in newest(entries):
+        values = {name: getattr(entry, name) for name in CSV_COLUMNS}
+        values |= {"at": entry.at.isoformat(), "changes": "\n".join(entry.lines)}
+        yield str(writer.writerow([harmless(str(value)) for value in values.values()]))
+
+
+def newest(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
+    """Yield entries a batch at a time, each by the place where the last one ended, so that none is held for long."""
+    rest, exported = entries.order_by("-at", "-id"), 0
+    while batch := list(rest[: min(EXPORT_BATCH, MAX_EXPORTED - exported)]):
+        yield from batch
+        exported, last = exported + len(batch), batch[-1]
+        rest = entries.filter(at__lte=last.at).exclude(at=last.at, id__gte=last.pk).order_by("-at", "-id")
+
+
+def harmless(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula."""
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA_MARKS) else text

@@ -1,0 +1,55 @@
+"""What refers to an object, of whichever app: how many rows, and the first of them as links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+MAX_SHOWN = 10
+
+
+def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[type[Model]] = ()) -> bool:
+    """Return whether somebody may see every kind of row that refers to a model."""
+    return all(
+        request.user.has_perm(f"{other._meta.app_label}.view_{other._meta.model_name}")
+        for other, _ in _relations(model, without)
+    )
+
+
+def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) -> str:
+    """Return what refers to an object: the number of rows of each kind and, where they are linked, the first of them.
+
+    However many there are, no more than the first are read.
+    """
+    parts = []
+    for model, field in _relations(type(obj), without):
+        rows = model._default_manager.filter(**{field: obj})
+        count = rows.count()
+        if not count:
+            continue
+        name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
+        first = [_link(row) for row in rows[:MAX_SHOWN]] if linked else []
+        names = format_html_join(", ", "{}", ((link,) for link in first))
+        more = f" and {count - len(first):,} more" if count > len(first) else ""
+        parts.append(format_html("{} {}: {}{}" if first else "{} {}", f"{count:,}", name, names, more))
+    return format_html_join("; ", "{}", ((part,) for part in parts)) or "nothing"
+
+
+def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[tuple[Any, str]]:
+    for relation in model._meta.related_objects:
+        if relation.related_model not in without:
+            yield relation.related_model, relation.field.name
+
+
+def _link(row: Model) -> str | SafeString:
+    if not admin.site.is_registered(type(row)):
+        return str(row)
+    url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+    return format_html('<a class="underline" href="{}">{}</a>', url, row)

@@ -1,0 +1,63 @@
+"""Who makes the changes of the request, task or command in progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+
+from django.db.models import TextChoices
+from django.http import HttpRequest
+
+
+class ActorKind(TextChoices):
+    USER = "user", "User"
+    TOKEN = "token", "Token"
+    FLEET_FILE = "fleet file", "Fleet file"
+    HEALTH_CHECK = "health check", "Health check"
+    COMMAND = "command", "Command"
+    WORKER = "worker", "Worker"
+    UNKNOWN = "unknown", "Unknown"
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Somebody or something that changes resources. `key` is the public part of a token."""
+
+    kind: ActorKind = ActorKind.UNKNOWN
+    name: str = ""
+    key: str = ""
+    request_id: str = ""
+    address: str = ""
+
+
+# A function, as most requests change nothing: to find out whose session it is costs a query. Where nobody has said who
+# acts, a change is recorded all the same.
+finder: ContextVar[Callable[[], Actor]] = ContextVar("actor", default=Actor)
+
+
+def current() -> Actor:
+    return finder.get()()
+
+
+@contextmanager
+def acting_as(kind: ActorKind, name: str) -> Iterator[None]:
+    """Record the changes of a block as made by this actor, with the request or task in which it acts."""
+    actor = replace(current(), kind=kind, name=name, key="")
+    token = finder.set(lambda: actor)
+    try:
+        yield
+    finally:
+        finder.reset(token)
+
+
+def of_request(request: HttpRequest, request_id: str) -> Actor:
+    """Return who has sent a request: a token, or staff who are signed in."""
+    sender = Actor(request_id=request_id, address=request.META.get("REMOTE_ADDR", ""))
+    if key := getattr(request, "access_token_key", ""):
+        return replace(sender, kind=ActorKind.TOKEN, name=getattr(request, "access_token_name", ""), key=key)
+    user = getattr(request, "user", None)
+    if user is not None and user.is_authenticated:
+        return replace(sender, kind=ActorKind.USER, name=user.get_username())
+    return sender

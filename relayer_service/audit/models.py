@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import models
+
+from relayer_service.audit.actors import ActorKind
+
+
+class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
+    def of(self, row: models.Model) -> models.QuerySet[AuditEntry]:
+        """Return the history of a row, the newest entry first."""
+        return self.filter(object_type=type_of(type(row)), object_pk=str(row.pk))
+
+
+class AuditEntry(models.Model):
+    """One change of one resource: who made it, and what was different after it. It is never changed itself."""
+
+    class Action(models.TextChoices):
+        CREATED = "created", "Created"
+        CHANGED = "changed", "Changed"
+        DELETED = "deleted", "Deleted"
+        # Something was done with it that changes none of its fields: `reason` says what.
+        ACTED = "acted", "Acted on"
+
+    at = models.DateTimeField("when", editable=False)
+    object_type = models.CharField("type", max_length=32, editable=False)
+    object_pk = models.CharField(max_length=64, editable=False, help_text="Of the row, which may be gone.")
+    object_id = models.CharField("object", max_length=255, editable=False, help_text="As people know it.")
+    action = models.CharField(max_length=16, choices=Action, editable=False)
+    actor_kind = models.CharField("kind of actor", max_length=16, choices=ActorKind, editable=False)
+    actor = models.CharField(
+        max_length=255, editable=False, help_text="The user, or the name of the token, file, command or task."
+    )
+    actor_key = models.CharField(max_length=12, blank=True, editable=False, help_text="The public part of a token.")
+    request_id = models.CharField("request", max_length=128, blank=True, editable=False, help_text="As in the log.")
+    address = models.CharField("from", max_length=64, blank=True, editable=False, help_text="Of the client.")
+    reason = models.TextField(blank=True, editable=False)
+    changes = models.JSONField(
+        default=dict,
+        editable=False,
+        help_text="By field, what it was and what it is; of a secret, only that it was set, changed or removed.",
+    )
+
+    objects = AuditEntryQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "audit entry"
+        verbose_name_plural = "audit entries"
+        ordering = ["-at", "-id"]
+        # Nobody can be given more.
+        default_permissions = ["view"]
+        # Each ends with the order of the list, so that a page costs the same however long the log is.
+        indexes = [
+            models.Index("at", "id", name="audit_by_time"),
+            models.Index("object_type", "object_pk", "at", "id", name="audit_of_row"),
+            models.Index("object_type", "at", "id", name="audit_by_type"),
+            models.Index("object_id", "at", "id", name="audit_by_object"),
+            models.Index("actor_kind", "at", "id", name="audit_by_kind"),
+            models.Index("actor", "at", "id", name="audit_by_actor"),
+            models.Index("request_id", "at", "id", name="audit_by_request"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.object_type} {self.object_id} {self.action}"
+
+    @property
+    def who(self) -> str:
+        kind = self.get_actor_kind_display()
+        if self.actor in {"", self.actor_kind}:
+            return kind
+        return f"{kind} {self.actor} (rms_{self.actor_key}_…)" if self.actor_key else f"{kind} {self.actor}"
+
+    @property
+    def lines(self) -> list[str]:
+        """What is different, a line for each field, as people read it."""
+        return list(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        # PostgreSQL has an order of its own.
+        for name, change in sorted(self.changes.items()):
+            if isinstance(change, str):
+                yield f"{name}: {change}"
+            elif self.action == self.Action.CREATED:
+                yield f"{name}: {readable(change[1])}"
+            elif self.action == self.Action.DELETED:
+                yield f"{name}: {readable(change[0])}"
+            else:
+                yield f"{name}: {readable(change[0])} → {readable(change[1])}"
+
+
+def type_of(model: type[models.Model]) -> str:
+    return str(model._meta.verbose_name)
+
+
+def readable(value: Any) -> str:
+    if value is None or value == "":
+        return "nothing"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,83 @@
+"""Recording changes: what writes a resource makes an entry of it, and records it in the same transaction.
+
+    before = snapshot(relayer)
+    ...
+    record([changed(relayer, before)])
+
+A model that is recorded has a method `audited`, which returns its fields by the names that API and admin have for
+them. What may not be read in the log is `Hidden` there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import singledispatch
+from typing import Any
+
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+from relayer_service.audit import actors
+from relayer_service.audit.models import AuditEntry, type_of
+from relayer_service.audit.values import NOTHING, differences
+
+BATCH_SIZE = 500
+
+Values = Mapping[str, Any]
+Action = AuditEntry.Action
+
+
+@singledispatch
+def snapshot(row: Any) -> Values:
+    """Return the fields of a row as it is now, to compare them later."""
+    values: Values = row.audited()
+    return values
+
+
+def created(row: models.Model, reason: str = "") -> AuditEntry:
+    return _entry(row, Action.CREATED, differences(NOTHING, snapshot(row)), reason)
+
+
+def changed(row: models.Model, before: Values, after: Values | None = None, reason: str = "") -> AuditEntry | None:
+    """Return the entry of a change, or None where nothing is different.
+
+    `after` is the row as it is, unless the fields that can be different are given, with their values before.
+    """
+    changes = differences(before, snapshot(row) if after is None else after)
+    return _entry(row, Action.CHANGED, changes, reason) if changes else None
+
+
+def deleted(row: models.Model, reason: str = "") -> AuditEntry:
+    """Return the entry of a row that is about to be deleted."""
+    return _entry(row, Action.DELETED, differences(snapshot(row), NOTHING), reason)
+
+
+def acted(row: models.Model, reason: str) -> AuditEntry:
+    """Return the entry of something that was done with a row and changes none of its fields."""
+    return _entry(row, Action.ACTED, {}, reason)
+
+
+def _entry(row: models.Model, action: Action, changes: dict[str, Any], reason: str) -> AuditEntry:
+    return AuditEntry(
+        object_type=type_of(type(row)),
+        object_pk=str(row.pk),
+        object_id=str(row)[:255],
+        action=action,
+        changes=changes,
+        reason=reason,
+    )
+
+
+def record(entries: Iterable[AuditEntry | None]) -> None:
+    """Write entries in the transaction of the changes, one statement a batch: both are there, or neither."""
+    found = [entry for entry in entries if entry is not None]
+    if not found:
+        return
+    if not connection.in_atomic_block:
+        raise transaction.TransactionManagementError("A change is recorded in the transaction that makes it.")
+    actor, now = actors.current(), timezone.now()
+    for entry in found:
+        entry.at = now
+        entry.actor_kind, entry.actor, entry.actor_key = actor.kind, actor.name[:255], actor.key
+        entry.request_id, entry.address = actor.request_id[:128], actor.address[:64]
+    AuditEntry.objects.bulk_create(found, batch_size=BATCH_SIZE)

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import zstandard
+
+from relayers.chain.amount import Amount
+from relayers.chain.contracts import contract_call
+from relayers.chain.kinds.base import Charges, NetworkKind, uint_reading, with_margin
+from relayers.chain.readings import Reading
+from relayers.chain.transactions import Transaction
+
+ORACLE = "0x5300000000000000000000000000000000000002"
+# How the network's nodes compress: level 3, without the magic number in front.
+COMPRESSION = zstandard.ZstdCompressionParameters.from_level(3, format=zstandard.FORMAT_ZSTD1_MAGICLESS)
+
+
+class Scroll(NetworkKind):
+    """Scroll: an L1 data fee by the size of the signed transaction, compressed if that makes it smaller."""
+
+    def charge_readings(self, transaction: Transaction) -> dict[str, Reading]:
+        call = contract_call(ORACLE, "getL1Fee(bytes)", [compressed(transaction.filled(with_signature=True))])
+        return {"l1_fee": uint_reading(call, "L1 data fee")}
+
+    def charges(self, found: Mapping[str, Any], gas: Amount, l1_margin_bps: int) -> Charges:
+        return Charges(with_margin(found["l1_fee"], l1_margin_bps))
+
+
+def compressed(signed: bytes) -> bytes:
+    """Return the bytes whose number the network charges for."""
+    return min(zstandard.ZstdCompressor(compression_params=COMPRESSION).compress(signed), signed, key=len)

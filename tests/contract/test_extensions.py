@@ -1,0 +1,209 @@
+"""Extensions: off, nothing of them is there; on, they are answered and the OpenAPI document marks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import yaml
+from drf_spectacular.utils import OpenApiExample
+from pytest_django import Settings
+from rest_framework import serializers
+
+from relayer_service import extensions
+from relayer_service.api.serializers import StrictSerializer, StringField
+from rpc import schema_examples
+from rpc.methods.base import Method
+from rpc.methods.fee_estimate import FeeEstimateParams
+from rpc.registry import METHODS
+from rpc.relayer_lookup import RpcRelayer
+from tests import check_schema
+from tests.api import Answer, Api
+from tests.contract import bodies
+from tests.contract.rpc_calls import PATH, relayer
+from tests.sample.models import Item
+
+RPC = "/api/v1/relayers/{relayer_id}/rpc"
+TAG = "Extension: quotes"
+
+
+class ShoutParams(StrictSerializer):
+    """What is shouted."""
+
+    word = StringField()
+
+
+class Volume(serializers.Serializer[Any]):
+    """How loud it was."""
+
+    decibels = StringField()
+
+
+class ShoutResult(serializers.Serializer[Any]):
+    """What was shouted."""
+
+    word = StringField()
+    volume = Volume()
+
+
+class Shout(Method):
+    name = "shout"
+    network_type = "evm"
+    params_class: ClassVar[type[StrictSerializer]] = ShoutParams
+    result_class = ShoutResult
+    extension = "quotes"
+
+    def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
+        return {"word": params["word"].upper(), "volume": {"decibels": "80"}}
+
+
+class Whisper(Shout):
+    """A method whose params are those of the contract's."""
+
+    name = "whisper"
+    params_class = FeeEstimateParams
+
+
+@pytest.fixture(autouse=True)
+def shout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have two methods of an extension, and no others of extensions."""
+    for key in [key for key, method in METHODS.items() if method.extension]:
+        monkeypatch.delitem(METHODS, key)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "shout", "params": {"word": "hello"}}
+    example = OpenApiExample("Shout", call, summary="A word", request_only=True)
+    monkeypatch.setitem(METHODS, ("evm", "shout"), Shout())
+    monkeypatch.setitem(METHODS, ("evm", "whisper"), Whisper())
+    monkeypatch.setitem(schema_examples.EXAMPLES, "shout", [example])
+
+
+@pytest.fixture
+def off(settings: Settings) -> None:
+    settings.EXTENSIONS = []
+
+
+@pytest.fixture
+def on(settings: Settings) -> None:
+    settings.EXTENSIONS = ["quotes"]
+
+
+def document(api: Api) -> dict[str, Any]:
+    text = api.get("/api/schema").text.decode()
+    check_schema.validate(text)
+    return dict(yaml.safe_load(text))
+
+
+def marks(node: Any, path: str = "") -> dict[str, str]:
+    """Return the extensions that a document's parts are marked with, by their paths."""
+    if isinstance(node, list):
+        node = dict(enumerate(node))
+    if not isinstance(node, dict):
+        return {}
+    found = {path: node["x-extension"]} if "x-extension" in node else {}
+    for key, value in node.items():
+        found |= marks(value, f"{path}/{key}")
+    return found
+
+
+def without_request_id(answer: Answer) -> tuple[int, dict[str, str], bytes]:
+    return answer.status, {**answer.headers, "x-request-id": ""}, answer.text
+
+
+def call(api: Api, method: str) -> Answer:
+    return api.post(PATH, {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"word": "hello"}})
+
+
+def test_a_method_of_an_extension_that_is_off_is_answered_like_an_unknown_one(api: Api, off: None) -> None:
+    relayer()
+    description = "There is no such method on a relayer of the type evm."
+    assert call(api, "shout").body == bodies.rpc_error(-32601, "Method not found", description)
+    assert without_request_id(call(api, "shout")) == without_request_id(call(api, "other"))
+
+
+def test_a_method_of_an_extension_that_is_on_is_answered(api: Api, on: None) -> None:
+    relayer()
+    assert call(api, "shout").body == bodies.rpc_result({"word": "HELLO", "volume": {"decibels": "80"}})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("DELETE", "items/a"), ("POST", "items/a/polish"), ("PUT", "items/a/polish")]
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_path_of_an_extension_that_is_off_is_answered_like_an_unknown_one(
+    api: Api, off: None, method: str, path: str, is_known: bool
+) -> None:
+    Item.objects.create(identifier="a", name="A")
+    caller = api if is_known else Api()
+    answer = caller(method, f"/api/v1/{path}", {"shine": "much"})
+    assert (answer.status, answer.body) == (404, bodies.failure("Not Found"))
+    assert without_request_id(answer) == without_request_id(caller(method, "/api/v1/nowhere", {"shine": "much"}))
+    assert Item.objects.count() == 1
+
+
+def test_a_path_of_an_extension_that_is_on_is_answered(api: Api, on: None) -> None:
+    Item.objects.create(identifier="a", name="A")
+    assert api.post("/api/v1/items/a/polish", {"shine": "much"}).body == bodies.success({"shine": "much"})
+    assert api("DELETE", "/api/v1/items/a").status == 204
+    assert not Item.objects.exists()
+
+
+def test_the_document_has_nothing_of_extensions_that_are_off(api: Api, off: None) -> None:
+    found = document(api)
+    assert marks(found) == {}
+    assert "tags" not in found
+    text = str(found).lower()
+    assert [word for word in ("extension", "shout", "volume", "polish") if word in text] == []
+
+
+def test_the_document_marks_all_that_an_extension_brings_and_nothing_else(api: Api, on: None) -> None:
+    assert marks(document(api)) == dict.fromkeys(
+        [
+            "/paths//api/v1/items/{identifier}/delete",
+            "/paths//api/v1/items/{identifier}/polish/post",
+            "/components/schemas/Polish",
+            "/components/schemas/PolishRequest",
+            "/components/schemas/ShoutParamsRequest",
+            "/components/schemas/ShoutResult",
+            "/components/schemas/ShoutSuccess",
+            "/components/schemas/Volume",
+            "/components/schemas/WhisperSuccess",
+            "/tags/5",
+        ],
+        "quotes",
+    )
+
+
+def test_the_document_lists_the_tags_of_extensions_last(api: Api, on: None) -> None:
+    found = document(api)
+    described = {"name": TAG, "description": extensions.BUILT["quotes"], "x-extension": "quotes"}
+    names = ["items", "Notifications", "Relayers", "JSON-RPC", "Signers"]
+    assert found["tags"] == [*({"name": name} for name in names), described]
+    assert found["paths"]["/api/v1/items/{identifier}/polish"]["post"]["tags"] == [TAG]
+    assert found["paths"]["/api/v1/items"]["get"]["tags"] == ["items"]
+
+
+def test_the_document_has_a_method_of_an_extension_beside_those_of_the_contract(api: Api, on: None) -> None:
+    found = document(api)
+    operation, schemas = found["paths"][RPC]["post"], found["components"]["schemas"]
+    assert operation["tags"] == ["JSON-RPC", TAG]
+    assert (
+        "Methods: `feeEstimate`, `shout` (extension quotes), `whisper` (extension quotes).\n"
+        in operation["description"]
+    )
+    examples = operation["requestBody"]["content"]["application/json"]["examples"]
+    assert examples["Shout"]["summary"] == "A word (extension quotes)"
+    assert examples["FeeEstimate"]["summary"] == "The fee of a transaction, in the network's coin"
+    assert {"$ref": "#/components/schemas/ShoutParamsRequest"} in schemas["RpcRequest"]["properties"]["params"][
+        "anyOf"
+    ]
+    assert {"$ref": "#/components/schemas/ShoutSuccess"} in schemas["RpcResponse"]["oneOf"]
+
+
+def test_a_document_that_differs_from_the_code_is_found(tmp_path: Path) -> None:
+    generated = {"openapi.yaml": "a", "openapi-extensions.yaml": "b"}
+    assert set(check_schema.DOCUMENTS) == set(generated)
+    for changed in generated:
+        for name, text in generated.items():
+            (tmp_path / name).write_text("another" if name == changed else text)
+        assert check_schema.differing(tmp_path, generated) == [changed]

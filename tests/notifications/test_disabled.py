@@ -1,0 +1,190 @@
+"""A target that staff have disabled: nothing new is queued for it, and what is owed to it is held."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django import Settings
+
+from notifications import skipped
+from notifications.delivery import outbox
+from notifications.delivery.replay import replay
+from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.models import Delivery, Notification
+from relayer_service.storage import counting
+from tests.api import Api
+from tests.notifications.admin_pages import rows, told
+from tests.notifications.clock import NOON, Clock
+from tests.notifications.factories import URL, create_notification, emit_test, exchange, outcome
+from tests.relayers.config_files import NOTIFICATION, load
+from tests.relayers.test_dump_config import dump
+
+pytestmark = pytest.mark.django_db
+
+MINE = uuid.UUID(int=1)
+LIST = "/admin/notifications/notification/"
+
+
+@pytest.fixture(autouse=True)
+def schedule(settings: Settings) -> None:
+    settings.WEBHOOK_SCHEDULE = [0, 5, 300]
+    settings.WEBHOOK_JITTER_PERCENT = 0
+
+
+def set_enabled(notification: Notification, enabled: bool) -> None:
+    notification.enabled = enabled
+    notification.save()
+
+
+def skip_test(notification: Notification) -> Delivery | None:
+    return emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+
+
+def states() -> list[tuple[Any, ...]]:
+    return list(Delivery.objects.order_by("id").values_list("state", "attempts_made", "due_at", "lease"))
+
+
+def test_an_event_for_a_disabled_target_is_skipped_and_counted() -> None:
+    disabled = create_notification(identifier="off")
+    set_enabled(disabled, False)
+    other = create_notification(identifier="on")
+    assert [skip_test(disabled), skip_test(disabled)] == [None, None]
+    emit_test(other)
+    assert Delivery.objects.values_list("notification", flat=True).get() == other.pk
+    assert (skipped.total(), skipped.total(disabled), skipped.total(other)) == (2, 2, 0)
+    counting.fold()
+    skip_test(disabled)
+    assert (skipped.total(), skipped.total(disabled)) == (3, 3)
+
+
+def test_what_is_pending_is_held_and_due_again_when_the_target_is_enabled(clock: Clock) -> None:
+    notification = create_notification()
+    waiting, due = emit_test(notification), emit_test(notification)
+    (row,) = exchange(notification, lease=MINE, room=1)
+    exchange(notification, outcome(row, 500), lease=MINE, room=0)
+    set_enabled(notification, False)
+    before = states()
+    clock.forward(10**6)
+    assert outbox.due_targets() == []
+    assert exchange(notification, include_failing=True) == []
+    assert states() == before
+    set_enabled(notification, True)
+    Notification.objects.update(failing_since=None)
+    assert outbox.due_targets() == [notification.pk]
+    assert {row.pk for row in exchange(notification)} == {waiting.pk, due.pk}
+
+
+def test_what_was_in_flight_is_written_and_nothing_follows(clock: Clock) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    emit_test(notification)
+    (row,) = exchange(notification, lease=MINE, room=1)
+    set_enabled(notification, False)
+    assert exchange(notification, outcome(row, 200), lease=MINE) == []
+    assert sorted(state for state, *_ in states()) == ["delivered", "pending"]
+
+
+def test_what_is_held_for_a_target_that_is_gone_has_not_failed(clock: Clock) -> None:
+    notification = create_notification()
+    emit_test(notification)
+    Notification.objects.update(enabled=False, gone_at=NOON)
+    assert exchange(notification, include_failing=True) == []
+    assert states() == [("pending", 0, NOON, None)]
+
+
+def test_a_replay_to_a_disabled_target_waits_with_the_others(clock: Clock) -> None:
+    notification = create_notification()
+    row = emit_test(notification)
+    Delivery.objects.update(state="failed", due_at=None)
+    set_enabled(notification, False)
+    assert replay(Delivery.objects.all()) == 1
+    assert exchange(notification) == []
+    set_enabled(notification, True)
+    assert exchange(notification) == [row]
+
+
+def test_the_api_neither_shows_nor_takes_it(api: Api) -> None:
+    notification = create_notification()
+    set_enabled(notification, False)
+    answer = api.patch("/api/v1/notifications/hook", {"url": URL})
+    assert answer.body["data"] == {"id": "hook", "type": "webhook", "url": URL, "has_signing_key": False}
+    assert api.patch("/api/v1/notifications/hook", {"enabled": True}).status == 400
+    assert not Notification.objects.get().enabled
+
+
+def page_of(notification: Notification) -> str:
+    return f"{LIST}{notification.pk}/change/"
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_staff_switch_it_in_the_form(admin_client: Client, enabled: bool) -> None:
+    notification = create_notification()
+    set_enabled(notification, not enabled)
+    form = {"type": "webhook", "url": URL, "initial-type": "webhook", "initial-url": URL}
+    admin_client.post(page_of(notification), form | ({"enabled": "on"} if enabled else {"initial-enabled": "True"}))
+    assert Notification.objects.get().enabled is enabled
+
+
+def test_a_new_one_is_enabled_unless_staff_say_otherwise(admin_client: Client) -> None:
+    page = admin_client.get(f"{LIST}add/").content.decode()
+    (switch,) = re.findall(r'<input[^>]*name="enabled"[^>]*>', page)
+    assert "checked" in switch
+
+
+def test_its_badge_stands_beside_that_of_its_trouble(admin_client: Client) -> None:
+    for name, values in {"off": {}, "gone": {"gone_at": NOON}, "fails": {"failing_since": NOON}}.items():
+        create_notification(identifier=name)
+        Notification.objects.filter(identifier=name).update(enabled=False, **values)
+    shown = {cells[0]: cells[3] for cells in rows(admin_client.get(LIST))}
+    assert shown == {
+        "off": "disabled",
+        "gone": "disabled gone since 2026-01-01 12:00",
+        "fails": "disabled failing since 2026-01-01 12:00",
+    }
+    assert len(rows(admin_client.get(f"{LIST}?state=disabled"))) == 3
+    assert rows(admin_client.get(f"{LIST}?state=gone")) == []
+
+
+def test_its_page_says_what_happens_and_what_was_skipped(admin_client: Client) -> None:
+    notification = create_notification()
+    assert ">none<" in re.sub(r"\s+", "", admin_client.get(page_of(notification)).content.decode())
+    set_enabled(notification, False)
+    skip_test(notification)
+    text = admin_client.get(page_of(notification)).content.decode()
+    assert "what is pending is held until it is on again" in text
+    assert "1, as it was disabled when they happened" in text
+
+
+def test_a_test_event_is_not_sent_and_staff_are_told_why(admin_client: Client) -> None:
+    notification = create_notification()
+    set_enabled(notification, False)
+    url = f"{LIST}{notification.pk}/send_test_event/"
+    for page in (admin_client.get(url, follow=True), admin_client.post(url, follow=True)):
+        assert told(page) == ["hook: it is disabled. Enable it first."]
+    assert not Delivery.objects.exists()
+
+
+def test_its_deliveries_are_shown_as_held(admin_client: Client) -> None:
+    notification = create_notification()
+    row = emit_test(notification)
+    set_enabled(notification, False)
+    assert (
+        "held: the notification is disabled"
+        in admin_client.get(f"/admin/notifications/delivery/{row.pk}/change/").content.decode()
+    )
+
+
+def test_a_fleet_file_may_say_it_and_leaves_it_alone_where_it_does_not(tmp_path: Path) -> None:
+    def loaded(**fields: Any) -> tuple[list[str], bool]:
+        lines, _ = load({"notifications": [NOTIFICATION | fields]}, tmp_path)
+        return lines[:1], Notification.objects.get().enabled
+
+    assert loaded(enabled=False) == (["notification hook-1: created"], False)
+    assert loaded() == (["notification hook-1: unchanged"], False)
+    assert '"enabled": false' in dump()[0]
+    assert loaded(enabled=True) == (["notification hook-1: updated (enabled)"], True)

@@ -1,0 +1,58 @@
+"""EXTENSIONS: what is on in each profile, and names that stop the start."""
+
+import os
+import runpy
+
+import dotenv
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from relayer_service import extensions
+from tests.servers import PROJECT
+
+
+def read(monkeypatch: pytest.MonkeyPatch, **environment: str) -> list[str]:
+    """Return the setting as a process reads it that starts with this environment alone."""
+    monkeypatch.setattr(dotenv, "load_dotenv", lambda path: None)
+    monkeypatch.delenv("EXTENSIONS")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found: list[str] = runpy.run_path(str(PROJECT / "relayer_service/settings.py"))["EXTENSIONS"]
+    return found
+
+
+def test_the_suite_runs_without_extensions() -> None:
+    assert os.environ["EXTENSIONS"] == ""
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({"PROFILE": "production"}, []),
+        ({"PROFILE": "production", "EXTENSIONS": "quotes"}, ["quotes"]),
+        ({"PROFILE": "local"}, list(extensions.BUILT)),
+        ({"PROFILE": "local", "EXTENSIONS": ""}, []),
+    ],
+)
+def test_production_has_none_and_the_local_profile_all_unless_they_are_named(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], expected: list[str]
+) -> None:
+    assert read(monkeypatch, **environment) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("quotes,moon", "EXTENSIONS names moon, which is unknown; the choices are: quotes"),
+        *(
+            (name, f"EXTENSIONS names {name}, which is not built yet; the choices are: quotes")
+            for name in ("lifecycle", "transactions", "signing")
+        ),
+    ],
+)
+def test_a_name_with_nothing_behind_it_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, names: str, message: str
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as raised:
+        read(monkeypatch, EXTENSIONS=names)
+    assert str(raised.value) == message
