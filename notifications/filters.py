@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
 from notifications.events import EVENTS
-from notifications.models import Delivery, Notification
+from notifications.models import Delivery
+from relayer_service.admin.filters import StateFilter
 
 TARGET_STATES = {
     "ok": Q(enabled=True, failing_since=None, gone_at=None),
@@ -20,16 +21,8 @@ TARGET_STATES = {
 }
 
 
-class TargetStateFilter(DropdownFilter):
-    title = "state"
-    parameter_name = "state"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in TARGET_STATES]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Notification]) -> QuerySet[Notification]:
-        condition = TARGET_STATES.get(self.value())
-        return queryset.filter(condition) if condition else queryset
+class TargetStateFilter(StateFilter):
+    conditions = TARGET_STATES
 
 
 class EventFilter(DropdownFilter):

@@ -10,7 +10,6 @@ from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html_join
-from unfold.contrib.filters.admin import BooleanRadioFilter
 from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
@@ -31,21 +30,18 @@ LINES = ("", '<div class="break-all">{}</div>')
 class RelayerAdmin(ResourceAdmin):
     form = RelayerForm
     list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check"]
-    list_filter = [RelayerStateFilter, NetworkFilter, ("paused", BooleanRadioFilter)]
+    list_filter = [RelayerStateFilter, NetworkFilter]
     list_fullwidth = True
     # Pausing emits an event to the notification; the signer knows why there is no address.
     list_select_related = ["notification", "signer"]
     search_fields = ["identifier", "name", "address"]
-    allowed_lookups = {"state", "network", "paused__exact"}
+    allowed_lookups = {"state", "network"}
     audited_relations = ["signer", "notification"]
     actions = ["pause_selected", "resume_selected", "check_selected_now"]
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
         js = ["relayers/admin.js"]
-
-    def get_queryset(self, request: HttpRequest) -> Any:
-        return super().get_queryset(request).with_state()
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Not the attribute: Django's check of it refuses an admin whose search fields depend on who searches.
@@ -72,8 +68,8 @@ class RelayerAdmin(ResourceAdmin):
         return form
 
     @display(description="state")
-    def state(self, relayer: Any) -> str:
-        return dashboard.badge(relayer.state)
+    def state(self, relayer: Relayer) -> str:
+        return dashboard.badges(relayer)
 
     @display(description="address")
     def shown_address(self, relayer: Relayer) -> str:

@@ -7,18 +7,19 @@ from django.db.models import QuerySet
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from relayer_service.ops.metrics import StateCollector, shared
-from relayers.models import STATES, Relayer
+from relayer_service.storage.states import first_state
+from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer
 
 
 class RelayerCollector(StateCollector):
-    name, text, states = "relayers", "Relayers, by state.", STATES
+    name, text, states = "relayers", "Relayers, by the worst of their states.", list(CONDITIONS)
 
     def rows(self) -> QuerySet[Any]:
-        return Relayer.objects.order_by().with_state()
+        return Relayer.objects.order_by().annotate(state=first_state(TROUBLES, ACTIVE))
 
     def more(self) -> Iterable[Metric]:
         low = Relayer.objects.filter(balance_is_low=True).count()
-        yield GaugeMetricFamily("relayers_low_balance", "Relayers below their least balance.", low)
+        yield GaugeMetricFamily("relayers_low_balance", "Relayers below their minimum balance.", low)
 
 
 shared.register(RelayerCollector())

@@ -10,9 +10,8 @@ from eth_utils.address import to_checksum_address
 from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
 from relayer_service.storage.encryption import EncryptedJSONField
-from relayer_service.storage.leases import Leased, LeasedQuerySet
+from relayer_service.storage.leases import Leased
 from relayer_service.storage.resources import Resource
-from relayer_service.storage.states import first_state
 from relayers.chain.networks import networks, unknown
 from relayers.rpc_urls import masked
 from signers.models import Signer
@@ -21,21 +20,23 @@ from signers.models import Signer
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
 
 ACTIVE = "active"
-# A relayer is in the first state whose condition holds, and active where none does.
+# What can be wrong with a relayer, the worst first; several can be at once. Each has an index of its own.
 TROUBLES = {
     "disabled": models.Q(system_disabled=True),
     "paused": models.Q(paused=True),
     "low balance": models.Q(balance_is_low=True),
-    "unknown": models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text=""),
+    "no address": models.Q(address=""),
+    "unknown": models.Q(system_disabled=False)
+    & ~models.Q(address="")
+    & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
 }
-STATES = [ACTIVE, *TROUBLES]
-
-
-class RelayerQuerySet(LeasedQuerySet):
-    def with_state(self) -> models.QuerySet[Any]:
-        """Annotate each relayer with its `state`."""
-        relayers: models.QuerySet[Any] = self.annotate(state=first_state(TROUBLES, ACTIVE))
-        return relayers
+CONDITIONS = {
+    ACTIVE: models.Q(system_disabled=False, paused=False, balance_is_low=False)
+    & models.Q(checked_at__isnull=False, nonce__isnull=False)
+    & ~models.Q(address="")
+    & ~models.Q(balance_text=""),
+    **TROUBLES,
+}
 
 
 class Relayer(Resource, Leased):
@@ -84,9 +85,11 @@ class Relayer(Resource, Leased):
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
 
-    objects = RelayerQuerySet.as_manager()  # type: ignore[misc]  # narrower than that of Leased
-
     class Meta(Resource.Meta):
+        indexes = [
+            models.Index("sequence", name=f"relayer_{state.replace(' ', '_')}", condition=condition)
+            for state, condition in TROUBLES.items()
+        ]
         constraints = [
             models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),
             models.CheckConstraint(condition=~models.Q(name=""), name="relayer_name_not_empty"),
@@ -98,6 +101,20 @@ class Relayer(Resource, Leased):
                 name="relayer_reason_while_disabled",
             ),
         ]
+
+    @property
+    def states(self) -> list[str]:
+        """The troubles that it has, as `TROUBLES` says them in SQL, or that it is active."""
+        held = {
+            "disabled": self.system_disabled,
+            "paused": self.paused,
+            "low balance": self.balance_is_low,
+            "no address": not self.address,
+            "unknown": self.address
+            and not self.system_disabled
+            and (self.checked_at is None or self.nonce is None or not self.balance_text),
+        }
+        return [state for state in TROUBLES if held[state]] or [ACTIVE]
 
     @property
     def balance(self) -> int | None:

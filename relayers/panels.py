@@ -49,7 +49,7 @@ def status(relayer: Any) -> dict[str, Any]:
     except DecryptionError:
         rows, fault = [], "The RPC URLs cannot be opened with the encryption keys that are set."
     facts = {
-        "State": dashboard.badge(relayer.state),
+        "State": dashboard.badges(relayer),
         "Nonce": "unknown" if relayer.nonce is None else str(relayer.nonce),
         "Balance": dashboard.balance_and_limit(relayer),
         "Last check": ago(relayer.checked_at),

@@ -1,9 +1,10 @@
 """Filters that the admin pages of several resources have."""
 
+from collections.abc import Mapping
 from datetime import datetime, time
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
@@ -11,17 +12,18 @@ from unfold.utils import parse_date_str
 
 
 class StateFilter(DropdownFilter):
-    """Narrow a list to the rows of one state, which the queryset has as `state`."""
+    """Narrow a list to the rows for which the condition of one state holds."""
 
     title = "state"
     parameter_name = "state"
-    states: list[str]
+    conditions: Mapping[str, Q]
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in self.states]
+        return [(state, state.capitalize()) for state in self.conditions]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(state=self.value()) if self.value() in self.states else queryset
+        condition = self.conditions.get(self.value())
+        return queryset if condition is None else queryset.filter(condition)
 
 
 class DayRangeFilter(RangeDateFilter):

@@ -29,6 +29,7 @@ def test_relayers_are_counted_by_state() -> None:
         "relayers{state=disabled}": 1,
         "relayers{state=paused}": 1,
         "relayers{state=low_balance}": 1,
+        "relayers{state=no_address}": 0,
         "relayers{state=unknown}": 1,
         "relayers_low_balance{}": 2,
     }
@@ -37,7 +38,7 @@ def test_relayers_are_counted_by_state() -> None:
 @pytest.mark.django_db
 def test_states_without_a_relayer_are_shown_too() -> None:
     assert set(relayer_samples().values()) == {0}
-    assert len(relayer_samples()) == 6
+    assert len(relayer_samples()) == 7
 
 
 @pytest.mark.django_db
