@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -33,6 +33,7 @@ from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.encryption import DecryptionError
+from relayers.balance_hours import with_reading
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
@@ -178,7 +179,7 @@ def _write(readings: list[ReadingOf]) -> None:
         changes = judge(relayer, reading)
         if all(getattr(relayer, name) == value for name, value in changes.items()):
             unchanged.append(relayer)
-        elif relayer.release(due_at, checked_at=now, **changes):
+        elif relayer.release(due_at, checked_at=now, **changes, **balance_history(relayer, reading, now)):
             announce(relayer, changes)
             entries.append(audit_entry(relayer, changes))
     record(entries)
@@ -213,6 +214,13 @@ def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
     if relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
     return changes
+
+
+def balance_history(relayer: Relayer, reading: Reading, now: datetime) -> dict[str, Any]:
+    """Return the column with the balance by hour, if a reading changes it."""
+    if reading.balance is None or str(reading.balance) == relayer.balance_text:
+        return {}
+    return {"balance_hours": with_reading(relayer.balance_hours, str(reading.balance), now)}
 
 
 def audit_entry(relayer: Relayer, changes: dict[str, Any]) -> AuditEntry | None:

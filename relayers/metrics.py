@@ -15,7 +15,8 @@ class RelayerCollector(StateCollector):
     name, text, states = "relayers", "Relayers, by the worst of their states.", list(CONDITIONS)
 
     def rows(self) -> QuerySet[Any]:
-        return Relayer.objects.order_by().annotate(state=first_state(TROUBLES, ACTIVE))
+        relayers: QuerySet[Any] = Relayer.objects.order_by().annotate(state=first_state(TROUBLES, ACTIVE))
+        return relayers
 
     def more(self) -> Iterable[Metric]:
         low = Relayer.objects.filter(balance_is_low=True).count()

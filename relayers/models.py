@@ -82,6 +82,9 @@ class Relayer(Resource, Leased):
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
     balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
     balance_is_low = models.BooleanField(default=False, editable=False)
+    balance_hours = models.JSONField(
+        default=list, db_default=[], editable=False, help_text="By hour: see `balance_hours.py`."
+    )
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
 
@@ -143,8 +146,8 @@ class Relayer(Resource, Leased):
 
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
-        self.nonce, self.balance_text, self.balance_is_low = None, "", False
-        return {"nonce", "balance_text", "balance_is_low"}
+        self.nonce, self.balance_text, self.balance_is_low, self.balance_hours = None, "", False, []
+        return {"nonce", "balance_text", "balance_is_low", "balance_hours"}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
         self.custom_rpc_urls = rpc_urls or None

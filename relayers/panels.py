@@ -1,4 +1,4 @@
-"""The panel of a relayer's page: its live status, and the button that has it checked."""
+"""The panels of a relayer's page: its live status with the button that has it checked, and its time line."""
 
 from __future__ import annotations
 
@@ -8,14 +8,21 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html
 
+from relayer_service.admin.charts import GREY, HOURS, LastDay
 from relayer_service.admin.dashboard import ago, label
 from relayer_service.admin.panels import Panel, object_view
+from relayer_service.amounts import decimal_text
 from relayer_service.storage.encryption import DecryptionError
-from relayers import dashboard
+from relayers import dashboard, timeline
 from relayers.account import why_no_address
+from relayers.balance_hours import by_hour
 from relayers.chain import nodes
+from relayers.chain.networks import networks
 from relayers.chain.nodes import NodeStatus
+from relayers.models import Relayer
 
+BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"
+BALANCE_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
 HEADERS = ["Node", "Weight", "Health", "Latency", "Head block"]
 
 
@@ -39,6 +46,48 @@ class Status(Panel):
     @object_view("change")
     def check(self, request: HttpRequest, relayer: Any) -> None:
         self.admin.check_now(request, [relayer])
+
+
+class TimeLine(Panel):
+    """What became of the relayer, by whom and why, and its balance in the last day."""
+
+    template = "admin/relayers/relayer/time_line.html"
+
+    def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
+        return {
+            "time_line": {
+                "lines": timeline.lines(relayer),
+                "history_url": self.url("history", relayer),
+                **balance_chart(relayer),
+            }
+        }
+
+
+def balance_chart(relayer: Relayer) -> dict[str, Any]:
+    """Return the chart of the balance in the last day, with the minimum, and its caption; none before any is read."""
+    day, network = LastDay(), networks().get(relayer.network)
+    decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
+    balances = by_hour(relayer.balance_hours, day.start, HOURS)
+    if not any(balance is not None for balance in balances):
+        return {}
+    # As text, which the chart reads as numbers to draw them: none is rounded here.
+    points = [None if balance is None else decimal_text(balance, decimals) for balance in balances]
+    datasets = [line(f"Balance ({unit})", points, BALANCE_COLOUR)]
+    minimum = relayer.policies.get("min_balance")
+    if minimum is not None:
+        datasets.append(line(f"Minimum ({unit})", [decimal_text(minimum, decimals)] * HOURS, MINIMUM_COLOUR))
+    return {"chart": day.chart(datasets, y=BALANCE_AXIS), "caption": f"Balance by hour, in {unit}; hours are in UTC."}
+
+
+def line(label: str, points: list[str | None], colour: str) -> dict[str, Any]:
+    return {
+        "label": label,
+        "data": points,
+        "borderColor": colour,
+        "backgroundColor": colour,
+        "pointRadius": 0,
+        "stepped": True,
+    }
 
 
 def status(relayer: Any) -> dict[str, Any]:

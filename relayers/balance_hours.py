@@ -1,0 +1,39 @@
+"""A relayer's balance by hour, for the chart of its page.
+
+The health check keeps, for each hour in which the balance changed, what it read last: pairs of the hour's beginning as
+a Unix time and the balance in wei. In hours without an entry the balance was that of the entry before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+HOUR = 3600
+HOURS_KEPT = 24
+
+Entry = Sequence[int | str]
+
+
+def with_reading(entries: Sequence[Entry], balance: str, now: datetime) -> list[list[int | str]]:
+    """Return the entries after a reading, as JSON holds them: none of before the last day but the newest of those."""
+    hour = _hour(now)
+    kept = [list(entry) for entry in entries if int(entry[0]) < hour]
+    if not kept or kept[-1][1] != balance:
+        kept.append([hour, balance])
+    old = [entry for entry in kept if int(entry[0]) <= hour - HOURS_KEPT * HOUR]
+    return kept[max(len(old) - 1, 0) :]
+
+
+def by_hour(entries: Sequence[Entry], start: datetime, hours: int) -> list[int | None]:
+    """Return the balance in each of so many hours from a start, or None where it is unknown."""
+    first = _hour(start)
+    found: list[int | None] = []
+    for hour in range(first, first + hours * HOUR, HOUR):
+        balances = [int(balance) for began, balance in entries if int(began) <= hour]
+        found.append(balances[-1] if balances else None)
+    return found
+
+
+def _hour(moment: datetime) -> int:
+    return int(moment.timestamp()) // HOUR * HOUR

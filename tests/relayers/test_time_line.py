@@ -1,0 +1,66 @@
+"""The time line on a relayer's page: what became of it, by whom and why, and its balance by hour."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.audit.recording import changed, created, record
+from relayers.balance_hours import HOUR
+from relayers.models import Relayer
+from tests.relayers import factories
+
+pytestmark = pytest.mark.django_db
+
+DISABLED = "The nonce could not be read from any node: timeout."
+
+
+def happened(relayer: Relayer) -> None:
+    with acting_as(ActorKind.COMMAND, "load_config"):
+        record([created(relayer)])
+    with acting_as(ActorKind.HEALTH_CHECK, "health check"):
+        before, after = {"system_disabled": False}, {"system_disabled": True, "balance_is_low": True}
+        record([changed(relayer, before | {"balance_is_low": False}, after, DISABLED)])
+        record([changed(relayer, {"system_disabled": True}, before)])
+    with acting_as(ActorKind.USER, "olga"):
+        record([changed(relayer, {"paused": False}, {"paused": True}, "Provider is down")])
+        record([changed(relayer, {"paused": True, "name": "A"}, {"paused": False, "name": "B"})])
+
+
+def time_line(client: Client, relayer: Relayer) -> dict[str, Any]:
+    found: dict[str, Any] = client.get(f"/admin/relayers/relayer/{relayer.pk}/change/").context["time_line"]
+    return found
+
+
+def test_each_change_is_a_line_with_who_made_it_and_why(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    happened(relayer)
+    lines = time_line(admin_client, relayer)["lines"]
+    assert [(line.what, line.who, line.why) for line in lines] == [
+        ("Resumed, Changed: name", "user olga", ""),
+        ("Paused", "user olga", "Provider is down"),
+        ("Enabled again", "health check", ""),
+        ("Disabled, Balance low", "health check", DISABLED),
+        ("Created", "command load_config", ""),
+    ]
+
+
+def test_the_chart_has_the_balance_by_hour_beside_the_minimum(admin_client: Client) -> None:
+    hour = int(timezone.now().timestamp()) // HOUR * HOUR
+    relayer = factories.relayer(
+        balance_hours=[[hour - 30 * HOUR, str(2 * 10**18)], [hour - HOUR, str(5 * 10**17)]],
+        policies={"min_balance": 10**18},
+    )
+    found = time_line(admin_client, relayer)
+    balance, minimum = json.loads(found["chart"]["data"])["datasets"]
+    assert (balance["label"], set(balance["data"][:22])) == ("Balance (ETH)", {"2"})
+    assert balance["data"][-1] == "0.5"
+    assert (minimum["label"], minimum["data"]) == ("Minimum (ETH)", ["1"] * 24)
+    assert found["caption"] == "Balance by hour, in ETH; hours are in UTC."
+
+
+def test_there_is_no_chart_before_a_balance_was_read(admin_client: Client) -> None:
+    assert "chart" not in time_line(admin_client, factories.relayer())
