@@ -1,0 +1,33 @@
+"""The access tokens that need attention: those that expire soon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.timesince import timeuntil
+
+from relayer_service.admin.attention import Checked, Kind, Line, first_of
+from relayer_service.admin.dashboard import ago
+from tokens.filters import EXPIRES_SOON, states
+from tokens.models import AccessToken
+
+TITLE = "Access tokens that expire within 14 days"
+
+
+def access_tokens(request: HttpRequest) -> Checked | None:
+    if not request.user.has_perm("tokens.view_accesstoken"):
+        return None
+    soon = AccessToken.objects.filter(states()[EXPIRES_SOON]).order_by("expires_at", "pk")
+    found = first_of({EXPIRES_SOON: soon})[EXPIRES_SOON]
+    page = f"{reverse('admin:tokens_accesstoken_changelist')}?state={EXPIRES_SOON.replace(' ', '+')}"
+    lines = [line(token) for token in sorted(found.rows, key=lambda token: token.expires_at)]
+    return Checked("access tokens", [Kind(TITLE, lines, found.total, page)] if lines else [])
+
+
+def line(token: Any) -> Line:
+    page = reverse("admin:tokens_accesstoken_change", args=[token.pk])
+    when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC, in {timeuntil(token.expires_at, depth=1)}"
+    used = f"last used {ago(token.last_used_at)}" if token.last_used_at else "never used"
+    return Line(str(token), page, f"Expires on {when}; {used}.")
