@@ -96,7 +96,9 @@ def in_trouble(name: str) -> QuerySet[Any]:
     )
     began = Subquery(changes.order_by("-at", "-id").values("at")[:1])
     # One that never had an address is without it since it was created.
-    return relayers.annotate(since=Coalesce(began, F("created_at")) if name == "no address" else began)
+    since = Coalesce(began, F("created_at")) if name == "no address" else began
+    found: QuerySet[Any] = relayers.annotate(since=since)
+    return found
 
 
 def line(name: str, relayer: Any) -> Line:

@@ -139,7 +139,7 @@ def write(rows: Sequence[tuple[Key, Tally]]) -> None:
     for (_, minute, _, outcome), tally in rows:
         hours.setdefault((minute.replace(minute=0), outcome), Tally()).add(tally)
     # Both or neither, as all is tried again.
-    with transaction.atomic(savepoint=False), connection.cursor() as cursor:
+    with transaction.atomic(), connection.cursor() as cursor:
         execute(cursor, WRITE, rows)
         # Hours last, as all processes write the same few: they are locked only until the commit that follows.
         execute(cursor, WRITE_HOURS, sorted(hours.items(), key=lambda item: item[0]))

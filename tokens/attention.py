@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.timesince import timeuntil
 
 from relayer_service.admin.attention import Checked, Kind, Line, first_of
@@ -28,6 +29,6 @@ def access_tokens(request: HttpRequest) -> Checked | None:
 
 def line(token: Any) -> Line:
     page = reverse("admin:tokens_accesstoken_change", args=[token.pk])
-    when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC, in {timeuntil(token.expires_at, depth=1)}"
+    when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC, in {timeuntil(token.expires_at, timezone.now(), depth=1)}"
     used = f"last used {ago(token.last_used_at)}" if token.last_used_at else "never used"
     return Line(str(token), page, f"Expires on {when}; {used}.")

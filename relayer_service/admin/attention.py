@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -17,6 +17,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.module_loading import import_string
+from django.utils.timesince import timesince
 
 from relayer_service.models import PeriodicRun, RowDelta
 from relayer_service.ops import health
@@ -24,8 +25,9 @@ from relayer_service.ops import health
 Result = TypeVar("Result")
 
 SHOWN = 10
+MINUTE = timedelta(minutes=1)
 # Work that is due for longer waits for a worker.
-LATE = timedelta(minutes=2)
+LATE = 2 * MINUTE
 
 PARTS = {
     "database": "It does not answer.",
@@ -44,6 +46,13 @@ class Line:
     url: str
     reason: str
     since: datetime | None = None
+
+    @property
+    def duration(self) -> str:
+        """How long it lasts already, in the largest unit."""
+        began, now = self.since, timezone.now()
+        assert began
+        return timesince(began, now, depth=1) if now - began >= MINUTE else "less than a minute"
 
 
 @dataclass(frozen=True)
@@ -74,15 +83,11 @@ class Attention:
     """All subjects that the user may see."""
 
     subjects: Sequence[Checked]
-    at: datetime = field(default_factory=timezone.now)
+    at: datetime
 
     @property
     def kinds(self) -> list[Kind]:
         return [kind for subject in self.subjects for kind in subject.kinds]
-
-    @property
-    def total(self) -> int:
-        return sum(kind.total for kind in self.kinds)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Found:
 def attention(request: HttpRequest) -> Attention:
     makers: Any = settings.UNFOLD["ATTENTION"]
     found = [import_string(path)(request) for path in makers]
-    return Attention([subject for subject in found if subject is not None])
+    return Attention([subject for subject in found if subject is not None], timezone.now())
 
 
 def first_of(querysets: Mapping[str, QuerySet[Any]]) -> dict[str, Found]:
@@ -126,7 +131,8 @@ def counts_of(numbers: Mapping[str, QuerySet[Any]]) -> dict[str, int]:
 
 def number_of(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Return the query of how many rows there are, which the database counts in an index if it has one."""
-    return rows.order_by().values(every=Value(1)).annotate(number=Count("*")).values("number")
+    number: QuerySet[Any] = rows.order_by().values(every=Value(1)).annotate(number=Count("*")).values("number")
+    return number
 
 
 def number_of_all(model: type[Model]) -> QuerySet[Any]:
