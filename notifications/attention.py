@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import F, OuterRef, QuerySet, Subquery, Value
+from django.db.models import F, OuterRef, Subquery, Value
 from django.db.models.functions import Coalesce, NullIf
 from django.http import HttpRequest
 from django.urls import reverse
@@ -13,7 +13,7 @@ from django.utils import timezone
 from notifications.delivery import counts
 from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
-from relayer_service.admin.attention import LATE, Checked, Found, Kind, Line, counts_of, first_of, number_of, once
+from relayer_service.admin.attention import LATE, Checked, Kind, Line, counts_of, first_of, number_of, once
 
 TITLES = {"failing": "Webhook targets that fail", "gone": "Webhook targets that are gone"}
 SINCE = {"failing": "failing_since", "gone": "gone_at"}
@@ -26,47 +26,46 @@ REASONS = {
 def webhooks(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("notifications.view_notification"):
         return None
+    found, rows = once(request, numbers), once(request, named)
     kinds = [
-        Kind(TITLES[name], [line(name, target) for target in found.rows], found.total, list_of(name))
-        for name, found in once(request, named).items()
-        if found.total
+        Kind(title, [line(name, target) for target in rows[name]], found[name], list_of(name), "danger")
+        for name, title in TITLES.items()
+        if rows[name]
     ]
-    late = once(request, in_flight)["late"] if request.user.has_perm("notifications.view_delivery") else 0
-    if late:
+    if found["late"] and request.user.has_perm("notifications.view_delivery"):
         page = f"{reverse('admin:notifications_delivery_changelist')}?state__exact=pending"
-        waiting = Line("Deliveries", page, f"Due for more than two minutes, as no worker has sent them: {late:,}.")
-        kinds.append(Kind("Deliveries that are late", [waiting], 1, page))
+        reason = f"Due for more than two minutes, as no worker has sent them: {found['late']:,}."
+        kinds.append(Kind("Deliveries that are late", [Line("Deliveries", page, reason)], 1, page))
     return Checked("webhook targets", kinds)
 
 
-def named() -> dict[str, Found]:
-    """Return the first targets in each kind of trouble."""
-    return first_of({name: in_trouble(name) for name in TITLES})
+def numbers() -> dict[str, int]:
+    """Return how many targets are in trouble, and how many deliveries are pending, failed lately, or late."""
+    targets = {name: Notification.objects.filter(TARGET_STATES[name]) for name in TITLES}
+    # Those of failing targets wait for their next attempt.
+    working = Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk")
+    late = counts.pending().filter(due_at__lt=timezone.now() - LATE, notification__in=working)
+    deliveries = {"pending": counts.pending(), "failed": counts.failed_in_a_day(), "late": late}
+    return counts_of({name: number_of(rows) for name, rows in {**targets, **deliveries}.items()})
 
 
-def in_flight() -> dict[str, int]:
-    """Return how many deliveries are pending, failed lately, and are due for long though their targets work."""
-    due = counts.pending().filter(due_at__lt=timezone.now() - LATE)
-    late = due.filter(notification__in=Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk"))
-    rows = {"pending": counts.pending(), "failed": counts.failed_in_a_day(), "late": late}
-    return counts_of({name: number_of(each) for name, each in rows.items()})
-
-
-def in_trouble(name: str) -> QuerySet[Any]:
-    """Return the targets in a kind of trouble, each with the time at which it began and the last error."""
+def named() -> dict[str, list[Any]]:
+    """Return the first targets in each kind of trouble, with the time at which it began and the last error."""
     deliveries = Delivery.objects.filter(notification=OuterRef("pk"))
     # What was attempted waits longer for the next time than what was not; without any the newest has failed.
     waiting = deliveries.filter(due_at__isnull=False).order_by("-due_at")
     newest = deliveries.order_by("-created_at")
     errors = [NullIf(Subquery(rows.values("error")[:1]), Value("")) for rows in (waiting, newest)]
-    targets = Notification.objects.filter(TARGET_STATES[name])
-    return targets.annotate(since=F(SINCE[name]), last_error=Coalesce(*errors, Value("")))
+    last_errors = {"failing": Coalesce(*errors, Value("")), "gone": Value("")}
+    shown = Notification.objects.only("identifier")
+    return first_of(
+        {name: shown.annotate(since=F(SINCE[name]), last_error=last_errors[name]) for name in TITLES}, TARGET_STATES
+    )
 
 
 def line(name: str, target: Any) -> Line:
     page = reverse("admin:notifications_notification_change", args=[target.pk])
-    error = target.last_error if name == "failing" else ""
-    return Line(target.identifier, page, error or REASONS[name], target.since)
+    return Line(target.identifier, page, target.last_error or REASONS[name], target.since)
 
 
 def list_of(name: str) -> str:

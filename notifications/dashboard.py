@@ -20,12 +20,12 @@ def webhooks(request: HttpRequest) -> Card | None:
     if not request.user.has_perms(NEEDED):
         return None
     page = reverse("admin:notifications_delivery_changelist")
-    counts, targets = once(request, attention.in_flight), once(request, attention.named)
+    counts = once(request, attention.numbers)
     rows = [
         [link("Pending", f"{page}?state__exact=pending"), f"{counts['pending']:,}"],
         [link("Failed in the last day", f"{page}?state__exact=failed"), alarm(counts["failed"])],
-        [link("Targets that fail", attention.list_of("failing")), alarm(targets["failing"].total)],
-        [link("Targets that are gone", attention.list_of("gone")), alarm(targets["gone"].total)],
+        [link("Targets that fail", attention.list_of("failing")), alarm(counts["failing"])],
+        [link("Targets that are gone", attention.list_of("gone")), alarm(counts["gone"])],
     ]
     return Card("Webhooks", rows, url=page)
 

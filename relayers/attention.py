@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
-from django.db.models import CharField, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import CharField, DateTimeField, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Cast, Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,7 +15,6 @@ from django.utils import timezone
 from relayer_service.admin.attention import (
     LATE,
     Checked,
-    Found,
     Kind,
     Line,
     counts_of,
@@ -38,6 +37,11 @@ TITLES = {
 }
 # The field whose change in the audit log began it.
 FIELDS = {"disabled": "system_disabled", "low balance": "balance_is_low", "no address": "address"}
+# What a line shows of a relayer.
+COLUMNS = [
+    *("identifier", "name", "network", "policies", "balance_text", "balance_is_low", "disabled_reason_details"),
+    *("failed_checks", "signer__type", "signer__last_error"),
+]
 CONDITIONS = {**TROUBLES, "nodes failing": NODES_FAILING}
 # States that staff choose.
 CALM = {"paused"}
@@ -46,16 +50,18 @@ CALM = {"paused"}
 def relayers(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
+    counts, rows = once(request, numbers), once(request, named)
     kinds = [
-        Kind(TITLES[name], [line(name, relayer) for relayer in found.rows], found.total, list_of(name))
-        for name, found in once(request, named).items()
-        if found.total
+        Kind(
+            TITLES[name], [line(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name]
+        )
+        for name in TITLES
+        if rows[name]
     ]
-    late = once(request, others)["late"]
-    if late:
+    if counts["late"]:
         page = reverse("admin:relayers_relayer_changelist")
-        waiting = Line("Checks", page, f"Due for more than two minutes, as no worker has taken them: {late:,}.")
-        kinds.append(Kind("Checks that are late", [waiting], 1, page))
+        reason = f"Due for more than two minutes, as no worker has taken them: {counts['late']:,}."
+        kinds.append(Kind("Checks that are late", [Line("Checks", page, reason)], 1, page))
     return Checked("relayers", kinds)
 
 
@@ -63,7 +69,7 @@ def by_state(request: HttpRequest) -> Card | None:
     """Return the card of how many relayers there are, and how many in which state."""
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    counts = {name: each.total for name, each in once(request, named).items()} | once(request, others)
+    counts = once(request, numbers)
     page = reverse("admin:relayers_relayer_changelist")
     rows = [[link(name.capitalize(), list_of(name)), marked(name, counts[name])] for name in CONDITIONS]
     return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
@@ -73,32 +79,29 @@ def marked(name: str, count: int) -> str:
     return f"{count:,}" if name in CALM or not count else label(f"{count:,}", VARIANTS[name])
 
 
-def named() -> dict[str, Found]:
-    """Return the first relayers in each kind of trouble."""
-    return first_of({name: in_trouble(name) for name in TITLES})
-
-
-def others() -> dict[str, int]:
-    """Return how many relayers there are, how many are in states that name nobody, and how many checks are late."""
-    unnamed = {name: condition for name, condition in CONDITIONS.items() if name not in TITLES}
-    conditions = {**unnamed, "late": Q(due_at__lt=timezone.now() - LATE)}
+def numbers() -> dict[str, int]:
+    """Return how many relayers there are, how many in which state, and how many whose check is late."""
+    conditions = {**CONDITIONS, "late": Q(due_at__lt=timezone.now() - LATE)}
     counts = {name: number_of(Relayer.objects.filter(condition)) for name, condition in conditions.items()}
     return counts_of({"all": number_of_all(Relayer), **counts})
 
 
-def in_trouble(name: str) -> QuerySet[Any]:
-    """Return the relayers in a kind of trouble, each with the time at which it began, as far as that is known."""
-    relayers = Relayer.objects.filter(CONDITIONS[name]).select_related("signer")
+def named() -> dict[str, list[Any]]:
+    """Return the first relayers in each kind of trouble, with the time at which it began, as far as that is known."""
+    shown = Relayer.objects.select_related("signer").only(*COLUMNS)
+    return first_of({name: shown.annotate(since=began(name)) for name in TITLES}, CONDITIONS)
+
+
+def began(name: str) -> Any:
+    """Return when a kind of trouble began: at the newest change of its field in the audit log."""
+    if name not in FIELDS:
+        return Value(None, output_field=DateTimeField())
     changes = AuditEntry.objects.filter(
-        object_type=type_of(Relayer),
-        object_pk=Cast(OuterRef("pk"), CharField()),
-        changes__has_key=FIELDS.get(name, "failed_checks"),
+        object_type=type_of(Relayer), object_pk=Cast(OuterRef("pk"), CharField()), changes__has_key=FIELDS[name]
     )
-    began = Subquery(changes.order_by("-at", "-id").values("at")[:1])
+    newest = Subquery(changes.order_by("-at", "-id").values("at")[:1])
     # One that never had an address is without it since it was created.
-    since = Coalesce(began, F("created_at")) if name == "no address" else began
-    found: QuerySet[Any] = relayers.annotate(since=since)
-    return found
+    return Coalesce(newest, F("created_at")) if name == "no address" else newest
 
 
 def line(name: str, relayer: Any) -> Line:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
+from django.db.models import Count, Window
+from django.db.models.functions import RowNumber
 from django.http import HttpRequest
 from django.urls import reverse
 
-from relayer_service.admin.attention import Checked, Found, Kind, Line, first_of, once
+from relayer_service.admin.attention import SHOWN, Checked, Kind, Line, once
 from rpc.models import FeeToken
 
 TITLES = {
@@ -26,16 +28,25 @@ def fee_tokens(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
     kinds = [
-        Kind(TITLES[name], [line(name, token) for token in found.rows], found.total, list_of(name))
-        for name, found in once(request, named).items()
-        if found.total
+        Kind(TITLES[name], [line(name, token) for token in rows], rows[0].total, list_of(name), "danger")
+        for name, rows in once(request, named).items()
+        if rows
     ]
     return Checked("fee tokens", kinds)
 
 
-def named() -> dict[str, Found]:
-    """Return the first tokens in each kind of trouble."""
-    return first_of({name: FeeToken.objects.with_state().filter(state=name) for name in TITLES})
+def named() -> dict[str, list[Any]]:
+    """Return the first tokens in each kind of trouble, each with how many there are: there are few in all."""
+    tokens = (
+        FeeToken.objects.with_state()
+        .filter(state__in=TITLES)
+        .annotate(
+            place=Window(RowNumber(), partition_by="state", order_by=["network", "symbol"]),
+            total=Window(Count("*"), partition_by="state"),
+        )
+    )
+    rows = list(tokens.filter(place__lte=SHOWN).order_by("place"))
+    return {name: [row for row in rows if row.state == name] for name in TITLES}
 
 
 def line(name: str, token: Any) -> Line:

@@ -25,8 +25,10 @@ def fee_tokens(request: HttpRequest) -> Card | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
     page = reverse("admin:rpc_feetoken_changelist")
-    found = once(request, attention.named)
-    rows = [[link(name.capitalize(), attention.list_of(name)), alarm(found[name].total)] for name in found]
+    rows = [
+        [link(name.capitalize(), attention.list_of(name)), alarm(found[0].total if found else 0)]
+        for name, found in once(request, attention.named).items()
+    ]
     return Card("Fee tokens without a price", rows, url=page)
 
 

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from relayer_service.admin.charts import HOURS, LastDay, bars
 from relayer_service.admin.dashboard import Card, alarm, link
-from relayers import attention as relayer_attention
+from relayers import attention
 from rpc import errors
 from rpc.calls import LATENCY_AXIS, OK, OK_COLOUR, Group, Sums, latency
 from rpc.models import CallHour
@@ -60,11 +60,12 @@ def judged(outcome: str) -> str:
 
 
 def cause(request: HttpRequest, outcome: str) -> str:
-    """Return the name of an error, with a link to what has it."""
+    """Return the name of an error, with a link to where it is seen."""
     name = f"{errors.MESSAGES.get(outcome, 'Error')} ({outcome})"
-    if outcome == str(errors.PriceUnavailable.code):
-        may_view = request.user.has_perm("rpc.view_feetoken")
-        return link(name, reverse("admin:rpc_feetoken_changelist")) if may_view else name
     if outcome == str(errors.InternalError.code):
         return f"{name}: the log of the service has it"
-    return link(name, relayer_attention.list_of("disabled"))
+    if outcome == str(errors.NodesUnreachable.code):
+        return link(name, attention.list_of("disabled"))
+    if outcome != str(errors.PriceUnavailable.code):
+        return link(name, reverse("admin:relayers_relayer_changelist"))
+    return link(name, reverse("admin:rpc_feetoken_changelist")) if request.user.has_perm("rpc.view_feetoken") else name

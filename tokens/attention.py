@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db.models import Count, Window
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timeuntil
 
-from relayer_service.admin.attention import Checked, Kind, Line, first_of
+from relayer_service.admin.attention import SHOWN, Checked, Kind, Line
 from relayer_service.admin.dashboard import ago
 from tokens.filters import EXPIRES_SOON, states
 from tokens.models import AccessToken
@@ -21,10 +22,10 @@ def access_tokens(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("tokens.view_accesstoken"):
         return None
     soon = AccessToken.objects.filter(states()[EXPIRES_SOON]).order_by("expires_at", "pk")
-    found = first_of({EXPIRES_SOON: soon})[EXPIRES_SOON]
+    found = list(soon.annotate(total=Window(Count("*")))[:SHOWN])
     page = f"{reverse('admin:tokens_accesstoken_changelist')}?state={EXPIRES_SOON.replace(' ', '+')}"
-    lines = [line(token) for token in sorted(found.rows, key=lambda token: token.expires_at)]
-    return Checked("access tokens", [Kind(TITLE, lines, found.total, page)] if lines else [])
+    kinds = [Kind(TITLE, [line(token) for token in found], found[0].total, page)] if found else []
+    return Checked("access tokens", kinds)
 
 
 def line(token: Any) -> Line:

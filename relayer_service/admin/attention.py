@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from django.conf import settings
-from django.db.models import CharField, Count, IntegerField, Model, QuerySet, Subquery, Sum, Value
+from django.db.models import CharField, Count, Model, Q, QuerySet, Sum, Value
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -63,6 +63,12 @@ class Kind:
     lines: Sequence[Line]
     total: int
     url: str = ""
+    # How the theme marks the number of them.
+    variant: str = "warning"
+
+    @property
+    def number(self) -> str:
+        return f"{self.total:,}"
 
     @property
     def more(self) -> str:
@@ -90,35 +96,22 @@ class Attention:
         return [kind for subject in self.subjects for kind in subject.kinds]
 
 
-@dataclass(frozen=True)
-class Found:
-    """The first rows of a kind, and how many there are."""
-
-    rows: Sequence[Any] = ()
-    total: int = 0
-
-
 def attention(request: HttpRequest) -> Attention:
     makers: Any = settings.UNFOLD["ATTENTION"]
     found = [import_string(path)(request) for path in makers]
     return Attention([subject for subject in found if subject is not None], timezone.now())
 
 
-def first_of(querysets: Mapping[str, QuerySet[Any]]) -> dict[str, Found]:
-    """Return by name the first rows of each queryset and how many it has, in one query."""
-    branches = [
-        rows.order_by()
-        .filter(pk__in=rows.values("pk")[:SHOWN])
-        .annotate(
-            kind=Value(name, output_field=CharField()),
-            total=Subquery(number_of(rows), output_field=IntegerField()),
-        )
-        for name, rows in querysets.items()
-    ]
+def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]) -> dict[str, list[Any]]:
+    """Return by name the first rows of each queryset for which its condition holds, in one query."""
+    branches = []
+    for name, rows in querysets.items():
+        first = rows.model._default_manager.filter(conditions[name]).order_by("pk").values("pk")[:SHOWN]
+        branches.append(rows.order_by().filter(pk__in=first).annotate(kind=Value(name, output_field=CharField())))
     found = defaultdict[str, list[Any]](list)
     for row in branches[0].union(*branches[1:], all=True):
         found[row.kind].append(row)
-    return {name: Found(found[name], found[name][0].total if found[name] else 0) for name in querysets}
+    return {name: sorted(found[name], key=lambda row: row.pk) for name in querysets}
 
 
 def counts_of(numbers: Mapping[str, QuerySet[Any]]) -> dict[str, int]:
@@ -182,7 +175,7 @@ def service(request: HttpRequest) -> Checked:
         if run.failed
     ]
     kinds = [
-        Kind("Parts of the service that fail", failed, len(failed), page),
+        Kind("Parts of the service that fail", failed, len(failed), page, "danger"),
         Kind("Periodic work that fails", work, len(work), reverse("admin:relayer_service_periodicrun_changelist")),
     ]
     return Checked("the service and its worker", [kind for kind in kinds if kind.total])

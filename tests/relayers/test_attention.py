@@ -47,7 +47,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
         clock.forward(120)
         checked(Reading(nonce=7, balance=ETHER // 10))
     assert relayers_of(staff) == [
-        "Relayers with a low balance",
+        "Relayers with a low balance 1",
         (
             "Treasury (relayer-1) on sepolia Its balance is 0.1 ETH, below the minimum of 0.5 ETH. "
             "Since 2026-01-01 12:02 UTC, for 4 minutes"
@@ -64,7 +64,7 @@ def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(cli
     clock.forward(120)
     checked(Reading(reason="it cannot be connected to"))
     assert relayers_of(staff) == [
-        "Relayers whose nodes fail",
+        "Relayers whose nodes fail 1",
         (
             "Treasury (relayer-1) on sepolia The last check could not read it from any node; "
             "after 2 in a row it is disabled."
@@ -73,7 +73,7 @@ def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(cli
     clock.forward(120)
     checked(Reading(reason="it cannot be connected to"))
     assert relayers_of(staff) == [
-        "Relayers that are disabled",
+        "Relayers that are disabled 1",
         (
             "Treasury (relayer-1) on sepolia The nonce could not be read from any node: it cannot be connected to. "
             "Since 2026-01-01 12:04 UTC, for less than a minute"

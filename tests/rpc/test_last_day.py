@@ -55,7 +55,7 @@ def test_each_failure_leads_to_where_it_is_seen(admin_client: Client, busy: None
     assert links(part(admin_client, CARD)) == {
         "Nodes unreachable (-32000)": "/admin/relayers/relayer/?state=disabled",
         "Price unavailable (-32002)": "/admin/rpc/feetoken/",
-        "Insufficient data (-32005)": "/admin/relayers/relayer/?state=disabled",
+        "Insufficient data (-32005)": "/admin/relayers/relayer/",
     }
 
 

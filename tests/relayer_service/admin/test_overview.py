@@ -92,25 +92,25 @@ def test_where_nothing_is_wrong_all_is_well_with_what_was_checked(staff: Client)
 def test_what_needs_attention_is_named_with_a_reason_and_since_when(staff: Client) -> None:
     trouble()
     assert attention(staff) == [
-        "Relayers that are disabled",
+        "Relayers that are disabled 1",
         "Off (off-0) on sepolia Why.",
-        "Relayers with a low balance",
+        "Relayers with a low balance 1",
         "Dry (dry-0) on sepolia Its balance is 0.000000000000000005 ETH, below the minimum of 0.5 ETH.",
-        "Relayers without an address",
+        "Relayers without an address 1",
         f"New (new-0) on sepolia {NEVER_ASKED} Since 2025-12-31 12:00 UTC, for 1 day",
-        "Relayers whose nodes fail",
+        "Relayers whose nodes fail 1",
         "Shaky (shaky-0) on sepolia The last check could not read it from any node; after 2 in a row it is disabled.",
-        "Webhook targets that fail",
+        "Webhook targets that fail 1",
         f"slow-0 There was no answer in time. {HOUR_AGO}",
-        "Webhook targets that are gone",
+        "Webhook targets that are gone 1",
         f"gone-0 {GONE} Since 2026-01-01 10:00 UTC, for 2 hours",
-        "Fee tokens whose price cannot be read",
+        "Fee tokens whose price cannot be read 1",
         f"FAILED0 on hardhat No source has a price. {HOUR_AGO}",
-        "Fee tokens whose price is stale",
+        "Fee tokens whose price is stale 1",
         f"STALE0 on hardhat The worker has not read its price for minutes. {HOUR_AGO}",
-        "Fee tokens whose price was never read",
+        "Fee tokens whose price was never read 1",
         "NEVER0 on hardhat The worker reads prices every minute, and has not read this one yet.",
-        "Access tokens that expire within 14 days",
+        "Access tokens that expire within 14 days 1",
         "Report 0 (rms_0123456789ab_…) Expires on 2026-01-04 12:00 UTC, in 3 days; never used.",
     ]
 
@@ -132,8 +132,8 @@ def test_ten_of_a_kind_are_named_and_the_others_counted(staff: Client) -> None:
     trouble(0, 12)
     found = attention(staff)
     assert len(found) == 10 * (1 + 10 + 1)
-    assert found[0:12] == [
-        "Relayers that are disabled",
+    assert found[:12] == [
+        "Relayers that are disabled 12",
         *(f"Off (off-{number}) on sepolia Why." for number in range(10)),
         "and 2 more",
     ]
@@ -146,16 +146,16 @@ def test_a_service_without_a_worker_says_so_and_what_waits(staff: Client, clock:
     PeriodicRun.objects.create(name="read_prices", slot=1, started_at=NOON, finished_at=NOON, failed=True)
     clock.forward(121)
     assert attention(staff) == [
-        "Parts of the service that fail",
+        "Parts of the service that fail 1",
         (
             "Worker No worker runs, or it cannot write: webhooks, checks and prices wait. "
             "Since 2026-01-01 12:00 UTC, for 2 minutes"
         ),
-        "Periodic work that fails",
+        "Periodic work that fails 1",
         "Read prices The newest run failed; the log has its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
-        "Checks that are late",
+        "Checks that are late 1",
         "Checks Due for more than two minutes, as no worker has taken them: 1.",
-        "Deliveries that are late",
+        "Deliveries that are late 1",
         "Deliveries Due for more than two minutes, as no worker has sent them: 1.",
     ]
 
