@@ -70,6 +70,7 @@ async function refresh() {
     fresh = response.ok ? page.getElementById("overview") : null;
     if (!fresh && (response.ok || response.status === 403)) {
       clearInterval(timer);
+      document.removeEventListener("visibilitychange", refreshIfOld);
       tell("You are signed out: what is shown is no longer refreshed.");
       return;
     }
@@ -84,9 +85,11 @@ async function refresh() {
   replaceParts(overview, fresh);
 }
 
-timer = setInterval(refresh, REFRESH_SECONDS * 1000);
-document.addEventListener("visibilitychange", () => {
+function refreshIfOld() {
   if (Date.now() - refreshedAt >= REFRESH_SECONDS * 1000) {
     refresh();
   }
-});
+}
+
+timer = setInterval(refresh, REFRESH_SECONDS * 1000);
+document.addEventListener("visibilitychange", refreshIfOld);
