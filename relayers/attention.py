@@ -52,10 +52,8 @@ def relayers(request: HttpRequest) -> Checked | None:
         return None
     counts, rows = once(request, numbers), once(request, named)
     kinds = [
-        Kind(
-            TITLES[name], [line(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name]
-        )
-        for name in TITLES
+        Kind(title, [line(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name])
+        for name, title in TITLES.items()
         if rows[name]
     ]
     if counts["late"]:
