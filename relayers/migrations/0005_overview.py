@@ -7,7 +7,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('notifications', '0003_overview'),
-        ('relayers', '0003_states'),
+        ('relayers', '0004_balance_hours'),
         ('signers', '0003_last_error'),
     ]
 
