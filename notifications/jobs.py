@@ -18,6 +18,7 @@ class SendTestEvents(Kind):
     model_label = "notifications.Notification"
     permission = "notifications.change_notification"
     title = "Send test events"
+    job_title = "Send test events to {}"
     explanation = "A test event is sent at once to each: {}."
     done = "Sent a test event"
     left_alone = "disabled"
@@ -47,6 +48,7 @@ class DeliveryKind(Kind):
 
 class ReplayDeliveries(DeliveryKind):
     title = "Replay"
+    job_title = "Replay {}"
     explanation = "Sent again from the start of the schedule, with the same webhook-id and body: {}."
     done = "Replayed"
     left_alone = "on their way"
@@ -57,6 +59,7 @@ class ReplayDeliveries(DeliveryKind):
 
 class RetryDeliveries(DeliveryKind):
     title = "Retry now"
+    job_title = "Retry {} now"
     explanation = "The next attempt is made at once, and the schedule goes on from there: {}."
     done = "Brought forward"
     left_alone = "on their way or not pending"

@@ -12,6 +12,7 @@ class CheckRelayers(Kind):
     model_label = "relayers.Relayer"
     permission = "relayers.change_relayer"
     title = "Check relayers now"
+    job_title = "Check {} now"
     explanation = "The nodes are asked for nonce and balance at once, without waiting for the next turn: {}."
     done = "To be checked at once"
     left_alone = "being checked"

@@ -14,6 +14,7 @@ class VerifySigners(Kind):
     model_label = "signers.Signer"
     permission = "signers.change_signer"
     title = "Verify signers"
+    job_title = "Verify {}"
     explanation = "Each signs a fixed text, which shows whether it works, and its address is saved: {}."
     done = "Verified"
     left_alone = "deleted meanwhile"

@@ -42,7 +42,7 @@ def ask_or_start(
     job = running.start(name, asked.selection, request.user.get_username())
     page = reverse("admin:relayer_service_job_change", args=[job.pk])
     link = format_html('<a class="underline" href="{}">See how far it is</a>', page)
-    model_admin.message_user(request, format_html("{}. It runs in the worker. {}", job, link), messages.SUCCESS)
+    model_admin.message_user(request, format_html("Started in the worker: {}. {}.", job, link), messages.SUCCESS)
     return asked.leave()
 
 
@@ -134,7 +134,7 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
     facts = {
         "State": label(job.state, VARIANTS[job.state]),
         chosen.done: f"{job.done:,}",
-        f"Left alone, as {chosen.left_alone}": f"{job.left_alone:,}",
+        **({f"Left alone, as {chosen.left_alone}": f"{job.left_alone:,}"} if job.left_alone else {}),
         "Failed": label(f"{job.failed:,}", "danger") if job.failed else "0",
         "Started by": f"{job.actor}, {exact(job.created_at)}",
     }

@@ -29,8 +29,9 @@ class Kind:
     model_label: str
     # Who has it may start such a job, and stop it.
     permission: str
-    # The button, the sentence that says what happens to so many rows, and the words for what has happened.
+    # The button, the job, the sentence that says what happens to so many rows, and the words for what has happened.
     title: str
+    job_title: str
     explanation: str
     done: str
     left_alone: str

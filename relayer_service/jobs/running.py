@@ -42,7 +42,7 @@ def start(name: str, selection: Selection, actor: str) -> Job:
     with transaction.atomic():
         job = Job.objects.create(
             kind=name,
-            title=f"{chosen.title}: {chosen.counted(len(selection))}",
+            title=chosen.job_title.format(chosen.counted(len(selection))),
             actor=actor,
             selection=str(selection),
             total=len(selection),

@@ -289,7 +289,7 @@ def test_a_confirmed_replay_sends_from_the_start(
     # One that was not there to be confirmed.
     make_delivery(notification, 3)
     page = admin_client.post(LIST, hidden_fields(page), follow=True)
-    assert told(page) == ["Replay: 2 deliveries. It runs in the worker. See how far it is"]
+    assert told(page) == ["Started in the worker: Replay 2 deliveries. See how far it is."]
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     assert list(Delivery.objects.order_by("pk").values_list("identifier", "state", "attempts_made")) == [

@@ -57,7 +57,7 @@ def page_of(job: Job, view: str = "change") -> str:
 
 def test_a_job_goes_on_batch_by_batch_to_its_end() -> None:
     job = start()
-    assert (job.title, job.state, job.total) == ("Check relayers now: 5 relayers", "waiting", 5)
+    assert (job.title, job.state, job.total) == ("Check 5 relayers now", "waiting", 5)
     run_once(job)
     job.refresh_from_db()
     assert (job.state, job.done, due()) == ("running", 2, ["r-0", "r-1"])

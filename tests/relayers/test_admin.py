@@ -203,7 +203,7 @@ def test_many_relayers_are_checked_now(
     chosen.append(factories.relayer(identifier="in check", due_at=later, lease=uuid.uuid4()))
     factories.relayer(identifier="not chosen", due_at=later)
     page = confirm(admin_client, LIST, select("check_selected_now", *chosen))
-    assert told(page) == ["Check relayers now: 3 relayers. It runs in the worker. See how far it is"]
+    assert told(page) == ["Started in the worker: Check 3 relayers now. See how far it is."]
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 2, "left_alone": 1, "failed": 0}
