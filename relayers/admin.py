@@ -225,7 +225,7 @@ class RelayerAdmin(ResourceAdmin):
         texts = [act.explanation.format(counted(len(asked.selection)))]
         if others := asked.count(relayers.filter(paused=act.paused)):
             texts.append(f"Left alone, as {act.left_alone}: {counted(others)}.")
-        table = asked.first(relayers, {"Id": lambda row: row.identifier, "State": self.state})
+        table = asked.first(relayers, {"Name": lambda row: row.name, "State": self.state})
         title = f"{act.word} {'relayer' if len(asked.selection) == 1 else 'relayers'}"
         return confirmation.ask(request, self, asked, title, texts, table, form)
 

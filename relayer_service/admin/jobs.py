@@ -65,7 +65,7 @@ class JobAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
         jobs: QuerySet[Job] = super().get_queryset(request)
-        return jobs.filter(kind__in=visible_kinds(request))
+        return jobs.filter(kind__in=visible_kinds(request)).defer("selection")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Its page is found among those that the user may see.

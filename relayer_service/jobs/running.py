@@ -103,7 +103,7 @@ def _step(job: Job, chosen: Kind, selection: Selection) -> bool:
     if not chosen.in_transaction and keys and not job.held().values_list("stopped_by", flat=True).first():
         result = _run(chosen, keys)
     with transaction.atomic():
-        current = job.held().select_for_update().first()
+        current = job.held().select_for_update().defer("selection").first()
         if current is None:
             raise LeaseLostError
         now = timezone.now()
