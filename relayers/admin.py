@@ -156,10 +156,9 @@ class RelayerAdmin(ResourceAdmin):
 
     def save_model(self, request: HttpRequest, obj: Relayer, form: RelayerForm, change: bool) -> None:
         paused, now = obj.paused, timezone.now()
-        # Written below, with the event that goes to the webhook, also that of a new relayer.
-        form.changed_columns.discard("paused")
         is_edited = not change or bool(form.changed_columns)
         if not change:
+            # Paused below, with the event that goes to the webhook.
             obj.paused, obj.due_at = False, now
         elif is_edited:
             # A health check that is under way read the relayer as it was before, so it loses its lease.
@@ -170,8 +169,8 @@ class RelayerAdmin(ResourceAdmin):
         super().save_model(request, obj, form, change)
         if is_edited:
             push(check_relayers_now)
-        if not change:
-            write_paused(obj, paused)
+        if not change and paused:
+            write_paused([obj], True)
         for warning in form.warnings:
             self.message_user(request, warning, messages.WARNING)
 

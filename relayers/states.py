@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
@@ -46,14 +46,14 @@ def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
     return done
 
 
-def write_paused(relayer: Relayer, paused: bool) -> bool:
-    """Pause or resume a relayer and emit the event, for callers that record the change with others."""
+def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
+    """Pause or resume relayers and emit the events, for callers that record the changes with others."""
+    chosen = {relayer.pk: relayer for relayer in relayers}
     with transaction.atomic():
-        written, targets = _write([relayer.pk], paused)
-        wake(targets)
-    if written:
+        for batch in Selection.of_keys(chosen).batches(BATCH_SIZE):
+            wake(_write(batch, paused)[1])
+    for relayer in chosen.values():
         relayer.paused = paused
-    return bool(written)
 
 
 def _write(keys: Sequence[int], paused: bool) -> tuple[Written, set[int]]:

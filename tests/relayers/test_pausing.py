@@ -14,6 +14,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications import skipped
 from notifications.models import Delivery, Notification
+from relayer_service.audit.recording import record_same
 from relayer_service.models import AuditEntry
 from relayer_service.ops.tasks import queue
 from relayer_service.storage.selections import Selection
@@ -106,13 +107,13 @@ def test_of_two_who_pause_the_same_relayers_each_is_told_of_once(monkeypatch: py
 def test_a_failure_undoes_its_batch_whole_and_leaves_those_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "BATCH_SIZE", 3)
     make_relayers(0, 6, factories.notification())
-    record, calls = states.record_same, []
+    calls: list[Any] = []
 
     def fail_at_the_second(*args: Any) -> None:
         calls.append(args)
         if len(calls) == 2:
             raise OperationalError("the disk is full")
-        record(*args)
+        record_same(*args)
 
     monkeypatch.setattr(states, "record_same", fail_at_the_second)
     with pytest.raises(OperationalError):
