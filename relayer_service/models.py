@@ -8,9 +8,10 @@ from django.db import models
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
+from relayer_service.jobs.models import Job
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
-__all__ = ["AuditEntry", "EncryptionKey", "PeriodicRun", "RowDelta"]
+__all__ = ["AuditEntry", "EncryptionKey", "Job", "PeriodicRun", "RowDelta"]
 
 CANARY = "canary"
 
