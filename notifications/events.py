@@ -121,7 +121,14 @@ def emit_to(notifications: Iterable[Notification], event: Event[Data], data: Dat
     for notification in notifications:
         if notification.enabled:
             deliveries.append(
-                Delivery(notification=notification, event=event.name, body=body, created_at=now, due_at=due_at)
+                Delivery(
+                    notification=notification,
+                    event=event.name,
+                    subject=str(data.get("relayer_id", "")),
+                    body=body,
+                    created_at=now,
+                    due_at=due_at,
+                )
             )
         else:
             skipped.count_one(notification)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
 from relayers.chain.networks import networks
-from relayers.models import CONDITIONS, Relayer
+from relayers.models import ACTIVE, CONDITIONS, Relayer
 
 # The value of the network filter for all networks that the service does not know.
 OTHER = "other"
 
 
 class RelayerStateFilter(StateFilter):
-    conditions = CONDITIONS
+    # The order of the tabs.
+    conditions = {
+        state: CONDITIONS[state] for state in ("disabled", "low balance", "paused", "no address", "unknown", ACTIVE)
+    }
 
 
 class NetworkFilter(DropdownFilter):
@@ -31,5 +35,14 @@ class NetworkFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> QuerySet[Relayer]:
         if self.value() == OTHER:
-            return queryset.exclude(network__in=networks())
+            return queryset.filter(others(sorted(networks())))
         return queryset.filter(network=self.value()) if self.value() else queryset
+
+
+def others(names: list[str]) -> Q:
+    """Return the condition that a network is none of these, as the ranges between them, which an index finds."""
+    condition, bounds = Q(), [None, *names, None]
+    for before, behind in pairwise(bounds):
+        between = Q(network__gt=before) if before is not None else Q()
+        condition |= between & Q(network__lt=behind) if behind is not None else between
+    return condition

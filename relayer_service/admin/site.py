@@ -16,19 +16,21 @@ admin.site.register(AuditEntry, AuditEntryAdmin)
 class PeriodicRunAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "started", "finished", "took"]
     ordering = ["name"]
+    # They are few.
+    sort_orders = {"name": "name", "started": "started_at", "finished": "finished_at", "took": "seconds"}
 
     @display(description="state", label={"ok": "success", "failed": "danger"})
     def state(self, run: PeriodicRun) -> str:
         return "failed" if run.failed else "ok"
 
-    @display(description="last start", ordering="started_at")
+    @display(description="last start")
     def started(self, run: PeriodicRun) -> str:
         return ago(run.started_at)
 
-    @display(description="last good end", ordering="finished_at")
+    @display(description="last good end")
     def finished(self, run: PeriodicRun) -> str:
         return ago(run.finished_at)
 
-    @display(description="took", ordering="seconds")
+    @display(description="took")
     def took(self, run: PeriodicRun) -> str:
         return "-" if run.seconds is None else f"{run.seconds:.2f} s"
