@@ -98,7 +98,7 @@ class RelayerAdmin(ResourceAdmin):
     def balance(self, relayer: Relayer) -> str:
         return dashboard.balance(relayer)
 
-    @display(description="last check")
+    @display(description="last check", ordering="checked_at")
     def last_check(self, relayer: Relayer) -> str:
         return ago(relayer.checked_at)
 

@@ -42,7 +42,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     list_per_page = 50
     paginator = NewestPaginator
     ordering = ["-sequence"]
-    # By column, what its index sorts by; no other can be sorted by.
+    # By column, what its index sorts by; no other can be sorted by. A method needs an `ordering` besides.
     sort_orders: dict[str, Any] = {}
     search_help_text = "The beginning of an id"
     show_full_result_count = False
@@ -118,7 +118,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
         context["panels"] = [panel.template for panel in shown]
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @display(description="created")
+    @display(description="created", ordering="sequence")
     def created(self, obj: Any) -> str:
         return f"{obj.created_at:%Y-%m-%d}"
 

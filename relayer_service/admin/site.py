@@ -23,14 +23,14 @@ class PeriodicRunAdmin(ReadOnlyAdmin):
     def state(self, run: PeriodicRun) -> str:
         return "failed" if run.failed else "ok"
 
-    @display(description="last start")
+    @display(description="last start", ordering="started_at")
     def started(self, run: PeriodicRun) -> str:
         return ago(run.started_at)
 
-    @display(description="last good end")
+    @display(description="last good end", ordering="finished_at")
     def finished(self, run: PeriodicRun) -> str:
         return ago(run.finished_at)
 
-    @display(description="took")
+    @display(description="took", ordering="seconds")
     def took(self, run: PeriodicRun) -> str:
         return "-" if run.seconds is None else f"{run.seconds:.2f} s"
