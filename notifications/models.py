@@ -127,9 +127,7 @@ class Delivery(Leased):
         "webhook-id", max_length=64, unique=True, default=new_message_id, help_text="The same at every attempt."
     )
     # Indexed below, with the order of the log.
-    notification = models.ForeignKey(
-        Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False
-    )
+    notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
     event = models.CharField(max_length=64)
     # The default is in the database too: processes of the release before know nothing of this column.
     subject = models.CharField(

@@ -67,9 +67,7 @@ PAGES = {
     "a signer of half the relayers": f"{SIGNERS}1/change/",
     "notifications": NOTIFICATIONS,
     "notifications, last page": f"{NOTIFICATIONS}?{LAST}",
-    **{
-        f"notifications, {state}": f"{NOTIFICATIONS}?state={state}" for state in ("failing", "gone", "disabled", "ok")
-    },
+    **{f"notifications, {state}": f"{NOTIFICATIONS}?state={state}" for state in ("failing", "gone", "disabled", "ok")},
     "notifications, by id": f"{NOTIFICATIONS}?o=1",
     "notifications, search by id": f"{NOTIFICATIONS}?q=target-1",
     "notifications, search by URL": f"{NOTIFICATIONS}?q=https://target-1",
@@ -77,9 +75,7 @@ PAGES = {
     "a notification of a fifth of the deliveries": f"{NOTIFICATIONS}1/change/",
     "deliveries": DELIVERIES,
     "deliveries, last page": f"{DELIVERIES}?{LAST}",
-    **{
-        f"deliveries, {state}": f"{DELIVERIES}?state__exact={state}" for state in ("failed", "pending", "delivered")
-    },
+    **{f"deliveries, {state}": f"{DELIVERIES}?state__exact={state}" for state in ("failed", "pending", "delivered")},
     "deliveries, of an event": f"{DELIVERIES}?event=relayer.disabled",
     "deliveries, of an unused event": f"{DELIVERIES}?event=relayer.paused",
     "deliveries, of a relayer": f"{DELIVERIES}?relayer=relayer-250",

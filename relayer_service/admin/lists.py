@@ -13,8 +13,9 @@ from unfold.views import ChangeList
 from relayer_service.admin.filters import StateFilter
 
 
-class ResourceList(ChangeList):  # type: ignore[misc]  # the theme has no types
+class ResourceList(ChangeList):
     tab: str | None = None
+    filter_specs: list[Any]
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         """Return the rows. A filter by state is applied like the others, and shown as tabs instead of among them."""

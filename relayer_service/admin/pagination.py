@@ -44,4 +44,4 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
         if not first:
             return super().page(number)
         keys = list(self.object_list.values_list("pk", flat=True)[first : min(first + self.per_page, self.count)])
-        return self._get_page(self.object_list.filter(pk__in=keys), number, self)
+        return Page(self.object_list.filter(pk__in=keys), number, self)

@@ -53,7 +53,7 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
 
 def _more(obj: Model, model: type[Model], field: str, count: int) -> str | SafeString:
     """Return how many are not named, as a link to their list where it can be filtered by what they refer to."""
-    lookup = f"{field}__{obj._meta.pk.name}__exact"  # type: ignore[union-attr]  # every model has a key
+    lookup = f"{field}__{obj._meta.pk.name}__exact"
     text = f"{count:,} more"
     if lookup not in getattr(admin.site._registry.get(model), "allowed_keys", ()):
         return f" and {text}"

@@ -106,7 +106,8 @@ def _fold_some(list_name: str, bucket: int) -> int:
 
 def total(model: type[Model]) -> int | None:
     """Return the number of all rows of a model, or None if they are not counted."""
-    return RowDelta.objects.filter(list_name=model._meta.db_table).aggregate(rows=Sum("rows"))["rows"]
+    rows: int | None = RowDelta.objects.filter(list_name=model._meta.db_table).aggregate(rows=Sum("rows"))["rows"]
+    return rows
 
 
 @dataclass(frozen=True)

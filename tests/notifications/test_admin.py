@@ -201,7 +201,9 @@ def test_the_list_is_filtered_by_state(admin_client: Client, state: str, found: 
     assert [row[0] for row in rows(admin_client.get(f"{LIST}?state={state}"))] == [found]
 
 
-@pytest.mark.parametrize(("query", "found"), [("HOOK-", 1), ("hooks.example", 1), ("https://hooks.", 1), ("example", 0)])
+@pytest.mark.parametrize(
+    ("query", "found"), [("HOOK-", 1), ("hooks.example", 1), ("https://hooks.", 1), ("example", 0)]
+)
 def test_notifications_are_found_by_the_beginning_of_id_and_url(admin_client: Client, query: str, found: int) -> None:
     create_notification(identifier="hook-1")
     assert len(rows(admin_client.get(f"{LIST}?q={query}"))) == found

@@ -78,7 +78,19 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
         ["msg_5", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "now"],
         ["msg_4", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "on its way"],
         ["msg_3", "relayer.paused", "-", "hook", "pending", "2", "503", "-", created, "never", "in 1 hour"],
-        ["msg_2", "relayer.paused", "relayer-1", "hook", "failed", "10", "-", about["error"], created, "3 hours ago", "-"],
+        [
+            "msg_2",
+            "relayer.paused",
+            "relayer-1",
+            "hook",
+            "failed",
+            "10",
+            "-",
+            about["error"],
+            created,
+            "3 hours ago",
+            "-",
+        ],
         ["msg_1", "relayer.paused", "-", "hook", "delivered", "1", "204", "-", created, "1 day ago", "-"],
     ]
 

@@ -135,8 +135,13 @@ def test_the_networks_that_are_not_known_are_found_together(admin_client: Client
     assert found(admin_client, "network=other") == ["two"]
 
 
-@pytest.mark.parametrize(("query", "count"), [("RELAYER-", 1), ("pay roll", 1), ("0xF39f", 1), ("roll", 0), ("pay  roll", 0), ("sepolia", 0), ("pay%", 0)])
-def test_relayers_are_found_by_the_beginning_of_id_name_and_address(admin_client: Client, query: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("RELAYER-", 1), ("pay roll", 1), ("0xF39f", 1), ("roll", 0), ("pay  roll", 0), ("sepolia", 0), ("pay%", 0)],
+)
+def test_relayers_are_found_by_the_beginning_of_id_name_and_address(
+    admin_client: Client, query: str, count: int
+) -> None:
     factories.relayer(name="Pay Roll")
     assert len(found(admin_client, f"q={query}")) == count
 

@@ -123,4 +123,4 @@ def test_a_relayers_page_leads_to_its_deliveries(admin_client: Client) -> None:
     page = admin_client.get(f"{LIST}{relayer.pk}/change/").content.decode()
     assert "Deliveries of this relayer" in page
     leads_to = admin_client.get(f"{LIST}{relayer.pk}/deliveries/")
-    assert leads_to.url == "/admin/notifications/delivery/?relayer=eu%2F1+%C3%BC"
+    assert leads_to["Location"] == "/admin/notifications/delivery/?relayer=eu%2F1+%C3%BC"

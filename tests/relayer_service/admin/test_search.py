@@ -22,7 +22,7 @@ SEARCH = "/admin/search/"
 
 def found(client: Client, text: str) -> list[tuple[str, str]]:
     """What the palette lists: where each leads to, and what it is called."""
-    page = client.get(SEARCH, {"extended": 1, "s": text}).content.decode()
+    page = client.get(SEARCH, {"extended": "1", "s": text}).content.decode()
     return re.findall(r'href="([^"]+)"\s+data-title="([^"]+)"', page)
 
 
@@ -79,7 +79,7 @@ def test_staff_find_what_they_may_view_alone(client: Client, fleet: dict[str, An
 
 
 def test_a_search_that_finds_nothing_says_so(admin_client: Client, fleet: dict[str, Any]) -> None:
-    page = admin_client.get(SEARCH, {"extended": 1, "s": "<b>none"}).content.decode()
+    page = admin_client.get(SEARCH, {"extended": "1", "s": "<b>none"}).content.decode()
     # The theme's script takes over this element alone.
     assert 'id="command-results-list"' in page
     assert "No id, name or address begins with “&lt;b&gt;none”." in page
