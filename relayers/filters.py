@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db import connection
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
@@ -15,6 +15,14 @@ from relayers.models import ACTIVE, CONDITIONS, Relayer
 
 # The value of the network filter for all networks that the service does not know.
 OTHER = "other"
+NAMES = """
+WITH RECURSIVE names(name) AS (
+  SELECT min(network) FROM {table}
+  UNION ALL
+  SELECT (SELECT min(network) FROM {table} WHERE network > names.name) FROM names WHERE names.name IS NOT NULL
+)
+SELECT name FROM names
+"""
 
 
 class RelayerStateFilter(StateFilter):
@@ -35,14 +43,12 @@ class NetworkFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> QuerySet[Relayer]:
         if self.value() == OTHER:
-            return queryset.filter(others(sorted(networks())))
+            return queryset.filter(network__in=other_networks(queryset.model))
         return queryset.filter(network=self.value()) if self.value() else queryset
 
 
-def others(names: list[str]) -> Q:
-    """Return the condition that a network is none of these, as the ranges between them, which an index finds."""
-    condition, bounds = Q(), [None, *names, None]
-    for before, behind in pairwise(bounds):
-        between = Q(network__gt=before) if before is not None else Q()
-        condition |= between & Q(network__lt=behind) if behind is not None else between
-    return condition
+def other_networks(model: type[Model]) -> list[str]:
+    """Return the networks of a table that the service does not know; the index leads from one name to the next."""
+    with connection.cursor() as cursor:
+        cursor.execute(NAMES.format(table=model._meta.db_table))
+        return [name for (name,) in cursor.fetchall() if name is not None and name not in networks()]

@@ -12,15 +12,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
-from relayer_service.storage.prefixes import Folded, starts_with
+from relayer_service.storage.prefixes import Folded, Scanned, starts_with
 
 EXACT = "__exact"
+# Of so many rows and more, no column of several finds fewer than a list shows at first.
+MANY = 1_000
 # Of each kind, the palette shows so many.
 MAX_FOUND = 5
 
@@ -31,20 +33,24 @@ def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = 
     Only columns that have it at all are compared, which an index tells: an OR of all might read the whole table. Where
     it is one column, the rows are in its order, which is that of the index.
     """
-    everything = rows.model._base_manager
-    conditions = [(name, _condition(name, text)) for name, text in texts]
-    found = [(name, condition) for name, condition in conditions if everything.filter(condition).exists()]
+    counts = {(name, text): _count(rows.model, _condition(name, text)) for name, text in texts}
+    found = [each for each, count in counts.items() if count]
     if not found:
         return rows.none()
-    rows = rows.filter(reduce(or_, (condition for _, condition in found)))
+    folded = Scanned if len(found) > 1 and MANY in counts.values() else Folded
+    rows = rows.filter(reduce(or_, (_condition(name, text, folded) for name, text in found)))
     name = found[0][0]
     if not sort or len(found) > 1 or name.endswith(EXACT):
         return rows
     return rows.order_by(Folded(name), "pk")
 
 
-def _condition(name: str, text: str) -> Q:
-    return Q(**{name: text}) if name.endswith(EXACT) else starts_with(name, text)
+def _condition(name: str, text: str, folded: type[Folded] = Folded) -> Q:
+    return Q(**{name: text}) if name.endswith(EXACT) else starts_with(name, text, folded)
+
+
+def _count(model: type[Model], condition: Q) -> int:
+    return model._base_manager.filter(condition)[:MANY].count()
 
 
 def palette(request: HttpRequest) -> HttpResponse:

@@ -38,12 +38,22 @@ def prefix_index(column: str, *, name: str, key: str = "sequence") -> models.Ind
     return models.Index(Folded(column), key, name=name)
 
 
-def starts_with(column: str, text: str) -> models.Q:
+class Scanned(Folded):
+    """As `Folded`, where SQLite is to read rows in the order of a list instead of all that the index has.
+
+    It has no statistics that would tell it which is less; PostgreSQL knows.
+    """
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        return self.as_sql(compiler, connection, template=f"+{self.template}", **extra)
+
+
+def starts_with(column: str, text: str, folded: type[Folded] = Folded) -> models.Q:
     """Return the condition that a column begins with a text, in upper or lower case."""
     prefix = text[:COMPARED].translate(LOWER)
-    condition = models.Q(GreaterThanOrEqual(Folded(column), models.Value(prefix)))
+    condition = models.Q(GreaterThanOrEqual(folded(column), models.Value(prefix)))
     if end := after(prefix):
-        condition &= models.Q(LessThan(Folded(column), models.Value(end)))
+        condition &= models.Q(LessThan(folded(column), models.Value(end)))
     if len(text) > COMPARED:
         condition &= models.Q(**{f"{column}__istartswith": text})
     return condition

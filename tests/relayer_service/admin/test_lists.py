@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from relayer_service.admin import pagination
+from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
 from tests.notifications.admin_pages import rows
 from tests.relayers import factories
@@ -116,6 +117,11 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
     narrowed = admin_client.get(f"{LIST}?state=unknown")
     assert narrowed.context["cl"].result_count == 3
     assert "at least: these are the first, the search and the filters find others" in narrowed.content.decode()
+    # Whoever selects all selects more than were counted.
+    monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
+    assert "Select all 5 relayers" in admin_client.get(LIST).content.decode()
+    asked = admin_client.get(f"{LIST}?state=unknown").content.decode()
+    assert "Select all that were found, at least 3 relayers" in asked
 
 
 def test_a_relayers_page_leads_to_its_deliveries(admin_client: Client) -> None:
