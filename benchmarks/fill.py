@@ -73,7 +73,7 @@ CONSOLE = [
     INSERT INTO notifications_notification (
       sequence, identifier, type, url, created_at, failing_since, gone_at, enabled
     )
-    SELECT n, 'target-' || n, 'webhook', 'https://target-' || n || '.example.com/hook', now(),
+    SELECT n, 'target-' || n, 'webhook', 'https://hooks-' || n || '.example.com', now(),
            CASE WHEN n % 4 = 0 THEN now() END, CASE WHEN n % 4 = 1 THEN now() END, n % 4 <> 2
     FROM generate_series((SELECT max(sequence) + 1 FROM notifications_notification), {rows} / 2) AS n
     """,
@@ -85,7 +85,7 @@ CONSOLE = [
            'relayer-' || CASE WHEN n % 10 = 0 THEN 250 ELSE n END, 'changed',
            CASE WHEN n % 3 = 0 THEN 'token' ELSE 'user' END, 'somebody-' || n % 10, '', 'request-' || n,
            '127.0.0.1', '', '{{"name": ["before", "after"]}}'::jsonb
-    FROM generate_series(1, {rows} * 2) AS n
+    FROM generate_series(1, {rows} * 2 + 40) AS n
     """,
 ]
 # Over the last days: of five one is for the first target, of a hundred one failed and one is pending.
