@@ -15,7 +15,8 @@ from django.utils import timezone
 from relayer_service.admin import pagination
 from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
-from tests.notifications.admin_pages import rows
+from relayers.states import set_paused
+from tests.notifications.admin_pages import rows, staff_who_may
 from tests.relayers import factories
 
 pytestmark = pytest.mark.django_db
@@ -91,17 +92,19 @@ def test_a_list_is_sorted_by_what_is_indexed_and_by_nothing_else(admin_client: C
 
 
 @pytest.mark.parametrize("query", ["", "state=unknown", "q=r-", "o=1", "state=unknown&o=7", "network=sepolia"])
-def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(admin_client: Client, query: str) -> None:
-    factories.relayer(identifier="r-000")
-    for number in range(1, 120):
-        factories.relayer(identifier=f"r-{number:03}", signer=Relayer.objects.first().signer)  # type: ignore[union-attr]
+def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
+    for number in range(6):
+        factories.relayer(identifier=f"r-{number}")
     admin_client.get(LIST)
     seen, costs = [], []
     for page in (1, 2, 3):
         with CaptureQueriesContext(connection) as queries:
             seen += found(admin_client, f"{query}&p={page}")
         costs.append(len(queries))
-    assert sorted(seen) == [f"r-{number:03}" for number in range(120)]
+    assert sorted(seen) == [f"r-{number}" for number in range(6)]
     assert costs[1] == costs[2] <= costs[0] + 1
 
 
@@ -125,8 +128,21 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
 
 
 def test_a_relayers_page_leads_to_its_deliveries(admin_client: Client) -> None:
-    relayer = factories.relayer(identifier="eu/1 ü")
+    hook = factories.notification()
+    for name in ("eu/1 ü", "other"):
+        relayer = factories.relayer(identifier=name, notification=hook, paused=name == "other")
+        set_paused(relayer, not relayer.paused)
+    relayer = Relayer.objects.get(identifier="eu/1 ü")
     page = admin_client.get(f"{LIST}{relayer.pk}/change/").content.decode()
     assert "Deliveries of this relayer" in page
     leads_to = admin_client.get(f"{LIST}{relayer.pk}/deliveries/")
     assert leads_to["Location"] == "/admin/notifications/delivery/?relayer=eu%2F1+%C3%BC"
+    listed = rows(admin_client.get(leads_to["Location"]))
+    assert [row[1:3] for row in listed] == [["relayer.paused", "eu/1 ü"]]
+
+
+def test_who_may_not_see_deliveries_is_not_led_to_them(client: Client) -> None:
+    viewer = staff_who_may(client, "view_relayer")
+    relayer = factories.relayer()
+    assert "Deliveries of this relayer" not in viewer.get(f"{LIST}{relayer.pk}/change/").content.decode()
+    assert viewer.get(f"{LIST}{relayer.pk}/deliveries/").status_code == 403
