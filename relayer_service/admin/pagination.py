@@ -23,7 +23,8 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
     def total(self) -> int:
         """How many there are: exact of a whole list that the database counts, else no more than are listed."""
         whole = counting.total(self.object_list.model) if not self.object_list.query.where else None
-        return int(self.object_list[:MAX_LISTED].count()) if whole is None else whole
+        # In whichever order they are found soonest: Django would sort them first.
+        return int(self.object_list.order_by()[:MAX_LISTED].count()) if whole is None else whole
 
     @cached_property
     def count(self) -> int:

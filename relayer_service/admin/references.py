@@ -33,7 +33,7 @@ def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) ->
     parts = []
     for model, field in _relations(type(obj), without):
         rows = model._default_manager.filter(**{field: obj})
-        count = rows[:MAX_LISTED].count()
+        count = rows.order_by()[:MAX_LISTED].count()
         if not count:
             continue
         name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural

@@ -50,7 +50,7 @@ def _condition(name: str, text: str, folded: type[Folded] = Folded) -> Q:
 
 
 def _count(model: type[Model], condition: Q) -> int:
-    return model._base_manager.filter(condition)[:MANY].count()
+    return model._base_manager.filter(condition).order_by()[:MANY].count()
 
 
 def palette(request: HttpRequest) -> HttpResponse:

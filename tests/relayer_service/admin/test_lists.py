@@ -120,6 +120,11 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
     narrowed = admin_client.get(f"{LIST}?state=unknown")
     assert narrowed.context["cl"].result_count == 3
     assert "at least: these are the first, the search and the filters find others" in narrowed.content.decode()
+    with CaptureQueriesContext(connection) as queries:
+        admin_client.get(f"{LIST}?state=unknown&o=1")
+    [count] = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
+    assert "LIMIT 3" in count
+    assert "ORDER BY" not in count
     # Whoever selects all selects more than were counted.
     monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
     assert "Select all 5 relayers" in admin_client.get(LIST).content.decode()
