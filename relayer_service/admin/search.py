@@ -63,10 +63,10 @@ def palette(request: HttpRequest) -> HttpResponse:
 
 
 def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    """Yield the lists whose name begins with the text."""
+    """Yield the lists of which a word begins with the text."""
     for app in admin.site.get_app_list(request):
         for model in app["models"]:
-            if model["admin_url"] and str(model["name"]).lower().startswith(text.lower()):
+            if model["admin_url"] and f" {text.lower()}" in f" {str(model['name']).lower()}":
                 yield SearchResult(title=str(model["name"]), description="List", link=model["admin_url"], icon="list")
 
 
