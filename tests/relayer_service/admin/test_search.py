@@ -105,6 +105,6 @@ def test_of_many_the_first_are_shown_and_the_list_of_all_is_linked(admin_client:
 def test_a_list_is_found_by_the_words_of_its_name(admin_client: Client) -> None:
     assert found(admin_client, "deliv") == [("/admin/notifications/delivery/", "Deliveries")]
     assert found(admin_client, "toke") == [
-        ("/admin/rpc/feetoken/", "Fee tokens"),
         ("/admin/tokens/accesstoken/", "Access tokens"),
+        ("/admin/rpc/feetoken/", "Fee tokens"),
     ]
