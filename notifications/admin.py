@@ -26,6 +26,7 @@ from relayer_service.admin.dashboard import label
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import in_use, may_view_users, used_by
 from relayer_service.net.addresses import mask, without_user_info
+from relayer_service.storage.prefixes import Folded
 
 # For staff who may see all that refers to a notification, and for others.
 USERS, USER_COUNTS = "used_by", "use_counts"
@@ -39,6 +40,7 @@ class NotificationAdmin(ResourceAdmin):
     form = NotificationForm
     list_filter = [TargetStateFilter]
     allowed_lookups = {TargetStateFilter.parameter_name}
+    sort_orders = {"identifier": Folded("identifier"), "created": "sequence"}
     actions = ["send_test_event_to_selected"]
     actions_detail = ["send_test_event"]
 
@@ -46,9 +48,19 @@ class NotificationAdmin(ResourceAdmin):
         url = "shown_url" if self.has_change_permission(request) else "masked_url"
         return ["identifier", url, "key", "state", "created"]
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        if self.has_change_permission(request):
+            changelist.search_help_text = "The beginning of an id or a URL"
+        return changelist
+
     def get_search_fields(self, request: HttpRequest) -> list[str]:
         """Search in URLs for those only who see them whole: to find one by its key is to learn the key."""
         return ["identifier", "url"] if self.has_change_permission(request) else ["identifier"]
+
+    def searched_texts(self, column: str, text: str) -> list[str]:
+        """Find a URL by the name of its host too."""
+        return [text, f"https://{text}", f"http://{text}"] if column == "url" else [text]
 
     def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
         if obj is None:

@@ -62,6 +62,8 @@ UNFOLD: dict[str, Any] = {
     ],
     "SIDEBAR": {
         "show_search": True,
+        # One search in all lists, which `relayer_service/admin/search.py` answers.
+        "command_search": True,
         "navigation": [
             {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},
             {

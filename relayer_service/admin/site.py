@@ -18,6 +18,8 @@ admin.site.register(Job, JobAdmin)
 class PeriodicRunAdmin(ReadOnlyAdmin):
     list_display = ["name", "state", "started", "finished", "took"]
     ordering = ["name"]
+    # They are few.
+    sort_orders = {"name": "name", "started": "started_at", "finished": "finished_at", "took": "seconds"}
 
     @display(description="state", label={"ok": "success", "failed": "danger"})
     def state(self, run: PeriodicRun) -> str:

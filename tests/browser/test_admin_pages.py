@@ -169,8 +169,9 @@ def test_a_phone_opens_the_sidebar_with_a_button(page: Page) -> None:
 
 def test_the_search_of_the_sidebar_finds_pages(page: Page) -> None:
     page.goto("/admin/", wait_until="networkidle")
-    page.get_by_placeholder("Search apps and models").press_sequentially("toke")
-    expect(page.locator("#search-results").get_by_text("Access tokens").first).to_be_visible()
+    page.get_by_role("button", name="Find anything").click()
+    page.locator("#search-input-command").press_sequentially("toke")
+    expect(page.locator("#command-results").get_by_text("Access tokens").first).to_be_visible()
 
 
 def texts(locator: Locator) -> list[str]:
