@@ -27,7 +27,8 @@ from notifications.delivery.replay import replay, retry_now
 from notifications.filters import EventFilter
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
-from relayer_service.admin.dashboard import ago, exact, label
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago, exact, to_the_minute
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.admin.pagination import MAX_LISTED, NewestPaginator
 from relayer_service.audit.recording import acted, record
@@ -175,7 +176,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="created")
     def created_minute(self, delivery: Delivery) -> str:
-        return f"{delivery.created_at:%Y-%m-%d %H:%M}"
+        return to_the_minute(delivery.created_at)
 
     @display(description="created")
     def created(self, delivery: Delivery) -> str:

@@ -1,0 +1,97 @@
+"""The pages for what is refused or missing: they say which permission or what, and lead back.
+
+Paths of the API have an envelope instead, which its middleware makes of any answer.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import unquote
+
+from django.contrib import admin
+from django.contrib.auth import get_permission_codename
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import NoReverseMatch, reverse
+from django.utils.text import capfirst
+
+# The permission that each of an admin's views needs; to change is to view first.
+NEEDED = {"changelist": "view", "history": "view", "add": "add", "delete": "delete", "autocomplete": "view"}
+
+
+class ObjectNotFound(Http404):
+    """There is no object of a model under the key of an address."""
+
+    def __init__(self, opts: Any, object_id: str) -> None:
+        super().__init__(f"There is no {opts.verbose_name} at this address. It may have been deleted.")
+        self.opts = opts
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    opts = getattr(exception, "opts", None)
+    text = str(exception) if opts else f"There is no page at {unquote(request.path)}."
+    return error_page(request, HTTPStatus.NOT_FOUND, "Not found", text, opts)
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    model_admin, view = wanted(request)
+    if model_admin is None:
+        return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", "You may not open this page.")
+    opts = model_admin.opts
+    writes = request.method not in ("GET", "HEAD")
+    verb = NEEDED.get(view, "change" if writes else "view")
+    missing = [] if request.user.has_perm(permission(verb, opts)) else [shown_permission(verb, opts)]
+    missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if verb == "add" else []
+    if missing:
+        text = f"You need the permission {' and '.join(missing)}. Whoever manages users can grant it."
+    else:
+        text = f"Nobody may {verb} {opts.verbose_name_plural} here."
+    return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", text, opts)
+
+
+def permission(verb: str, opts: Any) -> str:
+    return f"{opts.app_label}.{get_permission_codename(verb, opts)}"
+
+
+def shown_permission(verb: str, opts: Any) -> str:
+    """Return a permission as the pages of users and groups name it, and as programs do."""
+    return f"“Can {verb} {opts.verbose_name}” ({permission(verb, opts)})"
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    text = (
+        "Nothing was changed: the form came without the cookie that goes with it, or you signed in again since you "
+        "opened it. Go back, reload the page and send it again."
+    )
+    return error_page(request, HTTPStatus.FORBIDDEN, "The form has expired", text)
+
+
+def wanted(request: HttpRequest) -> tuple[Any, str]:
+    """Return the admin and the name of the view that a request was for, if it was for one."""
+    name = (request.resolver_match and request.resolver_match.url_name) or ""
+    for model_admin in admin.site._registry.values():
+        prefix = f"{model_admin.opts.app_label}_{model_admin.opts.model_name}_"
+        if name.startswith(prefix):
+            return model_admin, name.removeprefix(prefix)
+    return None, ""
+
+
+def error_page(request: HttpRequest, status: HTTPStatus, title: str, text: str, opts: Any = None) -> HttpResponse:
+    """Return a page of the admin for staff, and one without the admin's menu for others."""
+    user = getattr(request, "user", None)
+    if user is None:
+        return HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")
+    links = [("Overview", reverse("admin:index"))]
+    if opts and user.has_perm(permission("view", opts)):
+        links.insert(0, (capfirst(opts.verbose_name_plural), changelist(opts)))
+    context = {**admin.site.each_context(request), "title": title, "text": text, "links": links, "status": int(status)}
+    template = "admin/error.html" if user.is_active and user.is_staff else "admin/error_signed_out.html"
+    return render(request, template, context, status=status)
+
+
+def changelist(opts: Any) -> str:
+    try:
+        return reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+    except NoReverseMatch:
+        return reverse("admin:index")
