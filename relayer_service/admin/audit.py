@@ -69,13 +69,13 @@ class AuditedAdmin(DjangoModelAdmin):
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
         """Say so on a page of its own; Django would lead to the overview, with a message there."""
-        raise ObjectNotFound(opts, object_id)
+        raise ObjectNotFound(opts)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """Show the object's entries, the newest first, to those who may view the object."""
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
-            raise ObjectNotFound(self.opts, object_id)
+            raise ObjectNotFound(self.opts)
         if not self.has_view_or_change_permission(request, obj):
             raise PermissionDenied
         paginator = NewestPaginator(AuditEntry.objects.of(obj), ENTRIES_PER_PAGE)

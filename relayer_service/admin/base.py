@@ -88,7 +88,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
-            raise ObjectNotFound(self.opts, object_id)
+            raise ObjectNotFound(self.opts)
         return obj
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,30 +7,29 @@ from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import unquote
 
 from django.contrib import admin
 from django.contrib.auth import get_permission_codename
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils.text import capfirst
 
-# The permission that each of an admin's views needs; to change is to view first.
-NEEDED = {"changelist": "view", "history": "view", "add": "add", "delete": "delete", "autocomplete": "view"}
+# The permission that each of an admin's own views needs; actions need the one to change, or rules of their own.
+NEEDED = {"changelist": "view", "history": "view", "change": "view", "add": "add", "delete": "delete"}
 
 
 class ObjectNotFound(Http404):
     """There is no object of a model under the key of an address."""
 
-    def __init__(self, opts: Any, object_id: str) -> None:
+    def __init__(self, opts: Any) -> None:
         super().__init__(f"There is no {opts.verbose_name} at this address. It may have been deleted.")
         self.opts = opts
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     opts = getattr(exception, "opts", None)
-    text = str(exception) if opts else f"There is no page at {unquote(request.path)}."
+    text = str(exception) if opts else f"There is no page at {request.path}."
     return error_page(request, HTTPStatus.NOT_FOUND, "Not found", text, opts)
 
 
@@ -39,14 +38,15 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     if model_admin is None:
         return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", "You may not open this page.")
     opts = model_admin.opts
-    writes = request.method not in ("GET", "HEAD")
-    verb = NEEDED.get(view, "change" if writes else "view")
+    verb = "change" if view == "change" and request.method == "POST" else NEEDED.get(view, "view")
     missing = [] if request.user.has_perm(permission(verb, opts)) else [shown_permission(verb, opts)]
-    missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if verb == "add" else []
+    missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if view == "add" else []
     if missing:
         text = f"You need the permission {' and '.join(missing)}. Whoever manages users can grant it."
-    else:
+    elif view in NEEDED:
         text = f"Nobody may {verb} {opts.verbose_name_plural} here."
+    else:
+        text = "You may view this, and need another permission to do more with it. Whoever manages users can grant it."
     return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", text, opts)
 
 
@@ -84,14 +84,8 @@ def error_page(request: HttpRequest, status: HTTPStatus, title: str, text: str, 
         return HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")
     links = [("Overview", reverse("admin:index"))]
     if opts and user.has_perm(permission("view", opts)):
-        links.insert(0, (capfirst(opts.verbose_name_plural), changelist(opts)))
+        url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
+        links.insert(0, (capfirst(opts.verbose_name_plural), url))
     context = {**admin.site.each_context(request), "title": title, "text": text, "links": links, "status": int(status)}
     template = "admin/error.html" if user.is_active and user.is_staff else "admin/error_signed_out.html"
     return render(request, template, context, status=status)
-
-
-def changelist(opts: Any) -> str:
-    try:
-        return reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
-    except NoReverseMatch:
-        return reverse("admin:index")

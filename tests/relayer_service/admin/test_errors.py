@@ -91,6 +91,17 @@ def test_a_page_that_nobody_may_open_says_so(admin_client: Client) -> None:
     ]
 
 
+def test_an_action_that_is_refused_to_somebody_who_may_view_says_so(staff_client: Client, user: User) -> None:
+    permit(user, "view_notification")
+    hook = factories.notification()
+    assert said(staff_client, f"/admin/notifications/notification/{hook.pk}/send_test_event/", 403) == [
+        "Not allowed (403)",
+        "You may view this, and need another permission to do more with it. Whoever manages users can grant it.",
+        "/admin/notifications/notification/",
+        "/admin/",
+    ]
+
+
 def test_a_form_without_its_cookie_says_that_nothing_was_changed(user: User) -> None:
     User.objects.update(is_staff=True)
     client = Client(enforce_csrf_checks=True)
