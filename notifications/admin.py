@@ -23,6 +23,7 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked, Table
 from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import in_use, may_view_users, used_by
 from relayer_service.net.addresses import mask, without_user_info
@@ -97,9 +98,9 @@ class NotificationAdmin(ResourceAdmin):
         """Return a badge, or two for a target that is disabled and in trouble."""
         badges = [] if notification.enabled else [label("disabled", "info")]
         if notification.gone_at:
-            badges.append(label(f"gone since {notification.gone_at:%Y-%m-%d %H:%M}", "danger"))
+            badges.append(label(f"gone since {to_the_minute(notification.gone_at)}", "danger"))
         elif notification.failing_since:
-            badges.append(label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning"))
+            badges.append(label(f"failing since {to_the_minute(notification.failing_since)}", "warning"))
         return format_html_join(" ", "{}", zip(badges or [label("ok", "success")], strict=False))
 
     @display(description="used by")

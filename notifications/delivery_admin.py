@@ -23,7 +23,8 @@ from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
 from relayer_service.admin.confirmation import MAX_SHOWN, Asked, Table
-from relayer_service.admin.dashboard import ago, exact, label
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago_titled, exact, to_the_minute
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.pagination import MAX_LISTED
@@ -146,7 +147,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="created")
     def created_minute(self, delivery: Delivery) -> str:
-        return f"{delivery.created_at:%Y-%m-%d %H:%M}"
+        return to_the_minute(delivery.created_at)
 
     @display(description="created")
     def created(self, delivery: Delivery) -> str:
@@ -154,7 +155,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="last attempt")
     def last_attempt(self, delivery: Delivery) -> str:
-        return ago(delivery.attempted_at)
+        return ago_titled(delivery.attempted_at)
 
     @display(description="last attempt")
     def attempted(self, delivery: Delivery) -> str:

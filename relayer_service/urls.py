@@ -10,6 +10,8 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, Spec
 from relayer_service.admin.search import palette
 from relayer_service.ops.health import MetricsView, health, ready
 
+handler403 = "relayer_service.admin.errors.forbidden"
+handler404 = "relayer_service.admin.errors.not_found"
 handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}

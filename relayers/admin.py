@@ -19,7 +19,7 @@ from notifications.filters import SUBJECT
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked, ReasonForm
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.ops.tasks import push
 from relayer_service.storage.prefixes import Folded
@@ -132,7 +132,7 @@ class RelayerAdmin(ResourceAdmin):
 
     @display(description="last check", ordering="checked_at")
     def last_check(self, relayer: Relayer) -> str:
-        return ago(relayer.checked_at)
+        return ago_titled(relayer.checked_at)
 
     @display(description="RPC URLs")
     def shown_rpc_urls(self, relayer: Relayer) -> str:

@@ -12,7 +12,7 @@ from unfold.decorators import action, display
 
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import in_use, may_view_users, used_by
 from relayer_service.storage.prefixes import Folded

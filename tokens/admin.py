@@ -9,7 +9,7 @@ from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.storage.prefixes import Folded
 from tokens import credentials
 from tokens.filters import TokenStateFilter
@@ -31,10 +31,13 @@ class AccessTokenAdmin(ResourceAdmin):
     search_help_text = "The beginning of a name, a token (rms_...) or a user's name"
     sort_orders = {"name": Folded("name")}
     allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
-    autocomplete_fields = ["user"]
     audited_relations = ["user"]
     readonly_fields = ["shown_key", "last_used_at", "created_at"]
     actions = ["disable"]
+
+    def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
+        # Others have nobody to search for but themselves.
+        return ["user"] if request.user.is_superuser else []
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer others as users to superusers only: a token is the whole API in its user's name."""
@@ -64,11 +67,11 @@ class AccessTokenAdmin(ResourceAdmin):
 
     @display(description="expires")
     def expires(self, token: AccessToken) -> str:
-        return f"{token.expires_at:%Y-%m-%d}" if token.expires_at else "never"
+        return to_the_minute(token.expires_at, unset="never")
 
     @display(description="last use")
     def last_use(self, token: AccessToken) -> str:
-        return ago(token.last_used_at)
+        return ago_titled(token.last_used_at)
 
     @admin.action(description="Disable selected tokens", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:

@@ -29,3 +29,4 @@ class AccessTokenForm(ResourceForm):
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks"]
+        help_texts = {"expires_at": "In UTC. Empty: it does not expire."}

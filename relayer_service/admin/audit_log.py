@@ -22,7 +22,7 @@ from unfold.decorators import display
 
 from relayer_service.admin.audit import AuditedAdmin
 from relayer_service.admin.base import ReadOnlyAdmin
-from relayer_service.admin.dashboard import exact
+from relayer_service.admin.dates import exact
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.audit.models import AuditEntry, type_of
 

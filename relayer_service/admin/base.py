@@ -10,13 +10,15 @@ from django.contrib.admin.views.main import ORDER_VAR
 from django.db import connection
 from django.db.models import QuerySet
 from django.forms import Media
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
 from relayer_service.admin import search
 from relayer_service.admin.audit import AuditedAdmin
+from relayer_service.admin.dates import to_the_minute
+from relayer_service.admin.errors import ObjectNotFound, shown_permission
 from relayer_service.admin.filters import StateFilter
 from relayer_service.admin.lists import ResourceList, tabs
 from relayer_service.admin.pagination import NewestPaginator
@@ -97,6 +99,30 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup in self.allowed_lookups or (lookup in self.allowed_keys and is_key(value))
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return whether somebody may add an object, which includes to choose what it cannot be without."""
+        return super().has_add_permission(request) and not self.missing_to_add(request)
+
+    def missing_to_add(self, request: HttpRequest) -> list[str]:
+        return [name for field, name in self._missing_to_choose(request).items() if not field.blank]
+
+    def _missing_to_choose(self, request: HttpRequest) -> dict[Any, str]:
+        """Return by field the permission that somebody lacks to choose in it: its search needs it."""
+        fields = [self.opts.get_field(name) for name in self.get_autocomplete_fields(request)]
+        return {
+            field: shown_permission("view", field.related_model._meta)
+            for field in fields
+            if not self.admin_site._registry[field.related_model].has_view_permission(request)
+        }
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        missing = self._missing_to_choose(request).get(db_field)
+        if field and missing:
+            field.disabled = True
+            field.help_text = f"To choose here you need the permission {missing}. {field.help_text}".strip()
+        return field
+
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return an object, locked while it is changed: two who change parts of it at once both keep theirs."""
         obj = super().get_object(request, object_id, from_field)
@@ -107,7 +133,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
-            raise Http404
+            raise ObjectNotFound(self.opts)
         return obj
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
@@ -120,7 +146,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
 
     @display(description="created", ordering="sequence")
     def created(self, obj: Any) -> str:
-        return f"{obj.created_at:%Y-%m-%d}"
+        return to_the_minute(obj.created_at)
 
 
 class ReadOnly:

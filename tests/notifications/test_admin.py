@@ -186,9 +186,9 @@ def test_the_list_shows_what_matters_and_no_password(admin_client: Client) -> No
     Notification.objects.filter(identifier="left").update(gone_at=day)
     page = admin_client.get(LIST)
     assert rows(page) == [
-        ["left", URL, "none", "gone since 2026-03-04 05:06", "2026-03-04"],
-        ["slow", URL, "none", "failing since 2026-03-04 05:06", "2026-03-04"],
-        ["fine", URL, "set", "ok", "2026-03-04"],
+        ["left", URL, "none", "gone since 2026-03-04 05:06 UTC", "2026-03-04 05:06 UTC"],
+        ["slow", URL, "none", "failing since 2026-03-04 05:06 UTC", "2026-03-04 05:06 UTC"],
+        ["fine", URL, "set", "ok", "2026-03-04 05:06 UTC"],
     ]
     assert "s3cret" not in page.content.decode()
 

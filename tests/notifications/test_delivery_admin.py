@@ -68,7 +68,7 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
     on_its_way(notification, 4)
     make_delivery(notification, 5, state="pending", due_at=now)
     shown = [[text.replace("\xa0", " ") for text in row] for row in rows(admin_client.get(LIST))]
-    created = "2026-03-04 12:00"
+    created = "2026-03-04 12:00 UTC"
     assert shown == [
         ["msg_5", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "now"],
         ["msg_4", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "on its way"],
