@@ -1,0 +1,114 @@
+"""What operators do, from what they see on the overview to what they leave behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from notifications.models import Delivery, Notification
+from relayer_service.models import AuditEntry
+from relayer_service.ops import tasks
+from relayers.models import Relayer
+from relayers.states import set_paused
+from tests import processes
+from tests.browser.conftest import TakeScreenshot
+from tests.concurrency import wait_until
+from tests.notifications.receivers import Receiver, answer, receiver
+from tests.relayers import factories
+
+FLEET = 25_000
+
+
+@pytest.fixture
+def fleet(transactional_db: None) -> Notification:
+    """A large fleet, of which every second relayer has a webhook."""
+    signer, hook = factories.signer(), factories.notification()
+    rows = [
+        Relayer(
+            identifier=f"relayer-{number}",
+            name=f"Relayer {number}",
+            network="sepolia",
+            address=factories.ADDRESS,
+            signer=signer,
+            notification=hook if number % 2 else None,
+        )
+        for number in range(FLEET)
+    ]
+    Relayer.objects.bulk_create(rows, batch_size=1_000)
+    return hook
+
+
+def act_on_all(page: Page, action: str) -> None:
+    page.goto("/admin/relayers/relayer/", wait_until="networkidle")
+    page.locator("#action-toggle").check()
+    page.get_by_role("link", name=re.compile("^Select all")).click()
+    page.locator("select[name=action]").select_option(label=f"{action} selected relayers")
+    page.get_by_role("button", name="Run").click()
+
+
+def test_a_fleet_of_25000_is_paused_and_resumed(
+    page: Page, fleet: Notification, take_screenshot: TakeScreenshot
+) -> None:
+    act_on_all(page, "Pause")
+    expect(page.get_by_text("and 24,990 more")).to_be_visible()
+    page.get_by_label("Reason").fill("The provider is down")
+    take_screenshot(page, "pause-all")
+    page.get_by_role("button", name="Pause relayers").click()
+    expect(page.get_by_text("Paused: 25,000 relayers.")).to_have_count(1)
+    assert Relayer.objects.filter(paused=True).count() == FLEET
+    assert Delivery.objects.filter(event="relayer.paused", notification=fleet).count() == FLEET // 2
+    assert AuditEntry.objects.filter(reason="The provider is down", actor="olga").count() == FLEET
+    act_on_all(page, "Resume")
+    page.get_by_role("button", name="Resume relayers").click()
+    expect(page.get_by_text("Resumed: 25,000 relayers.")).to_have_count(1)
+    assert not Relayer.objects.filter(paused=True).exists()
+    assert Delivery.objects.filter(event="relayer.resumed").count() == FLEET // 2
+
+
+@pytest.fixture
+def target() -> Iterator[Receiver]:
+    with receiver(answer(500)) as running:
+        yield running
+
+
+@pytest.fixture
+def worker(transactional_db: None, tmp_path: Path) -> Iterator[None]:
+    tasks.prepare_queue()
+    environment = {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "WEBHOOK_SCHEDULE": "0"}
+    with (tmp_path / "worker").open("wb") as log:
+        process = processes.worker(log, **environment)
+        try:
+            yield
+        finally:
+            processes.stop(process)
+
+
+def test_a_webhook_that_fails_is_seen_mended_and_replayed(
+    page: Page, target: Receiver, worker: None, take_screenshot: TakeScreenshot
+) -> None:
+    hook = factories.notification("billing", url=target.url)
+    relayer = factories.relayer(identifier="payroll", notification=hook, due_at=timezone.now().replace(year=2040))
+    set_paused(relayer, True, "Maintenance")
+    wait_until(lambda: Delivery.objects.get().state == "failed")
+    failed = page.locator(".attention li", has_text="billing")
+    page.goto("/admin/", wait_until="networkidle")
+    expect(failed).to_contain_text("The target answered 500.")
+    take_screenshot(page, "webhook-failing")
+    # The receiver is mended.
+    target.behaviour = answer(204)
+    page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/", wait_until="networkidle")
+    page.get_by_role("link", name="Deliveries of this relayer").click()
+    page.locator("#result_list th a").click()
+    page.get_by_role("link", name="Replay").click()
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_text("Replayed: 1 delivery.")).to_be_visible()
+    wait_until(lambda: Delivery.objects.get().state == "delivered")
+    page.goto("/admin/", wait_until="networkidle")
+    expect(failed).to_have_count(0)
+    bodies = [received.body for received in target.requests]
+    assert (len(bodies), len(set(bodies))) == (2, 1)
