@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, ProtectedError, QuerySet
+from django.db.models import Count, ProtectedError, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
 from notifications import confirmation, skipped
-from notifications.delivery.retention import delete_finished
+from notifications.deleting import blockers, delete_logs
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.filters import TargetStateFilter
@@ -167,25 +167,3 @@ class NotificationAdmin(ResourceAdmin):
             name = format_html('<a class="underline" href="{}">{}</a>', url, name)
         text = format_html("{}: a test event is on its way, {}.", notification, name)
         self.message_user(request, text, messages.SUCCESS)
-
-
-def blockers(notifications: Iterable[Notification]) -> Iterator[str]:
-    """Yield what blocks the deletion of notifications, in any app; finished deliveries do not."""
-    chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
-    for relation in Notification._meta.related_objects:
-        model = relation.related_model
-        rows = model._base_manager.filter(**{relation.field.name: OuterRef("pk")})
-        name, hint = str(model._meta.verbose_name_plural), "point them elsewhere first"
-        if model is Delivery:
-            # What is pending is due, and what is due has an index of its own.
-            rows = rows.filter(due_at__isnull=False)
-            name, hint = "pending deliveries", "they have to arrive or fail first"
-        for notification in chosen.filter(Exists(rows)):
-            yield f"{name} of {notification}: {hint}"
-
-
-def delete_logs(notifications: Iterable[Notification]) -> None:
-    """Delete the deliveries of notifications, unless the deletion of one is blocked."""
-    if not any(blockers(notifications)):
-        for notification in notifications:
-            delete_finished(notification.deliveries.all())

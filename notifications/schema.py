@@ -9,7 +9,11 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from notifications.models import Notification
-from notifications.serializers import NotificationSerializer, UpdateNotificationSerializer
+from notifications.serializers import (
+    CreateNotificationSerializer,
+    NotificationSerializer,
+    UpdateNotificationSerializer,
+)
 
 
 class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -24,6 +28,28 @@ class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
         return {"type": "string", "enum": Notification.Type.values}
 
 
+NOTIFICATION_EXAMPLE = OpenApiExample(
+    "Notification",
+    {
+        "id": "notification-1",
+        "type": "webhook",
+        "url": "https://example.com/hooks/relayers",
+        "has_signing_key": True,
+    },
+    response_only=True,
+)
+CREATE_NOTIFICATION: dict[str, Any] = {
+    "request": CreateNotificationSerializer,
+    "responses": {201: OpenApiResponse(NotificationSerializer, description="The notification was created.")},
+    "examples": [
+        OpenApiExample(
+            "create",
+            {"id": "notification-1", "url": "https://example.com/hooks/relayers", "signing_key": "<signing key>"},
+            request_only=True,
+        ),
+        NOTIFICATION_EXAMPLE,
+    ],
+}
 UPDATE_NOTIFICATION: dict[str, Any] = {
     "parameters": [
         OpenApiParameter(
@@ -46,15 +72,6 @@ UPDATE_NOTIFICATION: dict[str, Any] = {
         ),
         OpenApiExample("remove-key", {"signing_key": ""}, summary="Remove the key", request_only=True),
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
-        OpenApiExample(
-            "Notification",
-            {
-                "id": "notification-1",
-                "type": "webhook",
-                "url": "https://example.com/hooks/relayers",
-                "has_signing_key": True,
-            },
-            response_only=True,
-        ),
+        NOTIFICATION_EXAMPLE,
     ],
 }

@@ -8,7 +8,11 @@ from drf_spectacular.utils import extend_schema_field
 
 from notifications.models import Notification, validate_webhook_url
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
-from relayer_service.api.serializers import BooleanField, ChoiceField, StringField
+from relayer_service.api.serializers import BooleanField, ChoiceField, IdentifierField, StringField
+from relayer_service.storage.resources import new_identifier
+
+ID_HELP = "The caller's identifier; when it is left out, a UUID is generated."
+URL_HELP = "An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one."
 
 
 class TypeField(ChoiceField):
@@ -33,13 +37,43 @@ class SigningKeyField(StringField):
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
 
 
+class FlagField(BooleanField):
+    """A boolean that the database computes, which SQLite returns as a number."""
+
+    def to_representation(self, value: Any) -> bool:
+        return bool(value)
+
+
 class NotificationSerializer(ResourceSerializer):
     """A webhook target, as answers show it: whether it has a signing key, never the key."""
 
     id = StringField(source="identifier")
     type = TypeField()
     url = StringField(help_text="Where events are sent to.")
-    has_signing_key = BooleanField(help_text="Whether a signing key is set.")
+    has_signing_key = FlagField(help_text="Whether a signing key is set.")
+
+
+class CreateNotificationSerializer(RequestSerializer):
+    """A notification to create."""
+
+    answer_class = NotificationSerializer
+
+    id = IdentifierField(required=False, help_text=ID_HELP)
+    type = TypeField(required=False)
+    url = WebhookUrlField(help_text=URL_HELP)
+    signing_key = SigningKeyField(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        write_only=True,
+        help_text="Absent, null or empty: what is sent is not signed. No answer ever has it.",
+    )
+
+    def create(self, validated_data: dict[str, Any]) -> Notification:
+        notification = Notification(identifier=validated_data.get("id", new_identifier()), url=validated_data["url"])
+        notification.set_signing_key(validated_data.get("signing_key"))
+        notification.save(force_insert=True)
+        return notification
 
 
 class UpdateNotificationSerializer(RequestSerializer):
@@ -48,10 +82,7 @@ class UpdateNotificationSerializer(RequestSerializer):
     answer_class = NotificationSerializer
 
     type = TypeField(required=False)
-    url = WebhookUrlField(
-        required=False,
-        help_text="An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one.",
-    )
+    url = WebhookUrlField(required=False, help_text=URL_HELP)
     signing_key = SigningKeyField(
         required=False,
         allow_null=True,

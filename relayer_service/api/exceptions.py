@@ -21,6 +21,13 @@ class Conflict(exceptions.APIException):
     default_code = "conflict"
 
 
+class ServiceUnavailable(exceptions.APIException):
+    """What the answer depends on does not answer now."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_code = "unavailable"
+
+
 class NotFound(exceptions.NotFound):
     """A resource that does not exist, with the contract's message for it."""
 
