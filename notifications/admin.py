@@ -15,14 +15,13 @@ from unfold.decorators import action, display
 from notifications import confirmation, skipped
 from notifications.deleting import blockers, delete_logs
 from notifications.delivery_admin import DeliveryAdmin, counted
-from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
+from notifications.test_events import send_test_event
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.references import may_view_users, used_by
-from relayer_service.audit.recording import acted, changed, record
 from relayer_service.net.addresses import mask
 
 # For staff who may see all that refers to a notification, and for others.
@@ -151,16 +150,8 @@ class NotificationAdmin(ResourceAdmin):
         if not notification.enabled:
             self.message_user(request, f"{notification}: it is disabled. Enable it first.", messages.WARNING)
             return
-        with transaction.atomic():
-            sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
-            assert sent is not None, "it is enabled"
-            # Staff ask for it: a target that is gone is tried again.
-            text = f"Sent a test event, {sent}."
-            gone = Notification.objects.filter(pk=notification.pk, gone_at__isnull=False)
-            if gone.update(gone_at=None):
-                record([changed(notification, {"gone_at": notification.gone_at}, {"gone_at": None}, text)])
-            else:
-                record([acted(notification, text)])
+        sent = send_test_event(notification)
+        assert sent is not None, "it is enabled"
         name: str = sent.identifier
         if request.user.has_perm("notifications.view_delivery"):
             url = reverse("admin:notifications_delivery_change", args=[sent.pk])

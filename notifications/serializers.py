@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
-from notifications.models import Notification, validate_webhook_url
+from notifications.events import timestamp
+from notifications.models import Delivery, Notification, validate_webhook_url
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
-from relayer_service.api.serializers import BooleanField, ChoiceField, IdentifierField, StringField
+from relayer_service.api.serializers import BooleanField, ChoiceField, IdentifierField, IntegerField, StringField
 from relayer_service.storage.resources import new_identifier
 
 ID_HELP = "The caller's identifier; when it is left out, a UUID is generated."
@@ -51,6 +53,25 @@ class NotificationSerializer(ResourceSerializer):
     type = TypeField()
     url = StringField(help_text="Where events are sent to.")
     has_signing_key = FlagField(help_text="Whether a signing key is set.")
+
+
+class MomentField(StringField):
+    def to_representation(self, value: datetime) -> str:
+        return timestamp(value)
+
+
+class DeliverySerializer(ResourceSerializer):
+    """What became of one event for a webhook; what is not set is left out."""
+
+    id = StringField(source="identifier", help_text="The `webhook-id`, the same at every attempt.")
+    event = StringField()
+    state = ChoiceField(choices=Delivery.State.choices)
+    attempts = IntegerField(source="attempts_made", max_value=2**31 - 1)
+    response_code = IntegerField(max_value=999, required=False, help_text="Of the last attempt.")
+    error = StringField(required=False, help_text="What went wrong at the last attempt.")
+    created_at = MomentField()
+    attempted_at = MomentField(required=False, help_text="When the last attempt began.")
+    next_attempt_at = MomentField(source="due_at", required=False, help_text="While it is pending.")
 
 
 class CreateNotificationSerializer(RequestSerializer):

@@ -2,22 +2,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from notifications.deleting import blockers, delete_logs
-from notifications.models import Notification
-from notifications.schema import CREATE_NOTIFICATION, NOTIFICATION_EXAMPLE, UPDATE_NOTIFICATION
+from notifications.delivery.replay import replay
+from notifications.models import Delivery, Notification
+from notifications.schema import (
+    CREATE_NOTIFICATION,
+    LIST_DELIVERIES,
+    NOTIFICATION_EXAMPLE,
+    REPLAY_DELIVERY,
+    TEST_NOTIFICATION,
+    UPDATE_NOTIFICATION,
+)
 from notifications.serializers import (
     CreateNotificationSerializer,
+    DeliverySerializer,
     NotificationSerializer,
     UpdateNotificationSerializer,
 )
-from relayer_service.api.exceptions import Conflict
+from notifications.test_events import send_test_event
+from relayer_service.api import idempotency
+from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.audit.recording import acted, record
 
 
 @extend_schema_view(
@@ -45,8 +61,13 @@ class NotificationViewSet(
         "create": CreateNotificationSerializer,
         "partial_update": UpdateNotificationSerializer,
     }
-    action_extensions = dict.fromkeys(("list", "create", "retrieve", "destroy"), "lifecycle")
-    action_scopes = {"list": "read", "create": "manage", "retrieve": "read", "destroy": "manage"}
+    action_extensions = dict.fromkeys(
+        ("list", "create", "retrieve", "destroy", "deliveries", "replay", "test"), "lifecycle"
+    )
+    action_scopes = dict.fromkeys(("list", "retrieve", "deliveries"), "read") | dict.fromkeys(
+        ("create", "destroy", "replay", "test"), "manage"
+    )
+    actions_without_body = {"replay", "test"}
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
     deleted_message = "Notification deleted successfully"
@@ -58,6 +79,42 @@ class NotificationViewSet(
         # A list shows columns, and this is a property elsewhere.
         has_key = ExpressionWrapper(Q(signing_key__isnull=False), BooleanField())
         return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
+
+    @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
+    @action(detail=True, serializer_class=DeliverySerializer)
+    def deliveries(self, request: Request, **kwargs: Any) -> Response:
+        """Return the deliveries, the newest first."""
+        rows = self.get_object().deliveries.order_by("-created_at", "-id")
+        state = request.query_params.get("state")
+        if state is not None and state not in Delivery.State.values:
+            raise ValidationError({"state": [f"must be one of: {', '.join(Delivery.State.values)}"]})
+        page = self.paginate_queryset(rows.filter(state=state) if state else rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)
+    @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
+    def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
+        """Send a delivery again from the start of the schedule, with the same id and body."""
+        delivery = self.get_object().deliveries.filter(identifier=delivery_id).first()
+        if delivery is None:
+            raise NotFound("Delivery not found")
+        with transaction.atomic():
+            if not replay(Delivery.objects.filter(pk=delivery.pk)):
+                raise Conflict("Delivery is on its way")
+            record([acted(delivery, "Replayed.")])
+            delivery.refresh_from_db()
+        return Response(DeliverySerializer(delivery).data)
+
+    @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, **kwargs: Any) -> HttpResponse:
+        return idempotency.once(request, self.get_object, self._send_test)
+
+    def _send_test(self, notification: Notification) -> Any:
+        sent = send_test_event(notification)
+        if sent is None:
+            raise Conflict("Notification is disabled")
+        return DeliverySerializer(sent).data
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Delete the log first, which may be long, a batch at a time."""

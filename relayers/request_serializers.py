@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from django.core.exceptions import ValidationError as ModelError
@@ -34,12 +35,25 @@ from relayers.states import write_paused
 from relayers.tasks import check_relayers_now
 from signers.models import Signer
 
+FIRST_EXPONENT = 1e21
 UNKNOWN = "there is none with this id"
 
 
 @extend_schema_field(EvmPolicies)
 class PoliciesField(ObjectField):
-    """Policies, whose names and values depend on the network type."""
+    """Policies, whose names and values depend on the network type.
+
+    Clients that have no other numbers write an amount of 22 digits or more with an exponent: it is read exactly.
+    """
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return {name: exact(value) for name, value in super().to_internal_value(data).items()}
+
+
+def exact(value: Any) -> Any:
+    """Return a number that was written with an exponent as the whole number that it is, and all else as it is."""
+    # Its shortest form, which is what was written.
+    return int(Decimal(repr(value))) if isinstance(value, float) and value >= FIRST_EXPONENT else value
 
 
 class CreateRelayerSerializer(RequestSerializer):

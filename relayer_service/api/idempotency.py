@@ -32,6 +32,7 @@ REPLAYED = {"Idempotent-Replayed": "true"}
 Prepared = TypeVar("Prepared")
 
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
+MAX_ROUTE = 1024
 KEPT = timedelta(hours=24)
 OTHER_BODY = "The Idempotency-Key was used with another body"
 
@@ -43,12 +44,8 @@ def of(request: Request) -> IdempotentRequest | None:
         return None
     if not KEY.fullmatch(key):
         raise ValidationError({HEADER: ["1 to 255 visible ASCII characters are required"]})
-    return IdempotentRequest(
-        token_key=request.auth.key,
-        route=f"{request.method} {request.path.rstrip('/')}",
-        key=key,
-        digest=digest(request),
-    )
+    route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
+    return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest(request))
 
 
 def digest(request: Request) -> str:

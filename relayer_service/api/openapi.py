@@ -59,6 +59,7 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
         (path.removesuffix("/"), regex, method, callback)
         for path, regex, method, callback in endpoints
         if path.startswith("/api/v1/")
+        and method.lower() not in getattr(callback, "initkwargs", {}).get("passed_on", {})
     ]
 
 

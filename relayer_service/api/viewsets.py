@@ -15,6 +15,9 @@ from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.audit.recording import changed, created, deleted, record, snapshot
 
+# Of /api/v1/signers/
+PARTS_BEFORE_ID = 4
+
 
 class ResourceViewSet(GenericViewSet[Any]):
     """The actions on a resource, which is found by the id that callers know.
@@ -34,6 +37,8 @@ class ResourceViewSet(GenericViewSet[Any]):
     action_scopes: ClassVar[dict[str, str]] = {}
     # Actions that take no body.
     actions_without_body: ClassVar[set[str]] = set()
+    # By method, the actions of a resource whose id ends like a path below a resource (see `ResourceRouter`).
+    passed_on: ClassVar[dict[str, str]] = {}
     # With a place for the id, if it shows it.
     not_found_message: str
 
@@ -49,6 +54,9 @@ class ResourceViewSet(GenericViewSet[Any]):
     def get_object(self) -> Any:
         """Return the resource of a path; a slash at its end may be a part of the id, or just end the path."""
         identifier: str = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+        if self.action in self.passed_on.values():
+            # All that follows the path of the list.
+            identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
         rows = self.get_queryset()
         for wanted in dict.fromkeys([identifier, identifier.removesuffix("/")]):
             # PostgreSQL takes no NUL, so that no id has one.

@@ -1,0 +1,27 @@
+"""Test events: whether a webhook arrives."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.models import Delivery, Notification
+from relayer_service.audit.recording import acted, changed, record
+
+
+def send_test_event(notification: Notification) -> Delivery | None:
+    """Emit a test event and return its delivery; None where the notification is disabled.
+
+    It is asked for, so a target that has answered 410 Gone is tried again.
+    """
+    with transaction.atomic():
+        sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+        if sent is None:
+            return None
+        text = f"Sent a test event, {sent}."
+        gone = Notification.objects.filter(pk=notification.pk, gone_at__isnull=False)
+        if gone.update(gone_at=None):
+            record([changed(notification, {"gone_at": notification.gone_at}, {"gone_at": None}, text)])
+        else:
+            record([acted(notification, text)])
+    return sent
