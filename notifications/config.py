@@ -43,8 +43,7 @@ class NotificationSection(Section):
         if columns := row.set_url(values["url"]):
             change.note("url", *columns)
         if key is not None and not self.holds(row, "signing_key", key):
-            row.set_signing_key(key)
-            change.note("signing_key", "signing_key")
+            change.note("signing_key", *row.set_signing_key(key))
         # Left out, it stays: staff may have disabled it.
         if values.get("enabled", row.enabled) != row.enabled:
             row.enabled = values["enabled"]

@@ -120,8 +120,7 @@ class UpdateNotificationSerializer(RequestSerializer):
         changed = instance.set_url(validated_data.get("url", instance.url))
         signing_key = validated_data.get("signing_key")
         if signing_key is not None:
-            instance.set_signing_key(signing_key)
-            changed.add("signing_key")
+            changed |= instance.set_signing_key(signing_key)
         # With nothing to write, this does nothing.
         instance.save(update_fields=changed)
         return instance

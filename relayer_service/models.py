@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from django.db import models
 from django.utils import timezone
@@ -14,6 +15,7 @@ from relayer_service.storage.encryption import DecryptionError, EncryptedJSONFie
 __all__ = ["AuditEntry", "EncryptionKey", "IdempotentRequest", "PeriodicRun", "RowDelta"]
 
 CANARY = "canary"
+IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
@@ -73,6 +75,12 @@ class RowDelta(models.Model):
         return f"{self.list_name} {self.bucket}: {self.rows:+d}"
 
 
+class IdempotentRequestManager(models.Manager["IdempotentRequest"]):
+    def prune(self) -> None:
+        """Delete what is older than a key is kept."""
+        self.filter(at__lte=timezone.now() - IDEMPOTENCY_KEPT).delete()
+
+
 class IdempotentRequest(models.Model):
     """A request that created something, and its answer, under the Idempotency-Key that it had."""
 
@@ -85,6 +93,8 @@ class IdempotentRequest(models.Model):
     at = models.DateTimeField(default=timezone.now)
     status = models.PositiveSmallIntegerField(null=True)
     body = models.TextField(help_text="The answer, whole.")
+
+    objects = IdempotentRequestManager()
 
     class Meta:
         constraints = [models.UniqueConstraint("token_key", "route", "key", name="idempotent_request_once")]

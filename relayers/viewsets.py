@@ -13,6 +13,7 @@ from rest_framework.response import Response
 
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
+from relayer_service.api.filters import equals, one_of
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
@@ -22,7 +23,7 @@ from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
 from relayers.chain.errors import NodesUnreachable
 from relayers.chain.networks import networks
-from relayers.models import Relayer
+from relayers.models import CONDITIONS, Relayer
 from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.schema import BALANCE, CREATE_RELAYER, NETWORK_EXAMPLE, RELAYER_EXAMPLE, STATUS, UPDATE_RELAYER
 from relayers.serializers import NetworkSerializer, RelayerSerializer, StatusSerializer
@@ -52,6 +53,11 @@ class RelayerViewSet(
     action_scopes = dict.fromkeys(("retrieve", "status", "balance"), "read") | dict.fromkeys(
         ("create", "partial_update", "destroy"), "manage"
     )
+    list_filters = {
+        "network": equals("network", "Only those on this network."),
+        "signer_id": equals("signer__identifier", "Only those of this signer."),
+        "state": one_of(CONDITIONS, "Only those in this state; one relayer can be in several."),
+    }
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
     id_taken_message = "Relayer with this ID already exists"

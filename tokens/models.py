@@ -124,6 +124,7 @@ class AccessToken(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False, help_text="Written at most once a minute.")
+    expiry_announced_at = models.DateTimeField(null=True, editable=False)
 
     objects = AccessTokenManager()
 

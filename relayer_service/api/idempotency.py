@@ -12,7 +12,6 @@ import hmac
 import json
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -25,7 +24,7 @@ from rest_framework.request import Request
 
 from relayer_service import extensions
 from relayer_service.api.exceptions import Conflict
-from relayer_service.models import IdempotentRequest
+from relayer_service.models import IDEMPOTENCY_KEPT, IdempotentRequest
 
 HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotent-Replayed": "true"}
@@ -33,7 +32,6 @@ Prepared = TypeVar("Prepared")
 
 KEY = re.compile(r"[\x21-\x7e]{1,255}")
 MAX_ROUTE = 1024
-KEPT = timedelta(hours=24)
 OTHER_BODY = "The Idempotency-Key was used with another body"
 
 
@@ -75,7 +73,7 @@ def once(request: Request, prepare: Callable[[], Prepared], carry_out: Callable[
 def find(wanted: IdempotentRequest) -> HttpResponse | None:
     """Return the answer that a request with the same key had; refuse one that had another body."""
     found = IdempotentRequest.objects.filter(
-        token_key=wanted.token_key, route=wanted.route, key=wanted.key, at__gt=timezone.now() - KEPT
+        token_key=wanted.token_key, route=wanted.route, key=wanted.key, at__gt=timezone.now() - IDEMPOTENCY_KEPT
     ).first()
     if found is None or found.pk == wanted.pk:
         return None
@@ -87,7 +85,7 @@ def find(wanted: IdempotentRequest) -> HttpResponse | None:
 def claim(wanted: IdempotentRequest) -> HttpResponse | None:
     """Store a key before its request is carried out, in the same transaction; return the answer of an earlier one."""
     old = IdempotentRequest.objects.filter(token_key=wanted.token_key, route=wanted.route, key=wanted.key)
-    old.filter(at__lte=timezone.now() - KEPT).delete()
+    old.filter(at__lte=timezone.now() - IDEMPOTENCY_KEPT).delete()
     # This waits for a transaction that has stored the same key, until it is known how that ends.
     IdempotentRequest.objects.bulk_create([wanted], ignore_conflicts=True)
     return find(wanted)
@@ -96,8 +94,3 @@ def claim(wanted: IdempotentRequest) -> HttpResponse | None:
 def store(wanted: IdempotentRequest, status: int, body: bytes) -> None:
     """Store the answer, to be given again."""
     IdempotentRequest.objects.filter(pk=wanted.pk).update(status=status, body=body.decode())
-
-
-def prune() -> None:
-    """Delete what is older than a key is kept."""
-    IdempotentRequest.objects.filter(at__lte=timezone.now() - KEPT).delete()

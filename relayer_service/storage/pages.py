@@ -75,7 +75,7 @@ def page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: 
 def filtered_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> tuple[int, list[Row]]:
     """Return how many rows a condition finds, at most one more than `MAX_COUNTED`, and the columns of a page."""
     total = queryset.order_by()[: MAX_COUNTED + 1].count()
-    if not limit:
+    if not total or not limit:
         return total, []
     offset = min(offset, MAX_OFFSET)
     sql, parameters = queryset.values_list(*columns)[offset : offset + limit].query.sql_with_params()

@@ -10,7 +10,6 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
-from relayer_service.api import idempotency
 from relayer_service.models import IdempotentRequest
 from relayers.models import Relayer
 from signers.models import Signer
@@ -83,7 +82,7 @@ def test_a_key_is_kept_for_a_day(manager: Api) -> None:
     again = manager.post("/api/v1/notifications", HOOK, headers=dict(KEY))
     assert first.body["data"]["id"] != again.body["data"]["id"]
     IdempotentRequest.objects.update(at=timezone.now() - timedelta(hours=24, seconds=1))
-    idempotency.prune()
+    IdempotentRequest.objects.prune()
     assert not IdempotentRequest.objects.exists()
 
 
