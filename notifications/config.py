@@ -38,7 +38,7 @@ class NotificationSection(Section):
             new = Notification(identifier=values["id"], type=values["type"], url=values["url"])
             new.enabled = values.get("enabled", True)
             new.set_signing_key(key)
-            return Change(new)
+            return Change(new) if self.file.check(path, new.clean) else None
         change = Change(row, self.snapshot(row))
         if columns := row.set_url(values["url"]):
             change.note("url", *columns)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import timedelta
 from typing import Any
@@ -35,6 +36,8 @@ def validate_webhook_url(value: str) -> None:
 
 class Notification(Resource):
     """A webhook target: the URL that events are sent to, and the key that signs them."""
+
+    reserved_ending = re.compile(r"/(deliveries(/[^/]*/replay)?|test)/?\Z")
 
     class Type(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"

@@ -3,12 +3,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
 from notifications.events import timestamp
 from notifications.models import Delivery, Notification, validate_webhook_url
+from relayer_service.api.exceptions import refusal
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
 from relayer_service.api.serializers import BooleanField, ChoiceField, IdentifierField, IntegerField, StringField
 from relayer_service.storage.resources import new_identifier
@@ -90,9 +92,17 @@ class CreateNotificationSerializer(RequestSerializer):
         help_text="Absent, null or empty: what is sent is not signed. No answer ever has it.",
     )
 
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        notification = Notification(identifier=attrs.get("id", new_identifier()), url=attrs["url"])
+        notification.set_signing_key(attrs.get("signing_key"))
+        try:
+            notification.clean()
+        except ValidationError as error:
+            raise refusal(error) from None
+        return {"notification": notification}
+
     def create(self, validated_data: dict[str, Any]) -> Notification:
-        notification = Notification(identifier=validated_data.get("id", new_identifier()), url=validated_data["url"])
-        notification.set_signing_key(validated_data.get("signing_key"))
+        notification: Notification = validated_data["notification"]
         notification.save(force_insert=True)
         return notification
 

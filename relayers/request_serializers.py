@@ -12,6 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import ValidationError
 
 from notifications.models import Notification
+from relayer_service.api.exceptions import refusal
 from relayer_service.api.representation import RequestSerializer
 from relayer_service.api.serializers import (
     BooleanField,
@@ -98,7 +99,7 @@ class CreateRelayerSerializer(RequestSerializer):
             found, warning = ask_address(relayer.signer)
             relayer.address = choose_address(found, attrs.get("address", ""))
         except ModelError as error:
-            raise ValidationError(error.message_dict) from None
+            raise refusal(error) from None
         self.warnings += [warning] if warning else []
         self.signer_answer = warning
         if relayer.network in closed() and relayer.network not in networks():
@@ -143,7 +144,7 @@ class UpdateRelayerSerializer(RequestSerializer):
         try:
             instance.clean()
         except ModelError as error:
-            raise ValidationError(error.message_dict) from None
+            raise refusal(error) from None
         if changed:
             # A health check that is under way read the relayer as it was before, so it loses its lease.
             instance.due_at, instance.lease = timezone.now(), None
