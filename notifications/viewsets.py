@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from django.db import transaction
@@ -35,6 +36,9 @@ from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, record
 
+ON_ITS_WAY = "Delivery is on its way"
+DISABLED = "Notification is disabled"
+
 
 @extend_schema_view(
     list=extend_schema(
@@ -68,6 +72,8 @@ class NotificationViewSet(
         ("create", "destroy", "replay", "test"), "manage"
     )
     actions_without_body = {"replay", "test"}
+    idempotent_actions = {"create", "test"}
+    action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
     deleted_message = "Notification deleted successfully"
@@ -100,7 +106,7 @@ class NotificationViewSet(
             raise NotFound("Delivery not found")
         with transaction.atomic():
             if not replay(Delivery.objects.filter(pk=delivery.pk)):
-                raise Conflict("Delivery is on its way")
+                raise Conflict(ON_ITS_WAY)
             record([acted(delivery, "Replayed.")])
             delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data)
@@ -113,11 +119,12 @@ class NotificationViewSet(
     def _send_test(self, notification: Notification) -> Any:
         sent = send_test_event(notification)
         if sent is None:
-            raise Conflict("Notification is disabled")
+            raise Conflict(DISABLED)
         return DeliverySerializer(sent).data
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete the log first, which may be long, a batch at a time."""
+        """Delete a notification with its finished deliveries."""
+        # The log first, which may be long, a batch at a time.
         notification = self.get_object()
         if any(blockers([notification])):
             raise Conflict(self.in_use_message)

@@ -199,7 +199,7 @@ def policies_of(network_type: str, policies: Any) -> dict[str, Any]:
 
 def check_chains(found: Sequence[int | str], expected: int | None) -> list[str]:
     """Refuse nodes of another chain; return a warning for each that could not be asked."""
-    wrong = {
+    wrong: dict[Any, Any] = {
         index: {"url": [f"this node is on chain {chain_id} instead of {expected}"]}
         for index, chain_id in enumerate(found)
         if not isinstance(chain_id, str) and chain_id != expected

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -53,6 +54,9 @@ class RelayerViewSet(
     action_scopes = dict.fromkeys(("retrieve", "status", "balance"), "read") | dict.fromkeys(
         ("create", "partial_update", "destroy"), "manage"
     )
+    action_errors = {
+        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
+    }
     list_filters = {
         "network": equals("network", "Only those on this network."),
         "signer_id": equals("signer__identifier", "Only those of this signer."),

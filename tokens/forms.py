@@ -29,7 +29,8 @@ class LinesField(forms.CharField):
 
 
 def help_text(field: str) -> str:
-    return str(AccessToken._meta.get_field(field).help_text)
+    column: Any = AccessToken._meta.get_field(field)
+    return str(column.help_text)
 
 
 class AccessTokenForm(ResourceForm):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -65,7 +66,8 @@ def tell_others(event: Event[Data], target: Notification, data: Data) -> int:
 
 def tell_all(event: str, data: Mapping[str, object]) -> int:
     """Emit an event of an app that this one knows nothing of to all targets that work; return to how many."""
-    return len(emit_to(working_targets()[:MAX_TOLD], EVENTS[event], data))
+    known: Event[Any] = EVENTS[event]
+    return len(emit_to(working_targets()[:MAX_TOLD], known, data))
 
 
 def working_targets() -> QuerySet[Notification]:

@@ -11,4 +11,5 @@ class HasScope(BasePermission):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         needed = getattr(view, "action_scopes", {}).get(getattr(view, "action", None))
-        return needed is None or bool(request.auth and request.auth.has_scope(needed))
+        token: Any = request.auth
+        return needed is None or bool(token and token.has_scope(needed))

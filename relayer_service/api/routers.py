@@ -7,7 +7,8 @@ from rest_framework.routers import SimpleRouter
 
 from relayer_service import extensions
 
-LIST, LIST_ACTIONS, DETAIL, DETAIL_ACTIONS = SimpleRouter.routes
+ROUTES: Any = SimpleRouter.routes
+LIST, LIST_ACTIONS, DETAIL, DETAIL_ACTIONS = ROUTES
 
 
 class ResourceRouter(SimpleRouter):
@@ -30,9 +31,10 @@ class ResourceRouter(SimpleRouter):
         needed = viewset.action_extensions
         detail = super().get_method_map(viewset, DETAIL.mapping)
         of_contract = {method: action for method, action in detail.items() if action not in needed}
+        found: Any = super().get_routes(viewset)
         return [
             self._taking(route, of_contract) if route.detail and needed.keys() & set(route.mapping.values()) else route
-            for route in super().get_routes(viewset)
+            for route in found
         ]
 
     @staticmethod

@@ -1,5 +1,6 @@
 """What the viewsets of all resources share. A viewset is the sum of the mixins whose actions it offers."""
 
+from http import HTTPStatus
 from typing import Any, ClassVar
 
 from django.db import IntegrityError, connection, transaction
@@ -35,6 +36,10 @@ class ResourceViewSet(GenericViewSet[Any]):
     action_extensions: ClassVar[dict[str, str]] = {}
     # The scopes that a token needs for such actions.
     action_scopes: ClassVar[dict[str, str]] = {}
+    # Actions that create something, and take an Idempotency-Key.
+    idempotent_actions: ClassVar[set[str]] = {"create"}
+    # Errors of an action besides those of all, for the OpenAPI document.
+    action_errors: ClassVar[dict[str, dict[HTTPStatus, str]]] = {}
     # Actions that take no body.
     actions_without_body: ClassVar[set[str]] = set()
     # By method, the actions of a resource whose id ends like a path below a resource (see `ResourceRouter`).

@@ -21,7 +21,7 @@ from tests.relayers.config_files import load
 from tests.relayers.stand_in_node import StandInNode, serve
 from tests.signers.examples import CONFIGS
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "id": "relayer-2",
     "name": "Relayer 2",
     "network": "sepolia",
@@ -102,7 +102,9 @@ def sent(bad: str, elsewhere: StandInNode) -> dict[str, Any]:
 
 def to_admin(client: Client, relayer: dict[str, Any]) -> None:
     """Type a relayer into the add page and save it."""
-    typed = {name: relayer[name] for name in ("name", "network", "chain_id", "address") if name in relayer}
+    typed: dict[str, Any] = {
+        name: relayer[name] for name in ("name", "network", "chain_id", "address") if name in relayer
+    }
     typed["identifier"] = relayer["id"]
     for field, model in (("signer", Signer), ("notification", Notification)):
         if identifier := relayer.get(f"{field}_id"):
