@@ -32,7 +32,7 @@ def announce() -> int:
             data = {
                 "name": token.name,
                 "token": f"rms_{token.key}",
-                "expires_at": f"{token.expires_at:%Y-%m-%dT%H:%M:%SZ}",
+                "expires_at": f"{token.expires_at:%Y-%m-%dT%H:%M:%S.%fZ}",
             }
             tell(EVENT, data)
         AccessToken.objects.filter(pk__in=[token.pk for token in tokens]).update(expiry_announced_at=now)

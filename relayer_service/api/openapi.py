@@ -168,12 +168,13 @@ class ApiSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         """Let creations have a key with which they can be sent again."""
-        creates = self.method == "POST" and self.view.action in self.view.idempotent_actions
+        creates = self.method == "POST" and self.view.action in getattr(self.view, "idempotent_actions", ())
         return [IDEMPOTENCY_KEY] if creates and extensions.is_on("lifecycle") else []
 
     def get_response_serializers(self) -> Any:
-        if self.view.action == "destroy":
-            return {200: OpenApiResponse(OpenApiTypes.STR, description=self.view.deleted_message)}
+        deleted = getattr(self.view, "deleted_message", "")
+        if deleted and self.view.action == "destroy":
+            return {200: OpenApiResponse(OpenApiTypes.STR, description=deleted)}
         return super().get_response_serializers()
 
     def _scope(self) -> str:
@@ -212,8 +213,8 @@ class ApiSchema(AutoSchema):
             errors[HTTPStatus.NOT_FOUND] = self.view.not_found_message.format(f"{self.view.basename}-1")
         if self.view.action == "create":
             errors[HTTPStatus.CONFLICT] = self.view.id_taken_message
-        if self.view.action == "destroy":
-            errors[HTTPStatus.CONFLICT] = self.view.in_use_message
+        if in_use := getattr(self.view, "in_use_message", "") if self.view.action == "destroy" else "":
+            errors[HTTPStatus.CONFLICT] = in_use
         if self._scope():
             errors[HTTPStatus.FORBIDDEN] = HTTPStatus.FORBIDDEN.phrase
         errors |= getattr(self.view, "action_errors", {}).get(self.view.action, {})

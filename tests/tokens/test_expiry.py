@@ -33,7 +33,7 @@ def test_a_token_is_told_of_twice(hook: Notification, user: User, monkeypatch: p
     token, _ = AccessToken.objects.issue(name="ci", user=user, expires_at=NOON)
     days = (20, 14.01, 13.99, 13, 4, 2.99, 1, 0, -1)
     assert [told_on(left, NOON, monkeypatch) for left in days] == [0, 0, 1, 0, 0, 1, 0, 0, 0]
-    assert events() == [{"name": "ci", "token": f"rms_{token.key}", "expires_at": "2026-01-01T12:00:00Z"}] * 2
+    assert events() == [{"name": "ci", "token": f"rms_{token.key}", "expires_at": "2026-01-01T12:00:00.000000Z"}] * 2
 
 
 def test_a_later_expiry_is_told_anew(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
