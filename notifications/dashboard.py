@@ -1,28 +1,49 @@
-"""The overview's card of webhooks."""
+"""The overview's cards of webhooks."""
 
 from __future__ import annotations
 
-from django.db.models import Count
 from django.http import HttpRequest
 from django.urls import reverse
 
-from notifications.delivery import counts
-from notifications.filters import TARGET_STATES
-from notifications.models import Notification
-from relayer_service.admin.dashboard import Card, alarm
+from notifications import attention
+from notifications.models import Delivery, DeliveryHour
+from notifications.panels import COLOURS
+from relayer_service.admin.attention import once
+from relayer_service.admin.charts import HOURS, LastDay, bars
+from relayer_service.admin.dashboard import Card, alarm, exact, link
+
+NEEDED = ["notifications.view_notification", "notifications.view_delivery"]
 
 
 def webhooks(request: HttpRequest) -> Card | None:
-    """Return the overview's card of what is in flight, and of what does not arrive."""
-    if not request.user.has_perms(["notifications.view_notification", "notifications.view_delivery"]):
+    """Return the card of what is in flight, and of what does not arrive."""
+    if not request.user.has_perms(NEEDED):
         return None
-    targets = Notification.objects.aggregate(
-        **{state: Count("pk", filter=TARGET_STATES[state]) for state in ("failing", "gone")}
-    )
+    page = reverse("admin:notifications_delivery_changelist")
+    counts = once(request, attention.numbers)
     rows = [
-        ["Pending", f"{counts.pending().count():,}"],
-        ["Failed in the last day", alarm(counts.failed_in_a_day().count())],
-        ["Targets that fail", alarm(targets["failing"])],
-        ["Targets that are gone", alarm(targets["gone"])],
+        [link("Pending", f"{page}?state__exact=pending"), f"{counts['pending']:,}"],
+        [link("Failed in the last day", f"{page}?state__exact=failed"), alarm(counts["failed"])],
+        [link("Targets that fail", attention.list_of("failing")), alarm(counts["failing"])],
+        [link("Targets that are gone", attention.list_of("gone")), alarm(counts["gone"])],
     ]
-    return Card("Webhooks", rows, url=reverse("admin:notifications_delivery_changelist"))
+    return Card("Webhooks", rows, url=page)
+
+
+def deliveries(request: HttpRequest) -> Card | None:
+    """Return the chart of what was emitted in the last day, by hour and state."""
+    if not request.user.has_perms(NEEDED):
+        return None
+    day = LastDay()
+    counts = {state: [0] * HOURS for state in COLOURS}
+    counted = None
+    for row in DeliveryHour.objects.filter(hour__gte=day.start):
+        counts[Delivery.State(row.state)][day.position(row.hour)] += row.deliveries
+        counted = row.counted_at
+    title, page = "Deliveries of the last 24 hours", reverse("admin:notifications_delivery_changelist")
+    if counted is None:
+        return Card(title, empty="Not counted yet: the worker counts them every minute.", url=page)
+    totals = [[link(state.label, f"{page}?state__exact={state}"), f"{sum(counts[state]):,}"] for state in COLOURS]
+    datasets = [bars(state.label, counts[state], colour) for state, colour in COLOURS.items()]
+    note = f"Counted every minute, last at {exact(counted)}."
+    return Card(title, totals, url=page, chart=day.chart(datasets), note=note)

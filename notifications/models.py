@@ -67,6 +67,11 @@ class Notification(Resource):
     )
 
     class Meta(Resource.Meta):
+        # Few of many are in trouble, and the overview names them.
+        indexes = [
+            models.Index("sequence", name="notification_failing", condition=models.Q(failing_since__isnull=False)),
+            models.Index("sequence", name="notification_gone", condition=models.Q(gone_at__isnull=False)),
+        ]
         constraints = [
             models.CheckConstraint(condition=models.Q(type="webhook"), name="notification_type_known"),
             models.CheckConstraint(condition=~models.Q(identifier=""), name="notification_identifier_not_empty"),
@@ -156,7 +161,8 @@ class Delivery(Leased):
             models.Index("notification", "created_at", name="delivery_of_target"),
             models.Index("state", "id", name="delivery_state"),
             models.Index("event", "id", name="delivery_event"),
-            models.Index("created_at", name="delivery_created"),
+            # With the state, so that a day is counted in the index alone.
+            models.Index("created_at", "state", name="delivery_created_state"),
             # Not of the failed ones alone: SQLite would rather use the one by state, and read them all.
             models.Index("state", FAILED_AT, name="delivery_failed"),
         ]
@@ -174,6 +180,23 @@ class Delivery(Leased):
 
     def __str__(self) -> str:
         return self.identifier
+
+
+class DeliveryHour(models.Model):
+    """How many of the deliveries that were emitted in one hour are in a state, as the worker last counted them."""
+
+    hour = models.DateTimeField()
+    state = models.CharField(max_length=16, choices=Delivery.State)
+    deliveries = models.PositiveBigIntegerField()
+    counted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["hour", "state"], name="delivery_hour_once_a_state")]
+        # The overview alone shows them.
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.state} of {self.hour:%Y-%m-%d %H:%M}"
 
 
 class Attempt(models.Model):

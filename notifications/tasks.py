@@ -1,6 +1,6 @@
 from django.conf import settings
 
-from notifications.delivery import outbox, retention
+from notifications.delivery import hours, outbox, retention
 from notifications.delivery.sender import sender
 from relayer_service.ops.tasks import periodic, queue, task
 
@@ -16,6 +16,12 @@ def send_due_webhooks() -> None:
     """Send what is due again, and what no task was queued for."""
     for target_pk in outbox.due_targets():
         sender.wake(target_pk)
+
+
+@periodic(seconds=60)
+def count_deliveries() -> None:
+    """Count the deliveries of the last day by hour, for the overview."""
+    hours.count()
 
 
 @periodic(seconds=60 * 60)

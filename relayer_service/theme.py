@@ -41,13 +41,22 @@ UNFOLD: dict[str, Any] = {
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
-    # Read by this service, not by the theme: the functions that make the cards.
+    # Read by this service, not by the theme: the functions that say what needs attention, then those of the cards.
+    "ATTENTION": [
+        "relayer_service.admin.attention.service",
+        "relayers.attention.relayers",
+        "notifications.attention.webhooks",
+        "rpc.attention.fee_tokens",
+        "tokens.attention.access_tokens",
+    ],
     "DASHBOARD_CARDS": [
+        "relayers.attention.by_state",
+        "notifications.dashboard.webhooks",
+        "rpc.dashboard.fee_tokens",
+        "notifications.dashboard.deliveries",
+        "rpc.last_day.json_rpc",
         "relayer_service.admin.dashboard.readiness",
         "relayer_service.admin.dashboard.periodic_work",
-        "relayers.dashboard.relayers",
-        "rpc.dashboard.json_rpc",
-        "notifications.dashboard.webhooks",
         "tokens.dashboard.recently_used",
         "relayer_service.admin.dashboard.own_changes",
     ],

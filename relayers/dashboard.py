@@ -1,18 +1,15 @@
-"""How the admin shows relayers at a glance: states, balances, addresses, and the overview's card."""
+"""How the admin shows relayers at a glance: states, balances, addresses."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count
-from django.http import HttpRequest
-from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from relayer_service.admin.dashboard import Card, label
+from relayer_service.admin.dashboard import label
 from relayers.account import why_no_address
 from relayers.chain.networks import networks
-from relayers.models import ACTIVE, CONDITIONS, Relayer
+from relayers.models import ACTIVE, Relayer
 from relayers.policy_fields import coins
 
 VARIANTS = {
@@ -21,11 +18,10 @@ VARIANTS = {
     "paused": "info",
     "low balance": "warning",
     "no address": "warning",
+    "nodes failing": "warning",
     "unknown": "default",
 }
 ADDRESS_END = 6
-# States that need nobody's attention.
-CALM = {ACTIVE, "paused"}
 # In two parts, so that a narrow list can shorten the first and still show both ends.
 ADDRESS = """
     <span class="copied-address">
@@ -35,24 +31,6 @@ ADDRESS = """
         </button>
     </span>
 """
-
-
-def relayers(request: HttpRequest) -> Card | None:
-    """Return the overview's card: how many relayers are in which state."""
-    if not request.user.has_perm("relayers.view_relayer"):
-        return None
-    # By position: an alias cannot have a space.
-    counts = Relayer.objects.aggregate(
-        **{f"state_{number}": Count("pk", filter=condition) for number, condition in enumerate(CONDITIONS.values())}
-    )
-    rows = [
-        [state.capitalize(), _count(state, count)] for state, count in zip(CONDITIONS, counts.values(), strict=True)
-    ]
-    return Card("Relayers", rows, url=reverse("admin:relayers_relayer_changelist"))
-
-
-def _count(state: str, count: int) -> str:
-    return str(count) if state in CALM or not count else label(str(count), VARIANTS[state])
 
 
 def badges(relayer: Relayer) -> str:

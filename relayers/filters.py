@@ -10,14 +10,14 @@ from unfold.contrib.filters.admin import DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
 from relayers.chain.networks import networks
-from relayers.models import CONDITIONS, Relayer
+from relayers.models import CONDITIONS, NODES_FAILING, Relayer
 
 # The value of the network filter for all networks that the service does not know.
 OTHER = "other"
 
 
 class RelayerStateFilter(StateFilter):
-    conditions = CONDITIONS
+    conditions = {**CONDITIONS, "nodes failing": NODES_FAILING}
 
 
 class NetworkFilter(DropdownFilter):

@@ -31,6 +31,8 @@ TROUBLES = {
     & ~models.Q(address="")
     & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
 }
+# Not yet disabled: the next failed checks do it.
+NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
 CONDITIONS = {
     ACTIVE: models.Q(system_disabled=False, paused=False, balance_is_low=False)
     & models.Q(checked_at__isnull=False, nonce__isnull=False)
@@ -96,7 +98,7 @@ class Relayer(Resource, Leased):
     class Meta(Resource.Meta):
         indexes = [
             models.Index("sequence", name=f"relayer_{state.replace(' ', '_')}", condition=condition)
-            for state, condition in TROUBLES.items()
+            for state, condition in {**TROUBLES, "nodes failing": NODES_FAILING}.items()
         ]
         constraints = [
             models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),

@@ -13,6 +13,7 @@ from django.db.models.functions import TruncHour
 
 from relayer_service.admin.charts import GREY, HOURS, LastDay, bars
 from relayers.models import Relayer
+from rpc.errors import OF_CALLER
 from rpc.models import CallCount
 
 OK = "ok"
@@ -66,7 +67,8 @@ def context(relayer: Relayer) -> dict[str, Any]:
     return {
         "calls": {
             "total": sum(group.calls for group in groups),
-            "failed": sum(group.calls for group in groups if group.outcome != OK),
+            "of_callers": sum(group.calls for group in groups if group.outcome in OF_CALLER),
+            "failed": sum(group.calls for group in groups if group.outcome not in {OK, *OF_CALLER}),
             "table": {"headers": HEADERS, "rows": table(groups)},
             **day.chart(datasets(groups, day), latency=LATENCY_AXIS),
         }
@@ -91,12 +93,18 @@ def datasets(groups: list[Group], day: LastDay) -> list[dict[str, Any]]:
         counts[group.outcome][position] += group.calls
     errors = sorted(counts.keys() - {OK})
     colours = {OK: OK_COLOUR} | dict(zip(errors, cycle(ERROR_COLOURS), strict=False))
+    return [
+        *latency(hours),
+        *(bars(describe(outcome), counts[outcome], colour) for outcome, colour in colours.items()),
+    ]
+
+
+def latency(hours: Iterable[Iterable[Group]]) -> list[dict[str, Any]]:
+    """Return the lines of latencies, which are to be drawn above the bars: so they come before them."""
     sums = [Sums(hour) for hour in hours]
     return [
-        # Above the bars, as what comes first is drawn last.
         line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
         line("Slowest (ms)", [one.slowest for one in sums], SLOWEST_COLOUR),
-        *(bars(describe(outcome), counts[outcome], colour) for outcome, colour in colours.items()),
     ]
 
 

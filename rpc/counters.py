@@ -1,4 +1,4 @@
-"""Calls of JSON-RPC methods, counted by relayer, minute, method and outcome.
+"""Calls of JSON-RPC methods, counted by relayer, minute, method and outcome; and of all relayers by hour and outcome.
 
 A call adds to the counts of its process, in memory. A thread writes them every few seconds, and the process writes the
 rest when it ends. So counting costs a request no query; a process that is killed loses the last seconds of counts.
@@ -14,8 +14,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from django.db import close_old_connections, connection
+from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from rpc import metrics
@@ -38,6 +39,17 @@ INSERT INTO rpc_callcount AS stored (relayer_id, minute, method, outcome, calls,
 SELECT * FROM gathered WHERE relayer_id IN (SELECT sequence FROM relayers_relayer)
 ORDER BY relayer_id, minute, method, outcome
 ON CONFLICT (relayer_id, minute, method, outcome) DO UPDATE SET
+  calls = stored.calls + excluded.calls,
+  milliseconds = stored.milliseconds + excluded.milliseconds,
+  slowest_milliseconds = CASE
+    WHEN excluded.slowest_milliseconds > stored.slowest_milliseconds THEN excluded.slowest_milliseconds
+    ELSE stored.slowest_milliseconds
+  END
+"""
+
+WRITE_HOURS = """
+INSERT INTO rpc_callhour AS stored (hour, outcome, calls, milliseconds, slowest_milliseconds) VALUES {rows}
+ON CONFLICT (hour, outcome) DO UPDATE SET
   calls = stored.calls + excluded.calls,
   milliseconds = stored.milliseconds + excluded.milliseconds,
   slowest_milliseconds = CASE
@@ -122,14 +134,28 @@ class CallCounter:
 
 
 def write(rows: Sequence[tuple[Key, Tally]]) -> None:
-    """Add counts to the rows of the database, in one statement."""
-    values: list[int | str | datetime | None] = []
-    for (relayer_pk, minute, method, outcome), tally in rows:
-        values += [relayer_pk, connection.ops.adapt_datetimefield_value(minute), method, outcome]
+    """Add counts to the rows of the database, in one statement for those by minute and one for those by hour."""
+    hours: dict[tuple[datetime, str], Tally] = {}
+    for (_, minute, _, outcome), tally in rows:
+        hours.setdefault((minute.replace(minute=0), outcome), Tally()).add(tally)
+    # Both or neither, as all is tried again.
+    with transaction.atomic(), connection.cursor() as cursor:
+        execute(cursor, WRITE, rows)
+        # Hours last, as all processes write the same few: they are locked only until the commit that follows.
+        execute(cursor, WRITE_HOURS, sorted(hours.items(), key=lambda item: item[0]))
+
+
+def execute(cursor: Any, statement: str, rows: Sequence[tuple[tuple[Any, ...], Tally]]) -> None:
+    values: list[Any] = []
+    for key, tally in rows:
+        values += [adapted(each) for each in key]
         values += [tally.calls, round(tally.seconds * 1000), round(tally.slowest * 1000)]
-    placeholders = ", ".join(["(%s, %s, %s, %s, %s, %s, %s)"] * len(rows))
-    with connection.cursor() as cursor:
-        cursor.execute(WRITE.format(rows=placeholders), values)
+    places = ", ".join(["%s"] * (len(values) // len(rows)))
+    cursor.execute(statement.format(rows=", ".join([f"({places})"] * len(rows))), values)
+
+
+def adapted(value: Any) -> Any:
+    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 counter = CallCounter()

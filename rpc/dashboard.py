@@ -1,47 +1,35 @@
-"""How the admin shows JSON-RPC and fee tokens at a glance: prices, states, and the overview's card."""
+"""How the admin shows fee tokens at a glance: prices, states, and the overview's card."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from django.db.models import Max, Q, Sum
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 
-from relayer_service.admin.dashboard import Card, ago, alarm, label
+from relayer_service.admin.attention import once
+from relayer_service.admin.dashboard import Card, ago, alarm, label, link
 from relayers.chain.networks import networks
-from rpc.models import CallCount, FeeToken
+from rpc import attention
+from rpc.models import FeeToken
 
 VARIANTS = {"ok": "success", "stale": "warning", "failed": "danger", "not read yet": "default", "off": "info"}
-WITHOUT_PRICE = ["stale", "failed", "not read yet"]
 # Of a rate in a list; the exact one is on the token's page.
 DIGITS_SHOWN = 8
 
 
-def json_rpc(request: HttpRequest) -> Card | None:
-    """Return the overview's card of the calls of the last hour, and of fee tokens that have no price."""
-    rows, url = [], ""
-    if request.user.has_perm("relayers.view_relayer"):
-        rows, url = _call_rows(), reverse("admin:relayers_relayer_changelist")
-    if request.user.has_perm("rpc.view_feetoken"):
-        tokens = FeeToken.objects.with_state().filter(state__in=WITHOUT_PRICE)
-        rows.append(["Fee tokens without a price", alarm(tokens.count())])
-        url = reverse("admin:rpc_feetoken_changelist")
-    return Card("JSON-RPC", rows, url=url) if rows else None
-
-
-def _call_rows() -> list[list[str]]:
-    counts = CallCount.objects.filter(minute__gte=timezone.now() - timedelta(hours=1)).aggregate(
-        made=Sum("calls"), failed=Sum("calls", filter=~Q(outcome="ok")), slowest=Max("slowest_milliseconds")
-    )
-    return [
-        ["Calls of the last hour", f"{counts['made'] or 0:,}"],
-        ["Failed", alarm(counts["failed"] or 0)],
-        ["Slowest", "-" if counts["slowest"] is None else f"{counts['slowest']:,} ms"],
+def fee_tokens(request: HttpRequest) -> Card | None:
+    """Return the overview's card of fee tokens by the state of their price."""
+    if not request.user.has_perm("rpc.view_feetoken"):
+        return None
+    page = reverse("admin:rpc_feetoken_changelist")
+    rows = [
+        [link(name.capitalize(), attention.list_of(name)), alarm(found[0].total if found else 0)]
+        for name, found in once(request, attention.named).items()
     ]
+    return Card("Fee tokens without a price", rows, url=page)
 
 
 def badge(state: str) -> str:

@@ -14,6 +14,8 @@ class RpcError(Exception):
 
     code: ClassVar[int]
     message: ClassVar[str]
+    # What was asked for cannot be: the service, its nodes and its prices work.
+    is_of_caller: ClassVar[bool] = False
 
     def __init__(self, description: str) -> None:
         super().__init__(description)
@@ -26,11 +28,13 @@ class RpcError(Exception):
 class MethodNotFound(RpcError):
     code = -32601
     message = "Method not found"
+    is_of_caller = True
 
 
 class InvalidParams(RpcError):
     code = -32602
     message = "Invalid params"
+    is_of_caller = True
 
 
 class InternalError(RpcError):
@@ -49,6 +53,7 @@ class NodesUnreachable(RpcError):
 class TokenNotSupported(RpcError):
     code = -32001
     message = "Token not supported"
+    is_of_caller = True
 
 
 class PriceUnavailable(RpcError):
@@ -59,17 +64,23 @@ class PriceUnavailable(RpcError):
 class ExecutionReverted(RpcError):
     code = -32003
     message = "Execution reverted"
+    is_of_caller = True
 
 
 class PolicyRefused(RpcError):
     code = -32004
     message = "Policy refused"
+    is_of_caller = True
 
 
 class InsufficientData(RpcError):
     code = -32005
     message = "Insufficient data"
 
+
+# The codes of errors that callers cause; -32600, an invalid request, is one by the standard.
+OF_CALLER = {"-32600"} | {str(error.code) for error in RpcError.__subclasses__() if error.is_of_caller}
+MESSAGES = {str(error.code): error.message for error in RpcError.__subclasses__()}
 
 CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {
     chain.NodesUnreachable: NodesUnreachable,

@@ -2,7 +2,7 @@ from django.utils import timezone
 
 from relayer_service.ops.tasks import periodic, task
 from rpc import price_checks
-from rpc.models import CallCount, FeeToken
+from rpc.models import CallCount, CallHour, FeeToken
 
 # Rows in one statement: a long one would block the counting.
 BATCH_SIZE = 5_000
@@ -11,7 +11,9 @@ BATCH_SIZE = 5_000
 @periodic(seconds=60 * 60)
 def prune_call_counts() -> None:
     """Delete the counts of calls that are older than their retention."""
-    old = CallCount.objects.filter(minute__lt=timezone.now() - CallCount.RETENTION).order_by("minute")
+    oldest = timezone.now() - CallCount.RETENTION
+    CallHour.objects.filter(hour__lt=oldest).delete()
+    old = CallCount.objects.filter(minute__lt=oldest).order_by("minute")
     deleted = BATCH_SIZE
     while deleted == BATCH_SIZE:
         deleted, _ = CallCount.objects.filter(pk__in=old.values("pk")[:BATCH_SIZE]).delete()

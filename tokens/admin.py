@@ -11,6 +11,7 @@ from unfold.decorators import display
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.dashboard import ago
 from tokens import credentials
+from tokens.filters import TokenStateFilter
 from tokens.forms import AccessTokenForm
 from tokens.models import AccessToken
 
@@ -19,13 +20,13 @@ from tokens.models import AccessToken
 class AccessTokenAdmin(ResourceAdmin):
     form = AccessTokenForm
     list_display = ["name", "shown_key", "user", "state", "granted", "expires", "last_use", "created"]
-    list_filter = ["enabled", ("user", RelatedDropdownFilter)]
+    list_filter = [TokenStateFilter, ("user", RelatedDropdownFilter)]
     list_select_related = ["user"]
     show_full_result_count = True
     show_facets = admin.ShowFacets.ALLOW
     ordering = ["-created_at", "-id"]
     search_fields = ["name", "key", "user__username"]
-    allowed_lookups = {"enabled__exact", "user__id__exact", "user__isnull", "user__id__in"}
+    allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
     autocomplete_fields = ["user"]
     audited_relations = ["user"]
     readonly_fields = ["shown_key", "last_used_at", "created_at"]

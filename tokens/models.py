@@ -130,6 +130,7 @@ class AccessToken(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
+        indexes = [models.Index("expires_at", name="token_expiry", condition=models.Q(expires_at__isnull=False))]
 
     def __str__(self) -> str:
         return f"{self.name} (rms_{self.key}_…)"

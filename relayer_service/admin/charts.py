@@ -23,9 +23,12 @@ class LastDay:
         """Return the place of an hour; one that began after the chart was, or on a clock ahead, is the last."""
         return min(round((hour - self.start) / timedelta(hours=1)), HOURS - 1)
 
+    def hour(self, position: int) -> datetime:
+        return self.start + timedelta(hours=position)
+
     def chart(self, datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
         """Return data and options of stacked bars as the theme's chart takes them, with more axes by name."""
-        labels = [f"{self.start + timedelta(hours=hour):%H:%M}" for hour in range(HOURS)]
+        labels = [f"{self.hour(position):%H:%M}" for position in range(HOURS)]
         options = {
             "animation": False,
             "maintainAspectRatio": False,

@@ -1,11 +1,11 @@
-"""The first page of the admin: what is going on, one card for each subject.
+"""The first page of the admin: what needs attention, then what is going on, one card for each subject.
 
 `UNFOLD["DASHBOARD_CARDS"]` names the functions that make the cards; one returns None for staff who may not see its
 subject.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -14,29 +14,37 @@ from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.html import format_html
 from django.utils.module_loading import import_string
 
+from relayer_service.admin.attention import attention, once, parts_that_work, periodic_runs
 from relayer_service.audit.actors import ActorKind
-from relayer_service.models import AuditEntry, PeriodicRun
-from relayer_service.ops import health
+from relayer_service.models import AuditEntry
 
 CHANGES_SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Card:
-    """A title, rows of cells that begin with what the row is about, and the page that has more."""
+    """A title, rows of cells that begin with what the row is about, a chart, and the page that has more."""
 
     title: str
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Sequence[str]] = ()
     empty: str = ""
     url: str = ""
+    chart: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 def add_cards(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     makers: Any = settings.UNFOLD["DASHBOARD_CARDS"]
     cards = [import_string(path)(request) for path in makers]
-    return context | {"title": "Overview", "cards": [card for card in cards if card is not None]}
+    shown = [card for card in cards if card is not None]
+    return context | {"title": "Overview", "attention": attention(request), "cards": shown}
+
+
+def link(text: str, url: str) -> str:
+    return format_html('<a class="underline" href="{}">{}</a>', url, text)
 
 
 def label(text: str, variant: str) -> str:
@@ -65,7 +73,7 @@ def outcome(ok: bool) -> str:
 
 
 def readiness(request: HttpRequest) -> Card:
-    rows = [[name.capitalize(), outcome(health.works(name, probe))] for name, probe in health.PROBES.items()]
+    rows = [[name.capitalize(), outcome(works)] for name, works in once(request, parts_that_work).items()]
     return Card("Readiness", rows, url=reverse("ready"))
 
 
@@ -74,7 +82,7 @@ def periodic_work(request: HttpRequest) -> Card | None:
         return None
     rows = [
         [run.name.replace("_", " ").capitalize(), ago(run.finished_at), outcome(not run.failed)]
-        for run in PeriodicRun.objects.all()
+        for run in once(request, periodic_runs)
     ]
     url = reverse("admin:relayer_service_periodicrun_changelist")
     return Card("Periodic work", rows, "No worker has run yet.", url)

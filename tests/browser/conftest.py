@@ -22,10 +22,10 @@ from django.db.models import Model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from notifications.models import Delivery, Notification
+from notifications.models import Delivery, DeliveryHour, Notification
 from relayer_service.models import AuditEntry, PeriodicRun, RowDelta
 from relayers.models import Relayer
-from rpc.models import FeeToken
+from rpc.models import CallHour, FeeToken
 from signers.models import Signer
 from tests import processes
 from tests.api import WireApi
@@ -48,7 +48,7 @@ PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
     *(AuditEntry, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
-    *(RowDelta, AccessToken, User),
+    *(CallHour, DeliveryHour, RowDelta, AccessToken, User),
 ]
 
 FOLDER = Path(__file__).parent

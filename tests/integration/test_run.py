@@ -234,7 +234,11 @@ def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
                 ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
                 ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
                 ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or"),
-                ("EXTENSIONS", "quotes,moon", "EXTENSIONS names moon, which is unknown; the choices are: lifecycle, quotes\n"),
+                (
+                    "EXTENSIONS",
+                    "quotes,moon",
+                    "EXTENSIONS names moon, which is unknown; the choices are: lifecycle, quotes\n",
+                ),
                 ("HOST", "192.0.2.1", "port"),
             )
         ),

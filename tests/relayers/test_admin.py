@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django.utils.html import escape
@@ -21,7 +21,6 @@ from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text
 from relayer_service.models import AuditEntry
 from relayer_service.ops.tasks import queue
-from relayers import dashboard
 from relayers.chain import breakers
 from relayers.models import Relayer
 from signers.backends import base
@@ -399,24 +398,6 @@ def test_other_staff_see_nothing(client: Client, node: StandInNode) -> None:
         assert other.get(path).status_code == 403
     assert node.asked == []
     assert "Relayers" not in other.get("/admin/").content.decode()
-
-
-def test_the_overview_counts_relayers_by_state(admin_client: Client) -> None:
-    fleet()
-    request = RequestFactory().get("/admin/")
-    request.user = admin_client.get(LIST).wsgi_request.user
-    card = dashboard.relayers(request)
-    assert card
-    counts = [[name, " ".join(re.sub("<[^>]*>", " ", count).split())] for name, count in card.rows]
-    assert counts == [
-        ["Active", "1"],
-        ["Disabled", "1"],
-        ["Paused", "2"],
-        ["Low balance", "2"],
-        ["No address", "0"],
-        ["Unknown", "3"],
-    ]
-    assert card.url == LIST
 
 
 def test_a_relayer_is_deleted(admin_client: Client) -> None:

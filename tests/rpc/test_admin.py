@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client, RequestFactory
+from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from rpc import dashboard
-from rpc.models import CallCount, FeeToken
+from rpc.models import FeeToken
 from tests.notifications.admin_pages import rows, staff_who_may, told
-from tests.relayers import factories as relayer_factories
 from tests.relayers.faults import NodeServer
 from tests.rpc import factories
 from tests.rpc.admin_pages import LIST, page_of, text
@@ -286,54 +285,3 @@ def test_a_price_is_not_read_for_a_page_of_another_site(node: NodeServer, admin_
 
 def test_fee_tokens_are_in_the_sidebar(admin_client: Client) -> None:
     assert "Fee tokens" in admin_client.get("/admin/").content.decode()
-
-
-def card(client: Client) -> Any:
-    request = RequestFactory().get("/admin/")
-    request.user = client.get("/admin/").wsgi_request.user
-    return dashboard.json_rpc(request)
-
-
-def calls(**changes: Any) -> None:
-    minute = timezone.now().replace(second=0, microsecond=0) - changes.pop("ago", timedelta())
-    values = {"method": "feeEstimate", "outcome": "ok", "calls": 1, "slowest_milliseconds": 5} | changes
-    CallCount.objects.create(minute=minute, **values)
-
-
-def test_the_overview_tells_of_the_last_hour_and_of_missing_prices(admin_client: Client) -> None:
-    tokens()
-    relayer = relayer_factories.relayer()
-    calls(relayer=relayer, calls=1200)
-    calls(relayer=relayer, calls=30, outcome="-32602", slowest_milliseconds=2345)
-    calls(relayer=relayer, calls=4, outcome="-32000", ago=timedelta(minutes=58))
-    calls(relayer=relayer, calls=500, outcome="-32000", slowest_milliseconds=9999, ago=timedelta(minutes=62))
-    found = card(admin_client)
-    assert [[name, text(value)] for name, value in found.rows] == [
-        ["Calls of the last hour", "1,234"],
-        ["Failed", "34"],
-        ["Slowest", "2,345 ms"],
-        ["Fee tokens without a price", "3"],
-    ]
-    assert found.url == LIST
-
-
-def test_the_overview_of_a_service_that_nobody_calls(admin_client: Client) -> None:
-    assert card(admin_client).rows == [
-        ["Calls of the last hour", "0"],
-        ["Failed", "0"],
-        ["Slowest", "-"],
-        ["Fee tokens without a price", "0"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("permission", "names"),
-    [
-        ("view_relayer", ["Calls of the last hour", "Failed", "Slowest"]),
-        ("view_feetoken", ["Fee tokens without a price"]),
-        ("view_signer", None),
-    ],
-)
-def test_the_overview_tells_staff_what_they_may_see(client: Client, permission: str, names: list[str] | None) -> None:
-    found = card(staff_who_may(client, permission))
-    assert (found and [name for name, _ in found.rows]) == names

@@ -290,7 +290,7 @@ def test_the_page_shows_calls_and_the_form_without_asking_a_node(admin_client: C
     relayer = relayer_at(node.url)
     add_calls(relayer, 1)
     text = admin_client.get(page_of(relayer)).content.decode()
-    assert "Calls: 1 · Failed: 1" in text
+    assert "Calls: 1 · Callers' mistakes: 0 · Failed: 1" in text
     assert f'action="{page_of(relayer, "estimate")}"' in text
     assert f'data-status-url="{page_of(relayer, "status")}"' in text
     assert node.requests == []

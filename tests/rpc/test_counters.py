@@ -16,7 +16,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from relayer_service.ops import metrics
 from rpc import counters, tasks
-from rpc.models import CallCount
+from rpc.models import CallCount, CallHour
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock, clock
@@ -59,6 +59,28 @@ def test_calls_are_written_by_minute_method_and_outcome(clock: Clock) -> None:
 
 
 @pytest.mark.django_db
+def test_calls_of_all_relayers_are_written_by_hour_and_outcome(clock: Clock) -> None:
+    one, two = factories.relayer(), factories.relayer(identifier="relayer-2")
+    counters.count(one.pk, "feeEstimate", "ok", 0.2)
+    clock.forward(59 * 60 + 59)
+    counters.count(two.pk, "feeQuote", "ok", 0.1)
+    counters.flush()
+    counters.count(two.pk, "feeEstimate", "ok", 0.3)
+    counters.count(two.pk, "feeEstimate", BAD_PARAMS, 0.003)
+    clock.forward(1)
+    counters.count(one.pk, "feeEstimate", "ok", 0.05)
+    counters.flush()
+    found = CallHour.objects.order_by("hour", "outcome").values_list(
+        "hour", "outcome", "calls", "milliseconds", "slowest_milliseconds"
+    )
+    assert list(found) == [
+        (NOON, BAD_PARAMS, 1, 3, 3),
+        (NOON, "ok", 3, 600, 300),
+        (NOON + timedelta(hours=1), "ok", 1, 50, 50),
+    ]
+
+
+@pytest.mark.django_db
 def test_what_is_written_is_added_to_what_is_there(clock: Clock) -> None:
     relayer = factories.relayer()
     for seconds in (0.1, 0.3, 0.2):
@@ -69,7 +91,7 @@ def test_what_is_written_is_added_to_what_is_there(clock: Clock) -> None:
 
 
 @pytest.mark.django_db
-def test_counting_makes_no_query_and_writing_makes_one(
+def test_counting_makes_no_query_and_writing_makes_one_by_minute_and_one_by_hour(
     clock: Clock, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     relayer = factories.relayer()
@@ -78,7 +100,8 @@ def test_counting_makes_no_query_and_writing_makes_one(
             for outcome in ("ok", BAD_PARAMS):
                 counters.count(relayer.pk, "feeEstimate", outcome, 0.1)
             clock.forward(60)
-    with django_assert_num_queries(1):
+    # With the beginning and the end of their transaction.
+    with django_assert_num_queries(4):
         counters.flush()
     with django_assert_num_queries(0):
         counters.flush()
@@ -123,7 +146,7 @@ def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
     relayer = factories.relayer()
     for method in "abcde":
         counters.count(relayer.pk, method, "ok", 0.1)
-    with connection.execute_wrapper(Failing(passing=1)):
+    with connection.execute_wrapper(Failing(passing=4)):
         counters.flush()
     assert rows() == [("relayer-1", 0, method, "ok", 1, 100, 100) for method in "ab"]
     assert caplog.messages == ["Calls that were counted cannot be written yet"]
@@ -191,7 +214,7 @@ django.setup()
 from django.utils import timezone
 timezone.now = lambda: datetime(2026, 1, 1, 12, tzinfo=UTC)
 from rpc import counters
-from rpc.models import CallCount
+from rpc.models import CallCount, CallHour
 relayer_pk = int(os.environ["RELAYER"])
 """
 COUNT_AND_END = """

@@ -1,0 +1,72 @@
+"""Webhooks that need attention: targets that fail or are gone, and deliveries that nobody sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F, OuterRef, Subquery, Value
+from django.db.models.functions import Coalesce, NullIf
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from notifications.delivery import counts
+from notifications.filters import TARGET_STATES
+from notifications.models import Delivery, Notification
+from relayer_service.admin.attention import LATE, Checked, Kind, Line, counts_of, first_of, number_of, once
+
+TITLES = {"failing": "Webhook targets that fail", "gone": "Webhook targets that are gone"}
+SINCE = {"failing": "failing_since", "gone": "gone_at"}
+REASONS = {
+    "failing": "Attempts fail; the log of deliveries has their errors.",
+    "gone": "It answered 410 Gone: nothing is sent to it until its URL is changed or a delivery is replayed.",
+}
+
+
+def webhooks(request: HttpRequest) -> Checked | None:
+    if not request.user.has_perm("notifications.view_notification"):
+        return None
+    found, rows = once(request, numbers), once(request, named)
+    kinds = [
+        Kind(title, [line(name, target) for target in rows[name]], found[name], list_of(name), "danger")
+        for name, title in TITLES.items()
+        if rows[name]
+    ]
+    if found["late"] and request.user.has_perm("notifications.view_delivery"):
+        page = f"{reverse('admin:notifications_delivery_changelist')}?state__exact=pending"
+        reason = f"Due for more than two minutes, as no worker has sent them: {found['late']:,}."
+        kinds.append(Kind("Deliveries that are late", [Line("Deliveries", page, reason)], 1, page))
+    return Checked("webhook targets", kinds)
+
+
+def numbers() -> dict[str, int]:
+    """Return how many targets are in trouble, and how many deliveries are pending, failed lately, or late."""
+    targets = {name: Notification.objects.filter(TARGET_STATES[name]) for name in TITLES}
+    # Those of failing targets wait for their next attempt.
+    working = Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk")
+    late = counts.pending().filter(due_at__lt=timezone.now() - LATE, notification__in=working)
+    deliveries = {"pending": counts.pending(), "failed": counts.failed_in_a_day(), "late": late}
+    return counts_of({name: number_of(rows) for name, rows in {**targets, **deliveries}.items()})
+
+
+def named() -> dict[str, list[Any]]:
+    """Return the first targets in each kind of trouble, with the time at which it began and the last error."""
+    deliveries = Delivery.objects.filter(notification=OuterRef("pk"))
+    # What was attempted waits longer for the next time than what was not; without any the newest has failed.
+    waiting = deliveries.filter(due_at__isnull=False).order_by("-due_at")
+    newest = deliveries.order_by("-created_at")
+    errors = [NullIf(Subquery(rows.values("error")[:1]), Value("")) for rows in (waiting, newest)]
+    last_errors = {"failing": Coalesce(*errors, Value("")), "gone": Value("")}
+    shown = Notification.objects.only("identifier")
+    return first_of(
+        {name: shown.annotate(since=F(SINCE[name]), last_error=last_errors[name]) for name in TITLES}, TARGET_STATES
+    )
+
+
+def line(name: str, target: Any) -> Line:
+    page = reverse("admin:notifications_notification_change", args=[target.pk])
+    return Line(target.identifier, page, target.last_error or REASONS[name], target.since)
+
+
+def list_of(name: str) -> str:
+    return f"{reverse('admin:notifications_notification_changelist')}?state={name}"

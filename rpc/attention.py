@@ -1,0 +1,59 @@
+"""The fee tokens that need attention: those that have no price."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Count, Window
+from django.db.models.functions import RowNumber
+from django.http import HttpRequest
+from django.urls import reverse
+
+from relayer_service.admin.attention import SHOWN, Checked, Kind, Line, once
+from rpc.models import FeeToken
+
+TITLES = {
+    "failed": "Fee tokens whose price cannot be read",
+    "stale": "Fee tokens whose price is stale",
+    "not read yet": "Fee tokens whose price was never read",
+}
+REASONS = {
+    "stale": "The worker has not read its price for minutes.",
+    "not read yet": "The worker reads prices every minute, and has not read this one yet.",
+}
+
+
+def fee_tokens(request: HttpRequest) -> Checked | None:
+    if not request.user.has_perm("rpc.view_feetoken"):
+        return None
+    kinds = [
+        Kind(TITLES[name], [line(name, token) for token in rows], rows[0].total, list_of(name), "danger")
+        for name, rows in once(request, named).items()
+        if rows
+    ]
+    return Checked("fee tokens", kinds)
+
+
+def named() -> dict[str, list[Any]]:
+    """Return the first tokens in each kind of trouble, each with how many there are: there are few in all."""
+    tokens = (
+        FeeToken.objects.with_state()
+        .filter(state__in=TITLES)
+        .annotate(
+            place=Window(RowNumber(), partition_by="state", order_by=["network", "symbol"]),
+            total=Window(Count("*"), partition_by="state"),
+        )
+    )
+    rows = list(tokens.filter(place__lte=SHOWN).order_by("place"))
+    return {name: [row for row in rows if row.state == name] for name in TITLES}
+
+
+def line(name: str, token: Any) -> Line:
+    page = reverse("admin:rpc_feetoken_change", args=[token.pk])
+    reason = token.rate_error.removeprefix(f"{token}: ") if name == "failed" else REASONS[name]
+    return Line(str(token), page, reason, token.rated_at)
+
+
+def list_of(name: str) -> str:
+    return f"{reverse('admin:rpc_feetoken_changelist')}?{urlencode({'state': name})}"

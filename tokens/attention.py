@@ -1,0 +1,35 @@
+"""The access tokens that need attention: those that expire soon."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import Count, Window
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.timesince import timeuntil
+
+from relayer_service.admin.attention import SHOWN, Checked, Kind, Line
+from relayer_service.admin.dashboard import ago
+from tokens.filters import EXPIRES_SOON, states
+from tokens.models import AccessToken
+
+TITLE = "Access tokens that expire within 14 days"
+
+
+def access_tokens(request: HttpRequest) -> Checked | None:
+    if not request.user.has_perm("tokens.view_accesstoken"):
+        return None
+    soon = AccessToken.objects.filter(states()[EXPIRES_SOON]).order_by("expires_at", "pk")
+    found = list(soon.annotate(total=Window(Count("*")))[:SHOWN])
+    page = f"{reverse('admin:tokens_accesstoken_changelist')}?state={EXPIRES_SOON.replace(' ', '+')}"
+    kinds = [Kind(TITLE, [line(token) for token in found], found[0].total, page)] if found else []
+    return Checked("access tokens", kinds)
+
+
+def line(token: Any) -> Line:
+    page = reverse("admin:tokens_accesstoken_change", args=[token.pk])
+    when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC, in {timeuntil(token.expires_at, timezone.now(), depth=1)}"
+    used = f"last used {ago(token.last_used_at)}" if token.last_used_at else "never used"
+    return Line(str(token), page, f"Expires on {when}; {used}.")
