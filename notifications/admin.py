@@ -12,17 +12,20 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
-from notifications import confirmation, skipped
+from notifications import skipped
 from notifications.deleting import blockers, delete_logs
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
-from notifications.test_events import send_test_event
+from notifications.trial import send_test_event
+from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.confirmation import Asked, Table
 from relayer_service.admin.dashboard import label
+from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import may_view_users, used_by
-from relayer_service.net.addresses import mask
+from relayer_service.net.addresses import mask, without_user_info
 
 # For staff who may see all that refers to a notification, and for others.
 USERS, USER_COUNTS = "used_by", "use_counts"
@@ -67,7 +70,7 @@ class NotificationAdmin(ResourceAdmin):
 
     @display(description="URL")
     def shown_url(self, notification: Notification) -> str:
-        return confirmation.without_user_info(notification.url)
+        return without_user_info(notification.url)
 
     @display(description="URL")
     def masked_url(self, notification: Notification) -> str:
@@ -107,7 +110,8 @@ class NotificationAdmin(ResourceAdmin):
         counts = dict(deliveries.annotate(count=Count("pk")))
         lines = [f"{notification}, with {counted(counts.get(notification.pk, 0))}" for notification in objs]
         totals = {"notifications": len(chosen), "deliveries": sum(counts.values())}
-        return lines, totals, set(), list(blockers(objs))
+        linked = may_view_users(request, Notification, [Delivery])
+        return lines, totals, set(), list(blockers(objs, linked=linked))
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         # Before Django's transaction begins: a long log is not deleted in one.
@@ -132,26 +136,36 @@ class NotificationAdmin(ResourceAdmin):
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
         notification: Notification = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_notification_change", args=[notification.pk])
-        if request.method == "POST" or not notification.enabled:
+        asked = Asked.on_page(request, notification.pk, page)
+        if asked.is_confirmed or not notification.enabled:
             self._send_test_event(request, notification)
-            return HttpResponseRedirect(page)
+            return asked.leave()
         texts = ["It is sent at once, signed." if notification.has_signing_key else "It is sent at once, unsigned."]
         if notification.gone_at:
             texts.append("The target has answered 410 Gone. It is tried again, and gets what is emitted from now on.")
-        targets = [(notification.identifier, notification.url, 1)]
-        return confirmation.ask(request, self, "Send test event", texts, targets, back=page)
+        return confirmation.ask(request, self, asked, "Send test event", texts, self._first(request, asked))
 
     @admin.action(description="Send test event to selected notifications", permissions=["change"])
-    def send_test_event_to_selected(self, request: HttpRequest, queryset: QuerySet[Notification]) -> None:
-        for notification in queryset:
-            self._send_test_event(request, notification)
+    def send_test_event_to_selected(self, request: HttpRequest, queryset: QuerySet[Notification]) -> HttpResponse:
+        asked = Asked.in_list(request, "send_test_event_to_selected", queryset)
+        targets = self.get_queryset(request)
+        texts = []
+        if disabled := asked.count(targets.filter(enabled=False)):
+            texts.append(f"Left alone, as disabled: {disabled:,}.")
+        if gone := asked.count(targets.filter(gone_at__isnull=False)):
+            texts.append(
+                f"Tried again though they have answered 410 Gone, and told of what is emitted from now on: {gone:,}."
+            )
+        return ask_or_start(request, self, asked, "send_test_events", self._first(request, asked), texts)
+
+    def _first(self, request: HttpRequest, asked: Asked) -> Table:
+        return asked.first(self.get_queryset(request), {"URL": self.shown_url, "State": self.state})
 
     def _send_test_event(self, request: HttpRequest, notification: Notification) -> None:
-        if not notification.enabled:
+        sent = send_test_event(notification)
+        if sent is None:
             self.message_user(request, f"{notification}: it is disabled. Enable it first.", messages.WARNING)
             return
-        sent = send_test_event(notification)
-        assert sent is not None, "it is enabled"
         name: str = sent.identifier
         if request.user.has_perm("notifications.view_delivery"):
             url = reverse("admin:notifications_delivery_change", args=[sent.pk])

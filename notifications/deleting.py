@@ -8,21 +8,17 @@ from django.db.models import Exists, OuterRef
 
 from notifications.delivery.retention import delete_finished
 from notifications.models import Delivery, Notification
+from relayer_service.admin.references import in_use
 
 
-def blockers(notifications: Iterable[Notification]) -> Iterator[str]:
+def blockers(notifications: Iterable[Notification], *, linked: bool = False) -> Iterator[str]:
     """Yield what blocks the deletion of notifications, in any app; finished deliveries do not."""
+    yield from in_use(notifications, linked=linked, without=[Delivery])
+    # What is pending is due, and what is due has an index of its own.
+    pending = Delivery.objects.filter(notification=OuterRef("pk"), due_at__isnull=False)
     chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
-    for relation in Notification._meta.related_objects:
-        model = relation.related_model
-        rows = model._base_manager.filter(**{relation.field.name: OuterRef("pk")})
-        name, hint = str(model._meta.verbose_name_plural), "point them elsewhere first"
-        if model is Delivery:
-            # What is pending is due, and what is due has an index of its own.
-            rows = rows.filter(due_at__isnull=False)
-            name, hint = "pending deliveries", "they have to arrive or fail first"
-        for notification in chosen.filter(Exists(rows)):
-            yield f"{name} of {notification}: {hint}"
+    for notification in chosen.filter(Exists(pending)):
+        yield f"pending deliveries of {notification}: they have to arrive or fail first"
 
 
 def delete_logs(notifications: Iterable[Notification]) -> None:

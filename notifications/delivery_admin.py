@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
-from django.db import transaction
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -22,56 +17,29 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
 from unfold.decorators import action, display
 
-from notifications import confirmation
-from notifications.delivery.replay import replay, retry_now
 from notifications.filters import EventFilter
+from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
+from relayer_service.admin.confirmation import MAX_SHOWN, Asked, Table
 from relayer_service.admin.dashboard import ago, exact, label
 from relayer_service.admin.filters import DayRangeFilter
+from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.pagination import MAX_LISTED, NewestPaginator
-from relayer_service.audit.recording import acted, record
-from relayer_service.net.addresses import mask
+from relayer_service.admin.references import is_key, link
+from relayer_service.net.addresses import mask, without_user_info
 
 # A target's answer is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
-# The field with which the confirmation page sends back what it asked about.
-CONFIRMED = "confirmed"
-MAX_DIGITS = 18
 MAX_NAMES = 10
+NO_TABLE = Table([], [])
 MOMENTS = ["created", "attempted", "next_attempt"]
 VARIANTS: dict[str, str] = {
     Delivery.State.PENDING: "info",
     Delivery.State.DELIVERED: "success",
     Delivery.State.FAILED: "danger",
 }
-
-
-@dataclass(frozen=True)
-class Act:
-    """Something that staff do with deliveries, and the words for it."""
-
-    run: Callable[[QuerySet[Delivery]], int]
-    title: str
-    explanation: str
-    done: str
-    left_alone: str
-
-
-REPLAY = Act(
-    replay,
-    "Replay",
-    "Sent again from the start of the schedule, with the same webhook-id and body: {}.",
-    "Replayed",
-    "on their way",
-)
-RETRY_NOW = Act(
-    retry_now,
-    "Retry now",
-    "The next attempt is made at once, and the schedule goes on from there: {}.",
-    "Brought forward",
-    "on their way or not pending",
-)
 
 
 def may_change_notifications(request: HttpRequest) -> bool:
@@ -149,8 +117,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         if lookup == "notification__sequence__exact":
-            # No more than a database accepts as a number.
-            return len(str(value)) <= MAX_DIGITS
+            return is_key(value)
         return super().lookup_allowed(lookup, value, request)
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
@@ -162,7 +129,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         offered: list[Any] = super().get_actions_detail(request, object_id)
         delivery = self.get_object(request, unquote(object_id)) if offered else None
         if delivery and delivery.state != Delivery.State.PENDING:
-            offered = [item for item in offered if item.description != RETRY_NOW.title]
+            offered = [item for item in offered if item.description != RetryDeliveries.title]
         return offered
 
     @display(description="state")
@@ -201,7 +168,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="notification")
     def target(self, delivery: Delivery) -> str:
-        return linked(delivery.notification, confirmation.without_user_info(delivery.notification.url))
+        return linked(delivery.notification, without_user_info(delivery.notification.url))
 
     @display(description="notification")
     def masked_target(self, delivery: Delivery) -> str:
@@ -213,67 +180,61 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return format_html(PLAIN_TEXT, json.dumps(body, indent=2, ensure_ascii=False))
 
     @admin.action(description="Replay selected deliveries", permissions=["send"])
-    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse | None:
-        if CONFIRMED in request.POST:
-            self._send(request, REPLAY, confirmed(request))
-            return None
-        chosen = list(queryset.values_list("pk", flat=True)[:MAX_LISTED])
-        # What Django needs to run this action again.
-        selection = {"action": "replay_selected", ACTION_CHECKBOX_NAME: chosen[0] if chosen else 0}
-        return self._ask(request, REPLAY, chosen, request.get_full_path(), selection)
+    def replay_selected(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse:
+        return self._ask_or_start(request, "replay_selected", queryset, "replay_deliveries")
 
     @admin.action(description="Retry selected deliveries now", permissions=["send"])
-    def retry_selected_now(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        self._send(request, RETRY_NOW, list(queryset.values_list("pk", flat=True)[:MAX_LISTED]))
+    def retry_selected_now(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse:
+        return self._ask_or_start(request, "retry_selected_now", queryset, "retry_deliveries")
 
-    @action(description=REPLAY.title, icon="replay", permissions=["send"])
+    @action(description=ReplayDeliveries.title, icon="replay", permissions=["send"])
     def replay(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_send(request, REPLAY, object_id)
+        return self._ask_or_send(request, object_id, ReplayDeliveries())
 
-    @action(description=RETRY_NOW.title, icon="fast_forward", permissions=["send"])
+    @action(description=RetryDeliveries.title, icon="fast_forward", permissions=["send"])
     def retry_now(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_send(request, RETRY_NOW, object_id)
+        return self._ask_or_send(request, object_id, RetryDeliveries())
 
-    def _ask_or_send(self, request: HttpRequest, act: Act, object_id: str) -> HttpResponse:
+    def _ask_or_start(
+        self, request: HttpRequest, action_name: str, queryset: QuerySet[Delivery], kind: str
+    ) -> HttpResponse:
+        asked = Asked.in_list(request, action_name, queryset, limit=MAX_LISTED)
+        if asked.is_confirmed:
+            return ask_or_start(request, self, asked, kind, NO_TABLE)
+        deliveries = Delivery.objects.filter(pk__in=[*asked.selection])
+        return ask_or_start(request, self, asked, kind, targets(deliveries), warnings(deliveries))
+
+    def _ask_or_send(self, request: HttpRequest, object_id: str, kind: DeliveryKind) -> HttpResponse:
+        """Ask about one delivery, or send it at once."""
         delivery = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_delivery_change", args=[delivery.pk])
-        if request.method != "POST":
-            return self._ask(request, act, [delivery.pk], page)
-        self._send(request, act, [delivery.pk])
-        return HttpResponseRedirect(page)
-
-    def _ask(
-        self, request: HttpRequest, act: Act, chosen: list[int], back: str, selection: dict[str, object] | None = None
-    ) -> HttpResponse:
-        deliveries = Delivery.objects.filter(pk__in=chosen)
-        by_target = deliveries.order_by().values_list("notification__identifier", "notification__url")
-        targets = list(by_target.annotate(count=Count("pk")).order_by("-count", "notification__identifier"))
-        texts = [act.explanation.format(counted(len(chosen)))]
-        delivered = deliveries.filter(state=Delivery.State.DELIVERED).count()
-        if delivered:
-            texts.append(f"Delivered before, and now to be delivered once more: {counted(delivered)}.")
-        texts += warnings(deliveries)
-        hidden = {**(selection or {}), CONFIRMED: ",".join(map(str, chosen))}
-        return confirmation.ask(request, self, act.title, texts, targets, back, hidden)
-
-    def _send(self, request: HttpRequest, act: Act, chosen: list[int]) -> None:
-        deliveries = Delivery.objects.filter(pk__in=chosen)
-        with transaction.atomic():
-            revived = names_of(deliveries, gone_at__isnull=False)
-            count = act.run(deliveries)
-            taken = deliveries.filter(state=Delivery.State.PENDING, lease=None).only("identifier")
-            record(acted(delivery, f"{act.done}.") for delivery in taken)
-        text = f"{act.done}: {counted(count)}."
-        if count < len(chosen):
-            text += f" Left alone, as they are {act.left_alone}: {len(chosen) - count}."
+        asked, deliveries = Asked.on_page(request, delivery.pk, page), Delivery.objects.filter(pk=delivery.pk)
+        if not asked.is_confirmed:
+            texts = [kind.explanation.format(kind.counted(1)), *warnings(deliveries)]
+            return confirmation.ask(request, self, asked, kind.title, texts, targets(deliveries))
+        revived = names_of(deliveries, gone_at__isnull=False)
+        count = kind.run([delivery.pk]).done
+        text = f"{kind.done}: {kind.counted(count)}."
+        if not count:
+            text += f" Left alone, as they are {kind.left_alone}: 1."
         if count and revived:
             text += f" No longer taken for gone, and sent to again: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
+        return asked.leave()
 
 
 def linked(notification: Notification, shown_url: str) -> str:
     page = reverse("admin:notifications_notification_change", args=[notification.pk])
     return format_html('<a class="underline" href="{}">{}</a> ({})', page, notification, shown_url)
+
+
+def targets(deliveries: QuerySet[Delivery]) -> Table:
+    """Return the targets of deliveries that are to be sent, those first that get most."""
+    by_target = deliveries.order_by().values_list("notification").annotate(count=Count("pk"))
+    ordered = list(by_target.order_by("-count", "notification__identifier"))
+    shown = Notification.objects.in_bulk([pk for pk, _ in ordered[:MAX_SHOWN]])
+    rows = [[link(shown[pk]), without_user_info(shown[pk].url), f"{count:,}"] for pk, count in ordered[:MAX_SHOWN]]
+    return Table(["Notification", "URL", "Events"], rows, max(0, len(ordered) - MAX_SHOWN))
 
 
 def names_of(deliveries: QuerySet[Delivery], **condition: Any) -> str:
@@ -288,6 +249,8 @@ def warnings(deliveries: QuerySet[Delivery]) -> list[str]:
     gone = names_of(deliveries, gone_at__isnull=False)
     disabled = names_of(deliveries, enabled=False)
     texts = []
+    if delivered := deliveries.filter(state=Delivery.State.DELIVERED).count():
+        texts.append(f"Delivered before, and now to be delivered once more: {counted(delivered)}.")
     if gone:
         texts.append(
             "These have answered 410 Gone. Sending to them revives them: they are tried again, and get what is "
@@ -299,10 +262,4 @@ def warnings(deliveries: QuerySet[Delivery]) -> list[str]:
 
 
 def counted(number: int) -> str:
-    return "1 delivery" if number == 1 else f"{number:,} deliveries"
-
-
-def confirmed(request: HttpRequest) -> list[int]:
-    """Return the keys that the confirmation page sent back."""
-    numbers = re.findall(rf"\d{{1,{MAX_DIGITS}}}", request.POST[CONFIRMED])
-    return [int(number) for number in numbers[:MAX_LISTED]]
+    return ReplayDeliveries().counted(number)

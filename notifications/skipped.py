@@ -6,6 +6,8 @@ and folded by the worker into one row a target. What is counted of a deleted tar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db.models import Sum
 
 from notifications.models import Notification
@@ -14,8 +16,12 @@ from relayer_service.models import RowDelta
 COUNTED_AS = "notifications:skipped_events"
 
 
-def count_one(notification: Notification) -> None:
-    RowDelta.objects.create(list_name=COUNTED_AS, bucket=notification.pk, rows=1)
+def count(events: Mapping[int, int]) -> None:
+    """Count how many events were skipped, by the key of their target."""
+    if events:
+        RowDelta.objects.bulk_create(
+            RowDelta(list_name=COUNTED_AS, bucket=pk, rows=number) for pk, number in events.items()
+        )
 
 
 def total(notification: Notification | None = None) -> int:

@@ -30,7 +30,7 @@ from notifications.serializers import (
     NotificationSerializer,
     UpdateNotificationSerializer,
 )
-from notifications.test_events import send_test_event
+from notifications.trial import send_test_event
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet

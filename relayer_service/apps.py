@@ -5,6 +5,7 @@ from django.db.models.signals import post_migrate
 class RelayerServiceConfig(AppConfig):
     name = "relayer_service"
     verbose_name = "Operations"
+    admin_panels = {"relayer_service.Job": ["relayer_service.admin.jobs.Progress"]}
 
     def ready(self) -> None:
         from relayer_service.ops import checks  # noqa: F401  # registers the checks

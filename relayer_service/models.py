@@ -10,9 +10,10 @@ from django.db import models
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
+from relayer_service.jobs.models import Job
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
-__all__ = ["AuditEntry", "EncryptionKey", "IdempotentRequest", "PeriodicRun", "RowDelta"]
+__all__ = ["AuditEntry", "EncryptionKey", "IdempotentRequest", "Job", "PeriodicRun", "RowDelta"]
 
 CANARY = "canary"
 IDEMPOTENCY_KEPT = timedelta(hours=24)

@@ -215,6 +215,16 @@ FLEET_SECTIONS = [
     "rpc.config.FeeTokenSection",
 ]
 
+# Jobs: what staff have done with many rows at once, in the worker.
+
+JOB_KINDS = {
+    "check_relayers": "relayers.jobs.CheckRelayers",
+    "verify_signers": "signers.jobs.VerifySigners",
+    "send_test_events": "notifications.jobs.SendTestEvents",
+    "replay_deliveries": "notifications.jobs.ReplayDeliveries",
+    "retry_deliveries": "notifications.jobs.RetryDeliveries",
+}
+
 # Fees.
 
 # Each applies to all networks; if it is not set, the value in `relayers/chain/networks.json`, else a default.

@@ -86,6 +86,8 @@ UNFOLD: dict[str, Any] = {
                 "title": "Operations",
                 "items": [
                     model_link("Audit log", "history", "relayer_service", "auditentry"),
+                    link("Jobs", "checklist", "admin:relayer_service_job_changelist")
+                    | {"permission": "relayer_service.admin.jobs.may_see_jobs"},
                     model_link("Periodic work", "schedule", "relayer_service", "periodicrun"),
                     link("Readiness", "monitor_heart", "ready"),
                     link("API docs", "menu_book", "docs"),

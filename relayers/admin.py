@@ -1,29 +1,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, unquote
-from django.db import transaction
 from django.db.models import CASCADE, PROTECT, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from unfold.decorators import display
+from unfold.decorators import action, display
 
+from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.confirmation import Asked, ReasonForm
 from relayer_service.admin.dashboard import ago
+from relayer_service.admin.jobs import ask_or_start
+from relayer_service.admin.references import is_key
 from relayer_service.ops.tasks import push
 from relayers import dashboard, policy_fields
 from relayers.filters import NetworkFilter, RelayerStateFilter
 from relayers.forms import RelayerForm
 from relayers.models import ACCOUNT_COLUMNS, Relayer
-from relayers.states import set_paused, write_paused
+from relayers.states import set_all_paused, write_paused
 from relayers.tasks import check_relayers_now, check_soon
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
 LINES = ("", '<div class="break-all">{}</div>')
+
+
+@dataclass(frozen=True)
+class Pausing:
+    """Pause or resume, and the words for it."""
+
+    paused: bool
+    word: str
+    explanation: str
+    done: str
+    left_alone: str
+
+
+PAUSE = Pausing(
+    True,
+    "Pause",
+    "To be paused: {}. Callers see the state, webhooks get relayer.paused; fee estimates are still answered.",
+    "Paused",
+    "paused already",
+)
+RESUME = Pausing(
+    False,
+    "Resume",
+    "To be resumed: {}. Callers see the state, webhooks get relayer.resumed.",
+    "Resumed",
+    "not paused",
+)
 
 
 @admin.register(Relayer)
@@ -32,16 +64,23 @@ class RelayerAdmin(ResourceAdmin):
     list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check"]
     list_filter = [RelayerStateFilter, NetworkFilter]
     list_fullwidth = True
-    # Pausing emits an event to the notification; the signer knows why there is no address.
-    list_select_related = ["notification", "signer"]
+    # The signer knows why there is no address.
+    list_select_related = ["signer"]
     search_fields = ["identifier", "name", "address"]
     allowed_lookups = {"state", "network"}
     audited_relations = ["signer", "notification"]
     actions = ["pause_selected", "resume_selected", "check_selected_now"]
+    actions_detail = ["pause", "resume"]
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
         js = ["relayers/admin.js"]
+
+    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
+        """Allow the links from a signer or a notification to the relayers that use it."""
+        if lookup in {"signer__sequence__exact", "notification__sequence__exact"}:
+            return is_key(value)
+        return super().lookup_allowed(lookup, value, request)
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Not the attribute: Django's check of it refuses an admin whose search fields depend on who searches.
@@ -52,8 +91,10 @@ class RelayerAdmin(ResourceAdmin):
             account = ["shown_address" if name == "address" else name for name in ACCOUNT]
             fields = [*account, "shown_rpc_urls", "shown_policies", "created_at"]
             return [(None, {"fields": fields})]
+        # Whoever pauses one that is there is asked why, by its button.
+        account = [name for name in ACCOUNT if not obj or name != "paused"]
         return [
-            (None, {"fields": ACCOUNT}),
+            (None, {"fields": account}),
             ("Nodes", {"fields": ["rpc_urls"]}),
             ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
             *([("Seen", {"fields": ["created_at"]})] if obj else []),
@@ -111,10 +152,9 @@ class RelayerAdmin(ResourceAdmin):
 
     def save_model(self, request: HttpRequest, obj: Relayer, form: RelayerForm, change: bool) -> None:
         paused, now = obj.paused, timezone.now()
-        # Written below, with the event that goes to the webhook, also that of a new relayer.
-        form.changed_columns.discard("paused")
         is_edited = not change or bool(form.changed_columns)
         if not change:
+            # Paused below, with the event that goes to the webhook.
             obj.paused, obj.due_at = False, now
         elif is_edited:
             # A health check that is under way read the relayer as it was before, so it loses its lease.
@@ -125,8 +165,8 @@ class RelayerAdmin(ResourceAdmin):
         super().save_model(request, obj, form, change)
         if is_edited:
             push(check_relayers_now)
-        if not change or "paused" in form.changed_data:
-            write_paused(obj, paused)
+        if not change and paused:
+            write_paused([obj], True)
         for warning in form.warnings:
             self.message_user(request, warning, messages.WARNING)
 
@@ -144,28 +184,54 @@ class RelayerAdmin(ResourceAdmin):
         return [str(relayer) for relayer in relayers], counts, set(), protected
 
     @admin.action(description="Pause selected relayers", permissions=["change"])
-    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> None:
-        self._set_paused(request, queryset, True)
+    def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
+        return self._ask_or_set_paused(request, Asked.in_list(request, "pause_selected", queryset), PAUSE)
 
     @admin.action(description="Resume selected relayers", permissions=["change"])
-    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> None:
-        self._set_paused(request, queryset, False)
+    def resume_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
+        return self._ask_or_set_paused(request, Asked.in_list(request, "resume_selected", queryset), RESUME)
 
-    def _set_paused(self, request: HttpRequest, queryset: QuerySet[Relayer], paused: bool) -> None:
-        # In the order in which others lock them.
-        chosen = sorted(queryset, key=lambda relayer: relayer.pk)
-        word = "Paused" if paused else "Resumed"
-        with transaction.atomic():
-            done = [relayer for relayer in chosen if set_paused(relayer, paused)]
-        left_alone = "paused already" if paused else "not paused"
-        self._report(request, word, len(done), len(chosen) - len(done), left_alone)
+    @action(description="Pause", icon="pause", permissions=["change"])
+    def pause(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_set_paused(request, self._asked_on_page(request, object_id), PAUSE)
+
+    @action(description="Resume", icon="play_arrow", permissions=["change"])
+    def resume(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return self._ask_or_set_paused(request, self._asked_on_page(request, object_id), RESUME)
+
+    def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
+        """Leave out Pause for a relayer that is paused, and Resume for one that is not."""
+        offered: list[Any] = super().get_actions_detail(request, object_id)
+        relayer = self.get_object(request, unquote(object_id)) if offered else None
+        useless = RESUME if relayer and not relayer.paused else PAUSE
+        return [item for item in offered if item.description != useless.word]
+
+    def _asked_on_page(self, request: HttpRequest, object_id: str) -> Asked:
+        relayer = self.get_object_or_404(request, object_id)
+        return Asked.on_page(request, relayer.pk, reverse("admin:relayers_relayer_change", args=[relayer.pk]))
+
+    def _ask_or_set_paused(self, request: HttpRequest, asked: Asked, act: Pausing) -> HttpResponse:
+        form = ReasonForm(request.POST if asked.is_confirmed else None, required=act.paused)
+        if asked.is_confirmed and form.is_valid():
+            count = set_all_paused(asked.selection, act.paused, form.cleaned_data["reason"])
+            self._report(request, act.done, count, len(asked.selection) - count, act.left_alone)
+            return asked.leave()
+        relayers = self.get_queryset(request)
+        texts = [act.explanation.format(counted(len(asked.selection)))]
+        if others := asked.count(relayers.filter(paused=act.paused)):
+            texts.append(f"Left alone, as {act.left_alone}: {counted(others)}.")
+        table = asked.first(relayers, {"Name": lambda row: row.name, "State": self.state})
+        title = f"{act.word} {'relayer' if len(asked.selection) == 1 else 'relayers'}"
+        return confirmation.ask(request, self, asked, title, texts, table, form)
 
     @admin.action(description="Check selected relayers now", permissions=["change"])
-    def check_selected_now(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> None:
-        self.check_now(request, list(queryset))
+    def check_selected_now(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
+        asked = Asked.in_list(request, "check_selected_now", queryset)
+        table = asked.first(self.get_queryset(request), {"Last check": self.last_check})
+        return ask_or_start(request, self, asked, "check_relayers", table)
 
     def check_now(self, request: HttpRequest, relayers: list[Relayer]) -> None:
-        count = check_soon(relayers)
+        count = check_soon([relayer.pk for relayer in relayers])
         self._report(request, "To be checked at once", count, len(relayers) - count, "being checked")
 
     def _report(self, request: HttpRequest, done: str, count: int, others: int, left_alone: str) -> None:

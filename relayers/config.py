@@ -188,8 +188,8 @@ class RelayerSection(Section):
         super().write()
         for signer, (_, warning) in self.asked:
             note_answer(signer, warning)
-        for relayer, paused in self.pauses:
-            states.write_paused(relayer, paused)
+        for paused in (True, False):
+            states.write_paused([relayer for relayer, wanted in self.pauses if wanted is paused], paused)
 
     @classmethod
     def dump_row(cls, row: Relayer, variables: Variables) -> dict[str, Any]:

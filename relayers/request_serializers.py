@@ -116,7 +116,7 @@ class CreateRelayerSerializer(RequestSerializer):
             lock(Notification, "notification_id", relayer.notification.pk)
         relayer.save(force_insert=True)
         note_answer(relayer.signer, self.signer_answer)
-        write_paused(relayer, validated_data["paused"])
+        write_paused([relayer], validated_data["paused"])
         push(check_relayers_now)
         return relayer
 
@@ -151,7 +151,7 @@ class UpdateRelayerSerializer(RequestSerializer):
             instance.save(update_fields=changed | {"due_at", "lease"})
             push(check_relayers_now)
         if "paused" in validated_data:
-            write_paused(instance, validated_data["paused"])
+            write_paused([instance], validated_data["paused"])
         return instance
 
     def _changed(self, relayer: Relayer, values: dict[str, Any]) -> Iterator[str]:

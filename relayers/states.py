@@ -1,38 +1,74 @@
-"""Pausing a relayer, and the events of its state."""
+"""Pausing relayers, one or many at once, and the events of their state."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from django.db import transaction
 
-from notifications.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData, emit
-from relayer_service.audit.recording import changed, record
+from notifications.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData, emit_each, wake
+from relayer_service.audit.recording import record_same
+from relayer_service.storage.selections import Selection
 from relayers.models import Relayer
+
+# Relayers that are locked and written together: few enough that nobody waits long for the locks.
+BATCH_SIZE = 2_000
+EVENT_COLUMNS = ["identifier", "name", "network", "network_type"]
+
+Written = list[tuple[int, str]]
 
 
 def event_data(relayer: Relayer) -> RelayerData:
-    return RelayerData(
-        relayer_id=relayer.identifier,
-        name=relayer.name,
-        network=relayer.network,
-        network_type=relayer.network_type,
-    )
+    return _data(relayer.identifier, relayer.name, relayer.network, relayer.network_type)
 
 
 def set_paused(relayer: Relayer, paused: bool, reason: str = "") -> bool:
     """Pause or resume a relayer, emit the event and record it with its reason; return False if it was so already."""
-    with transaction.atomic():
-        if not write_paused(relayer, paused):
-            return False
-        record([changed(relayer, {"paused": not paused}, {"paused": paused}, reason)])
-    return True
+    done = set_all_paused(Selection.of_keys([relayer.pk]), paused, reason)
+    relayer.paused = paused
+    return bool(done)
 
 
-def write_paused(relayer: Relayer, paused: bool) -> bool:
-    """Pause or resume a relayer and emit the event, for callers that record the change with others."""
+def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
+    """Pause or resume relayers as `set_paused` does, and return how many were not so already.
+
+    A batch is one transaction: a relayer is never paused without its event and its entry in the audit log, and what
+    was done before a failure stays.
+    """
+    done, targets = 0, set[int]()
+    for batch in selection.batches(BATCH_SIZE):
+        with transaction.atomic():
+            written, told = _write(batch, paused)
+            record_same(Relayer, written, {"paused": not paused}, {"paused": paused}, reason)
+        done += len(written)
+        targets |= told
+    wake(targets)
+    return done
+
+
+def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
+    """Pause or resume relayers and emit the events, for callers that record the changes with others."""
+    chosen = {relayer.pk: relayer for relayer in relayers}
     with transaction.atomic():
-        if not Relayer.objects.filter(pk=relayer.pk, paused=not paused).update(paused=paused):
-            return False
+        for batch in Selection.of_keys(chosen).batches(BATCH_SIZE):
+            wake(_write(batch, paused)[1])
+    for relayer in chosen.values():
         relayer.paused = paused
-        if relayer.notification is not None:
-            emit(RELAYER_PAUSED if paused else RELAYER_RESUMED, relayer.notification, event_data(relayer))
-    return True
+
+
+def _write(keys: Sequence[int], paused: bool) -> tuple[Written, set[int]]:
+    """Write those that are not so already, and emit their events; return keys and ids, and which webhooks to wake."""
+    others = Relayer.objects.filter(pk__in=keys, paused=not paused)
+    # In the order in which others lock them. Rows and no models, which take longer to make than all the rest.
+    locked = others.select_for_update(of=("self",)).order_by("pk")
+    rows = list(locked.values_list("pk", "notification", "notification__enabled", *EVENT_COLUMNS))
+    Relayer.objects.filter(pk__in=[row[0] for row in rows]).update(paused=paused)
+    targets = emit_each(
+        RELAYER_PAUSED if paused else RELAYER_RESUMED,
+        [(target, enabled, _data(*columns)) for _, target, enabled, *columns in rows if target is not None],
+    )
+    return [(row[0], row[3]) for row in rows], targets
+
+
+def _data(identifier: str, name: str, network: str, network_type: str) -> RelayerData:
+    return RelayerData(relayer_id=identifier, name=name, network=network, network_type=network_type)

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,10 +20,10 @@ def check_relayers_now() -> None:
     health.check_due()
 
 
-def check_soon(relayers: Iterable[Relayer]) -> int:
+def check_soon(keys: Collection[int]) -> int:
     """Make relayers due for a check now, except those that are being checked; return how many."""
     now = timezone.now()
-    rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer in relayers])
+    rows = Relayer.objects.filter(pk__in=keys)
     with transaction.atomic():
         count = rows.exclude(lease__isnull=False, due_at__gt=now).update(due_at=now, lease=None)
         push(check_relayers_now)

@@ -1,21 +1,28 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
 from django.db import transaction
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.db.models import Model, ProtectedError, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from unfold.decorators import action, display
 
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.references import may_view_users, used_by
+from relayer_service.admin.confirmation import Asked
+from relayer_service.admin.dashboard import ago
+from relayer_service.admin.jobs import ask_or_start
+from relayer_service.admin.references import in_use, may_view_users, used_by
 from signers import signing
 from signers.backends.base import SignerError
 from signers.forms import CONFIG_FIELDS, SignerForm
+from signers.jobs import explained
 from signers.models import Signer
 
 MAX_USERS_NAMED = 20
+USED_MEANWHILE = "Not deleted: something was pointed here meanwhile."
 # For staff who may see all that refers to a signer, and for others.
 USERS, USER_COUNTS = "used_by", "use_counts"
 
@@ -98,10 +105,31 @@ class SignerAdmin(ResourceAdmin):
             text = f"If this is another key, save what uses it again, so that it takes over the new address: {names}."
             self.message_user(request, text, messages.WARNING)
 
+    def get_deleted_objects(self, objs: Iterable[Signer], request: HttpRequest) -> Any:
+        """Count what uses signers. Django would read all of it, which may be a hundred thousand relayers."""
+        names = [str(signer) for signer in objs]
+        blockers = in_use(objs, linked=may_view_users(request, Signer))
+        return names, {str(self.opts.verbose_name_plural): len(names)}, set(), blockers
+
+    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
+        try:
+            return super().delete_view(request, object_id, extra_context)
+        except ProtectedError:
+            self.message_user(request, USED_MEANWHILE, messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:signers_signer_changelist"))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Signer]) -> None:
+        try:
+            with transaction.atomic():
+                super().delete_queryset(request, queryset)
+        except ProtectedError:
+            self.message_user(request, USED_MEANWHILE, messages.ERROR)
+
     @admin.action(description="Verify selected signers", permissions=["change"])
-    def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> None:
-        for signer in queryset:
-            self._verify(request, signer)
+    def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> HttpResponse:
+        asked = Asked.in_list(request, "verify_selected", queryset)
+        columns = {"Type": lambda signer: signer.get_type_display(), "Last verified": verified}
+        return ask_or_start(request, self, asked, "verify_signers", asked.first(self.get_queryset(request), columns))
 
     @action(description="Save and verify", permissions=["change"])
     def save_and_verify(self, request: HttpRequest, obj: Signer) -> None:
@@ -112,12 +140,15 @@ class SignerAdmin(ResourceAdmin):
         try:
             seen = signing.verify(signer)
         except SignerError as error:
-            advice = "" if error.permanent else " It may work later."
-            self.message_user(request, f"{signer}: {error}{advice}", messages.ERROR)
+            self.message_user(request, f"{signer}: {explained(error)}", messages.ERROR)
             return
         text = f"{signer}: signed as {seen.identity} in {seen.milliseconds} ms."
         unfit = signing.why_not(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
+
+
+def verified(signer: Signer) -> str:
+    return ago(signer.verified_at)
 
 
 def referring(signer: Signer) -> list[Model]:

@@ -9,7 +9,7 @@ from relayer_service.storage.counting import CountRows
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('relayer_service', '0003_lifecycle'),
+        ('relayer_service', '0004_lifecycle'),
         ('notifications', '0003_overview'),
     ]
 

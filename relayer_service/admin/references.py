@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import Model
+from django.db.models import Count, Model
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 MAX_SHOWN = 10
+MAX_DIGITS = 18
 
 
 def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[type[Model]] = ()) -> bool:
@@ -35,11 +36,55 @@ def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) ->
         if not count:
             continue
         name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
-        first = [_link(row) for row in rows[:MAX_SHOWN]] if linked else []
+        first = [link(row) for row in rows[:MAX_SHOWN]] if linked else []
         names = format_html_join(", ", "{}", ((link,) for link in first))
         more = f" and {count - len(first):,} more" if count > len(first) else ""
         parts.append(format_html("{} {}: {}{}" if first else "{} {}", f"{count:,}", name, names, more))
     return format_html_join("; ", "{}", ((part,) for part in parts)) or "nothing"
+
+
+def in_use(objs: Iterable[Model], *, linked: bool, without: Sequence[type[Model]] = ()) -> list[str]:
+    """Return what keeps objects from being deleted, a text for each with what to do instead.
+
+    The rows that refer to them are counted; where they are linked, the first are named, and a link leads to all.
+    """
+    chosen = {obj.pk: obj for obj in objs}
+    texts: list[str] = []
+    for model, field in _relations(next(iter(chosen.values())).__class__, without) if chosen else ():
+        rows = model._base_manager.filter(**{f"{field}__in": [*chosen]}).order_by()
+        counts = dict(rows.values_list(field).annotate(count=Count("pk")))
+        texts += [_use(chosen[pk], model, field, counts[pk], linked) for pk in sorted(counts)[:MAX_SHOWN]]
+        if len(counts) > MAX_SHOWN:
+            texts.append(f"and {len(counts) - MAX_SHOWN:,} more that are used")
+    return texts
+
+
+def _use(obj: Model, model: Any, field: str, count: int, linked: bool) -> str:
+    kind = obj._meta.verbose_name
+    name, them = (model._meta.verbose_name, "it") if count == 1 else (model._meta.verbose_name_plural, "them")
+    used = f"{obj} is used by {count:,} {name}"
+    advice = f"To delete it, point {them} to another {kind} or delete {them} first"
+    if not linked:
+        return f"{used}. {advice}."
+    first = model._default_manager.filter(**{field: obj})[:MAX_SHOWN]
+    names = format_html_join(", ", "{}", ((link(row),) for row in first))
+    more = f" and {count - MAX_SHOWN:,} more" if count > MAX_SHOWN else ""
+    all_of_them = _list_link(model, field, obj, f"list the {name}")
+    return format_html("{}: {}{}. {}{}.", used, names, more, advice, all_of_them)
+
+
+def _list_link(model: Any, field: str, obj: Model, text: str) -> str | SafeString:
+    """Return a link to the list of the rows that refer to an object, where there is one."""
+    if not admin.site.is_registered(model):
+        return ""
+    opts, query = model._meta, f"{field}__{obj._meta.pk.name}__exact={obj.pk}"
+    url = f"{reverse(f'admin:{opts.app_label}_{opts.model_name}_changelist')}?{query}"
+    return format_html(': <a class="underline" href="{}">{}</a>', url, text)
+
+
+def is_key(value: str) -> bool:
+    """Return whether a value can be the key of a row: no more than a database accepts as a number."""
+    return len(str(value)) <= MAX_DIGITS
 
 
 def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[tuple[Any, str]]:
@@ -48,7 +93,8 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
             yield relation.related_model, relation.field.name
 
 
-def _link(row: Model) -> str | SafeString:
+def link(row: Model) -> str | SafeString:
+    """Return the name of a row, as a link to its page where it has one."""
     if not admin.site.is_registered(type(row)):
         return str(row)
     url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])

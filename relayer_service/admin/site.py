@@ -1,4 +1,4 @@
-"""The admin pages of periodic work and of the audit log; those of users and groups are in `accounts`."""
+"""The admin pages of periodic work, jobs and the audit log; those of users and groups are in `accounts`."""
 
 from django.contrib import admin
 from unfold.decorators import display
@@ -7,9 +7,11 @@ from relayer_service.admin import accounts  # noqa: F401  # registers its pages
 from relayer_service.admin.audit_log import AuditEntryAdmin
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.dashboard import ago
-from relayer_service.models import AuditEntry, PeriodicRun
+from relayer_service.admin.jobs import JobAdmin
+from relayer_service.models import AuditEntry, Job, PeriodicRun
 
 admin.site.register(AuditEntry, AuditEntryAdmin)
+admin.site.register(Job, JobAdmin)
 
 
 @admin.register(PeriodicRun)

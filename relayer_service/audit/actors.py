@@ -42,9 +42,10 @@ def current() -> Actor:
 
 
 @contextmanager
-def acting_as(kind: ActorKind, name: str) -> Iterator[None]:
+def acting_as(kind: ActorKind, name: str, request_id: str = "") -> Iterator[None]:
     """Record the changes of a block as made by this actor, with the request or task in which it acts."""
-    actor = replace(current(), kind=kind, name=name, key="")
+    acting = current()
+    actor = replace(acting, kind=kind, name=name, key="", request_id=request_id or acting.request_id)
     token = finder.set(lambda: actor)
     try:
         yield

@@ -10,7 +10,7 @@ them. What may not be read in the log is `Hidden` there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -20,6 +20,7 @@ from django.utils import timezone
 from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.audit.values import NOTHING, differences
+from relayer_service.storage.inserting import insert
 
 BATCH_SIZE = 500
 
@@ -71,13 +72,50 @@ def _entry(row: models.Model, action: Action, changes: dict[str, Any], reason: s
 def record(entries: Iterable[AuditEntry | None]) -> None:
     """Write entries in the transaction of the changes, one statement a batch: both are there, or neither."""
     found = [entry for entry in entries if entry is not None]
-    if not found:
+    if found:
+        who = _who_and_when()
+        for entry in found:
+            for name, value in who.items():
+                setattr(entry, name, value)
+        AuditEntry.objects.bulk_create(found, batch_size=BATCH_SIZE)
+
+
+def record_same(
+    model: type[models.Model],
+    rows: Sequence[tuple[Any, str]],
+    before: Values = NOTHING,
+    after: Values = NOTHING,
+    reason: str = "",
+) -> None:
+    """Record the same change of many rows, or that the same was done with them, in one statement.
+
+    A row is its key and its name.
+    """
+    if not rows:
         return
+    changes = differences(before, after)
+    insert(
+        AuditEntry,
+        {
+            "object_type": type_of(model),
+            "action": Action.CHANGED if changes else Action.ACTED,
+            "changes": changes,
+            "reason": reason,
+            **_who_and_when(),
+        },
+        {"object_pk": [str(key) for key, _ in rows], "object_id": [name[:255] for _, name in rows]},
+    )
+
+
+def _who_and_when() -> dict[str, Any]:
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("A change is recorded in the transaction that makes it.")
-    actor, now = actors.current(), timezone.now()
-    for entry in found:
-        entry.at = now
-        entry.actor_kind, entry.actor, entry.actor_key = actor.kind, actor.name[:255], actor.key
-        entry.request_id, entry.address = actor.request_id[:128], actor.address[:64]
-    AuditEntry.objects.bulk_create(found, batch_size=BATCH_SIZE)
+    actor = actors.current()
+    return {
+        "at": timezone.now(),
+        "actor_kind": actor.kind,
+        "actor": actor.name[:255],
+        "actor_key": actor.key,
+        "request_id": actor.request_id[:128],
+        "address": actor.address[:64],
+    }

@@ -125,6 +125,12 @@ def mask(url: str) -> str:
     return f"{parts.scheme}://{host}/{MASK}" if hides else f"{parts.scheme}://{host}"
 
 
+def without_user_info(url: str) -> str:
+    """Return a URL without what stands before its host: a name and a password."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
 def validate_http_url(value: str) -> None:
     """Raise ValidationError unless a value is an absolute http or https URL."""
     split_http_url(value)

@@ -23,7 +23,7 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from notifications.models import Delivery, DeliveryHour, Notification
-from relayer_service.models import AuditEntry, PeriodicRun, RowDelta
+from relayer_service.models import AuditEntry, Job, PeriodicRun, RowDelta
 from relayers.models import Relayer
 from rpc.models import CallHour, FeeToken
 from signers.models import Signer
@@ -47,7 +47,7 @@ WIDE = {"width": 1280, "height": 800}
 PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
-    *(AuditEntry, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
+    *(AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
     *(CallHour, DeliveryHour, RowDelta, AccessToken, User),
 ]
 

@@ -70,6 +70,7 @@ SIDEBAR = {
     "Users": "/admin/auth/user/",
     "Groups": "/admin/auth/group/",
     "Audit log": "/admin/relayer_service/auditentry/",
+    "Jobs": "/admin/relayer_service/job/",
     "Periodic work": "/admin/relayer_service/periodicrun/",
     "Readiness": "/ready",
     "API docs": "/api/docs",

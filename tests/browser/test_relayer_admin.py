@@ -111,15 +111,34 @@ def test_the_list_shows_the_state_of_the_fleet_and_copies_addresses(
     assert page.evaluate("navigator.clipboard.readText()") == factories.ADDRESS
 
 
-def test_relayers_are_filtered_and_paused_together(page: Page, fleet: Relayer) -> None:
+def test_relayers_are_filtered_and_paused_together(
+    page: Page, fleet: Relayer, take_screenshot: TakeScreenshot
+) -> None:
     page.goto(f"{LIST}?state=active", wait_until="networkidle")
     expect(page.locator("#result_list tbody tr")).to_have_count(2)
     page.locator("#action-toggle").check()
     page.locator("select[name=action]").select_option(label="Pause selected relayers")
     page.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("To be paused: 2 relayers.")).to_be_visible()
+    assert page.locator(".confirmation tbody td:first-child").all_inner_texts() == ["mainnet-1", "hardhat-payroll"]
+    page.get_by_label("Reason").fill("The vault is being moved to another data centre")
+    take_screenshot(page, "relayers-pause")
+    page.get_by_role("button", name="Pause relayers").click()
     expect(page.get_by_text("Paused: 2 relayers.")).to_be_visible()
     assert Relayer.objects.filter(paused=True).count() == 3
     assert Delivery.objects.get().event == "relayer.paused"
+
+
+def test_one_relayer_is_paused_and_resumed_on_its_page(page: Page, fleet: Relayer) -> None:
+    page.goto(f"{LIST}{fleet.pk}/change/", wait_until="networkidle")
+    page.get_by_role("link", name="Pause").click()
+    page.get_by_label("Reason").fill("Its balance is being moved")
+    page.get_by_role("button", name="Pause relayer").click()
+    expect(page.get_by_text("Paused: 1 relayer.")).to_be_visible()
+    assert page.get_by_role("link", name="Pause").count() == 0
+    page.get_by_role("link", name="Resume").click()
+    page.get_by_role("button", name="Resume relayer").click()
+    expect(page.get_by_text("Resumed: 1 relayer.")).to_be_visible()
 
 
 def test_a_relayer_is_added_on_a_network_of_its_own(page: Page, nodes: list[StandInNode]) -> None:

@@ -20,6 +20,22 @@ def told(page: Any) -> list[str]:
     return [re.sub("<[^>]*>", "", str(message)) for message in page.context["messages"]]
 
 
+def hidden_fields(page: Any) -> dict[str, str]:
+    """What the confirmation page's button sends."""
+    fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.content.decode())
+    return {name: value for name, value in fields if name != "csrfmiddlewaretoken"}
+
+
+def confirm(client: Client, url: str, form: dict[str, Any], **answers: str) -> Any:
+    """Choose an action of a list, and press the button of the page that asks."""
+    return client.post(url, hidden_fields(client.post(url, form)) | answers, follow=True)
+
+
+def asked(page: Any) -> list[list[str]]:
+    """The table of the confirmation page, without its links."""
+    return [[re.sub("<[^>]*>", "", str(cell)).strip() for cell in row] for row in page.context["table"].rows]
+
+
 def buttons(page: Any) -> list[str]:
     return [item["title"] for item in page.context["actions_detail"]]
 

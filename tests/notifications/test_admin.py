@@ -16,10 +16,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications import panels
 from notifications.models import Delivery, Notification
-from relayer_service.models import AuditEntry
+from relayer_service.models import AuditEntry, Job
 from relayer_service.ops.tasks import queue
-from tests.notifications.admin_pages import buttons, rows, shown, staff_who_may, told
+from tests.notifications.admin_pages import asked, buttons, confirm, rows, shown, staff_who_may, told
 from tests.notifications.factories import create_notification, emit_test
+from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
 
 pytestmark = pytest.mark.django_db
@@ -260,7 +261,7 @@ def test_a_test_event_is_sent_when_it_is_confirmed(
     url = f"{LIST}{notification.pk}/send_test_event/"
     page = admin_client.get(url)
     assert page.context["texts"] == ["It is sent at once, unsigned."]
-    assert page.context["targets"] == [("hook", URL, 1)]
+    assert asked(page) == [["hook", URL, "ok"]]
     assert not Delivery.objects.exists()
 
     with django_capture_on_commit_callbacks(execute=True):
@@ -286,11 +287,17 @@ def test_a_test_event_tries_a_target_again_that_was_gone(admin_client: Client) -
 
 
 def test_a_test_event_is_sent_to_each_selected_notification(admin_client: Client) -> None:
-    chosen = [create_notification(identifier=name) for name in ("one", "two")]
+    chosen = [create_notification(identifier=name) for name in ("one", "two", "off")]
     create_notification(identifier="three")
     form = {"action": "send_test_event_to_selected", "_selected_action": [item.pk for item in chosen]}
-    page = admin_client.post(LIST, form, follow=True)
-    assert sorted(text.partition(":")[0] for text in told(page)) == ["one", "two"]
+    Notification.objects.filter(identifier="off").update(enabled=False)
+    assert admin_client.post(LIST, form).context["texts"] == [
+        "A test event is sent at once to each: 3 notifications.",
+        "Left alone, as disabled: 1.",
+    ]
+    confirm(admin_client, LIST, form)
+    run_jobs()
+    assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 2, "left_alone": 1, "failed": 0}
     assert set(Delivery.objects.values_list("notification__identifier", flat=True)) == {"one", "two"}
 
 

@@ -57,7 +57,7 @@ def test_an_event_that_is_emitted_meanwhile_keeps_the_notification(
     admin_client: Client, delete: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notification = with_log(1)
-    monkeypatch.setattr("notifications.admin.blockers", lambda notifications: iter(()))
+    monkeypatch.setattr("notifications.admin.blockers", lambda notifications, **options: iter(()))
     monkeypatch.setattr("notifications.admin.delete_logs", lambda notifications: emit_test(notification))
     page = delete(admin_client, notification, post="yes")
     assert (page.status_code, page.url) == (302, LIST)

@@ -17,10 +17,11 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from notifications import delivery_admin
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import pagination
-from relayer_service.models import AuditEntry
+from relayer_service.models import AuditEntry, Job
 from relayer_service.ops.tasks import queue
-from tests.notifications.admin_pages import buttons, rows, staff_who_may, told
+from tests.notifications.admin_pages import asked, buttons, confirm, hidden_fields, rows, staff_who_may, told
 from tests.notifications.factories import create_notification
+from tests.relayer_service.jobs import run_jobs
 
 pytestmark = pytest.mark.django_db
 
@@ -54,12 +55,6 @@ def select(action: str, *deliveries: Delivery, **fields: str) -> dict[str, Any]:
 
 def found(client: Client, query: str) -> list[str]:
     return [row[0] for row in rows(client.get(f"{LIST}?{query}"))]
-
-
-def hidden_fields(page: Any) -> dict[str, str]:
-    """What the confirmation page's button sends."""
-    fields = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.content.decode())
-    return {name: value for name, value in fields if name != "csrfmiddlewaretoken"}
 
 
 def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notification: Notification) -> None:
@@ -256,10 +251,7 @@ def test_replay_asks_first_and_says_how_many_go_where(admin_client: Client, noti
         "Sent again from the start of the schedule, with the same webhook-id and body: 3 deliveries.",
         "Delivered before, and now to be delivered once more: 1 delivery.",
     ]
-    assert page.context["targets"] == [
-        ("other", "https://example.com/", 2),
-        ("hook", "https://hooks.example.com/hook", 1),
-    ]
+    assert asked(page) == [["other", "https://example.com/", "2"], ["hook", "https://hooks.example.com/hook", "1"]]
     assert "s3cret" not in page.content.decode()
     assert not Delivery.objects.filter(state="pending").exists()
 
@@ -270,14 +262,12 @@ def test_sending_to_a_target_that_is_gone_says_that_it_revives_it(
 ) -> None:
     Notification.objects.update(gone_at=timezone.now())
     chosen = make_delivery(notification, 1, state="pending", due_at=timezone.now())
-    page = admin_client.post(LIST, select(action, chosen), follow=True)
-    if action == "replay_selected":
-        (text,) = page.context["texts"][1:]
-        assert text.startswith("These have answered 410 Gone. Sending to them revives them: ")
-        assert text.endswith(": hook.")
-        page = admin_client.post(LIST, hidden_fields(page), follow=True)
-    (text,) = told(page)
-    assert text.endswith(": 1 delivery. No longer taken for gone, and sent to again: hook.")
+    page = admin_client.post(LIST, select(action, chosen))
+    (text,) = page.context["texts"][1:]
+    assert text.startswith("These have answered 410 Gone. Sending to them revives them: ")
+    assert text.endswith(": hook.")
+    admin_client.post(LIST, hidden_fields(page))
+    run_jobs()
     assert Notification.objects.get().gone_at is None
 
 
@@ -298,17 +288,19 @@ def test_a_confirmed_replay_sends_from_the_start(
     page = admin_client.post(LIST, select("replay_selected", *chosen))
     # One that was not there to be confirmed.
     make_delivery(notification, 3)
+    page = admin_client.post(LIST, hidden_fields(page), follow=True)
+    assert told(page) == ["Started in the worker: Replay 2 deliveries. See how far it is."]
     with django_capture_on_commit_callbacks(execute=True):
-        page = admin_client.post(LIST, hidden_fields(page), follow=True)
-    assert told(page) == ["Replayed: 2 deliveries."]
+        run_jobs()
     assert list(Delivery.objects.order_by("pk").values_list("identifier", "state", "attempts_made")) == [
         ("msg_1", "pending", 0),
         ("msg_2", "pending", 0),
         ("msg_3", "failed", 0),
     ]
     assert [(task.name, task.args) for task in queue.pending()] == [("deliver", (notification.pk,))]
-    logged = AuditEntry.objects.order_by("object_id").values_list("object_id", "reason")
-    assert list(logged) == [("msg_1", "Replayed."), ("msg_2", "Replayed.")]
+    logged = AuditEntry.objects.order_by("object_id").values_list("object_id", "reason", "actor", "request_id")
+    job = f"job-{Job.objects.get().pk}"
+    assert list(logged) == [("msg_1", "Replayed.", "admin", job), ("msg_2", "Replayed.", "admin", job)]
 
 
 def test_all_that_a_filter_finds_is_replayed_at_once(
@@ -322,6 +314,7 @@ def test_all_that_a_filter_finds_is_replayed_at_once(
     page = admin_client.post(url, select("replay_selected", first, select_across="1"))
     answer = admin_client.post(url, hidden_fields(page))
     assert answer["Location"] == url
+    run_jobs()
     assert set(Delivery.objects.filter(state="pending").values_list("identifier", flat=True)) == {"msg_1", "msg_2"}
 
 
@@ -330,17 +323,17 @@ def test_no_more_is_replayed_at_once_than_is_listed(
 ) -> None:
     monkeypatch.setattr(delivery_admin, "MAX_LISTED", 2)
     chosen = [make_delivery(notification, number) for number in (1, 2, 3)]
-    page = admin_client.post(LIST, select("replay_selected", *chosen))
-    admin_client.post(LIST, hidden_fields(page))
+    confirm(admin_client, LIST, select("replay_selected", *chosen))
+    run_jobs()
     assert found(admin_client, "state__exact=pending") == ["msg_3", "msg_2"]
 
 
 def test_what_is_on_its_way_is_left_alone(admin_client: Client, notification: Notification) -> None:
     chosen = [make_delivery(notification, 1), on_its_way(notification, 2)]
     lease = chosen[1].lease
-    page = admin_client.post(LIST, select("replay_selected", *chosen))
-    page = admin_client.post(LIST, hidden_fields(page), follow=True)
-    assert told(page) == ["Replayed: 1 delivery. Left alone, as they are on their way: 1."]
+    confirm(admin_client, LIST, select("replay_selected", *chosen))
+    run_jobs()
+    assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 1, "left_alone": 1, "failed": 0}
     assert Delivery.objects.get(identifier="msg_2").lease == lease
     assert AuditEntry.objects.get().object_id == "msg_1"
 
@@ -349,10 +342,9 @@ def test_retry_now_brings_forward_what_is_pending(admin_client: Client, notifica
     later = timezone.now() + timedelta(hours=5)
     waiting = make_delivery(notification, 1, state="pending", attempts_made=4, due_at=later)
     failed = make_delivery(notification, 2)
-    page = admin_client.post(LIST, select("retry_selected_now", waiting, failed), follow=True)
-    assert told(page) == [
-        "Brought forward: 1 delivery. Left alone, as they are on their way or not pending: 1.",
-    ]
+    confirm(admin_client, LIST, select("retry_selected_now", waiting, failed))
+    run_jobs()
+    assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 1, "left_alone": 1, "failed": 0}
     waiting.refresh_from_db()
     failed.refresh_from_db()
     assert waiting.due_at
@@ -373,7 +365,7 @@ def test_the_button_replays_one_when_it_is_confirmed(admin_client: Client, notif
     delivery = make_delivery(notification, attempts_made=10)
     url = f"{LIST}{delivery.pk}/replay/"
     page = admin_client.get(url)
-    assert page.context["targets"] == [("hook", "https://hooks.example.com/hook", 1)]
+    assert asked(page) == [["hook", "https://hooks.example.com/hook", "1"]]
     assert Delivery.objects.get().state == "failed"
     page = admin_client.post(url, hidden_fields(page), follow=True)
     assert page.redirect_chain == [(change(delivery), 302)]
@@ -405,6 +397,7 @@ def test_staff_who_may_only_look_have_no_button_and_send_nothing(client: Client,
         assert viewer.post(f"{LIST}{delivery.pk}/{act}/").status_code == 403
     for act in ("replay_selected", "retry_selected_now"):
         viewer.post(LIST, select(act, delivery, confirmed=str(delivery.pk)))
+    assert not Job.objects.exists()
     assert Delivery.objects.values("due_at", "state").get() == {"due_at": delivery.due_at, "state": "pending"}
     assert not AuditEntry.objects.exists()
 

@@ -19,14 +19,15 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text
-from relayer_service.models import AuditEntry
+from relayer_service.models import AuditEntry, Job
 from relayer_service.ops.tasks import queue
 from relayers.chain import breakers
 from relayers.models import Relayer
 from signers.backends import base
 from signers.backends.aws_kms import BOTO3
 from signers.models import Signer
-from tests.notifications.admin_pages import rows, staff_who_may, told
+from tests.notifications.admin_pages import confirm, rows, staff_who_may, told
+from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
 from tests.relayers.stand_in_node import StandInNode, serve
 from tests.servers import free_port
@@ -177,7 +178,7 @@ def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
     chosen = [factories.relayer(identifier=name, paused=not paused, notification=hook) for name in ("one", "two")]
     chosen.append(factories.relayer(identifier="so already", paused=paused, notification=hook))
     factories.relayer(identifier="not chosen", paused=not paused, notification=hook)
-    page = admin_client.post(LIST, select(action, *chosen), follow=True)
+    page = confirm(admin_client, LIST, select(action, *chosen), reason="The vault is moved")
     assert told(page) == [f"{word}: 2 relayers. Left alone, as {left_alone}: 1."]
     assert set(Relayer.objects.filter(paused=paused).values_list("identifier", flat=True)) == {
         "one",
@@ -186,7 +187,10 @@ def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
     }
     events = [(item.event, json.loads(bytes(item.body))["data"]["relayer_id"]) for item in Delivery.objects.all()]
     assert sorted(events) == [(event, "one"), (event, "two")]
-    assert sorted(AuditEntry.objects.values_list("object_id", "actor")) == [("one", "admin"), ("two", "admin")]
+    assert sorted(AuditEntry.objects.values_list("object_id", "actor", "reason")) == [
+        ("one", "admin", "The vault is moved"),
+        ("two", "admin", "The vault is moved"),
+    ]
 
 
 def test_many_relayers_are_checked_now(
@@ -196,9 +200,11 @@ def test_many_relayers_are_checked_now(
     chosen = [factories.relayer(identifier=name, due_at=later) for name in ("one", "two")]
     chosen.append(factories.relayer(identifier="in check", due_at=later, lease=uuid.uuid4()))
     factories.relayer(identifier="not chosen", due_at=later)
+    page = confirm(admin_client, LIST, select("check_selected_now", *chosen))
+    assert told(page) == ["Started in the worker: Check 3 relayers now. See how far it is."]
     with django_capture_on_commit_callbacks(execute=True):
-        page = admin_client.post(LIST, select("check_selected_now", *chosen), follow=True)
-    assert told(page) == ["To be checked at once: 2 relayers. Left alone, as being checked: 1."]
+        run_jobs()
+    assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 2, "left_alone": 1, "failed": 0}
     due = Relayer.objects.filter(due_at__lte=timezone.now()).values_list("identifier", flat=True)
     assert list(due) == ["one", "two"]
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
@@ -421,5 +427,9 @@ def test_a_notification_that_a_relayer_uses_is_not_deleted(admin_client: Client)
     relayer = factories.relayer(notification=factories.notification())
     assert relayer.notification
     page = admin_client.post(f"/admin/notifications/notification/{relayer.notification.pk}/delete/", {"post": "yes"})
-    assert page.context["protected"] == ["relayers of hook-1: point them elsewhere first"]
+    (text,) = page.context["protected"]
+    assert re.sub("<[^>]*>", "", text) == (
+        "hook-1 is used by 1 relayer: relayer-1. To delete it, point it to another notification or delete it first: "
+        "list the relayer."
+    )
     assert Notification.objects.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -43,7 +42,8 @@ def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"name": "Another name"}, {"name", "due_at", "lease"}),
         ({"network": "sepolia ", "policy_min_balance": "5"}, {"policies", "due_at", "lease"}),
         ({"rpc_urls-0-url": B}, {"custom_rpc_urls", "masked_rpc_urls", "due_at", "lease"}),
-        ({"paused": "on"}, {"paused"}),
+        # Its button asks for a reason.
+        ({"paused": "on"}, set()),
     ],
 )
 def test_only_what_staff_changed_is_written(admin_client: Client, changes: dict[str, str], columns: set[str]) -> None:
@@ -132,18 +132,6 @@ def test_a_changed_relayer_is_checked_at_once_even_while_a_check_is_under_way(
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     # What the check before has found is of another network.
     assert not under_way.release(timezone.now() + timedelta(minutes=1), nonce=5)
-
-
-@pytest.mark.parametrize("paused", [True, False])
-def test_the_switch_pauses_and_resumes_and_tells_the_webhook(admin_client: Client, paused: bool) -> None:
-    relayer = factories.relayer(paused=not paused, notification=factories.notification())
-    sent = {name: value for name, value in fields(admin_client.get(change(relayer))).items() if name != "paused"}
-    admin_client.post(change(relayer), sent | ({"paused": "on"} if paused else {}))
-    relayer.refresh_from_db()
-    assert relayer.paused is paused
-    told_of = Delivery.objects.get()
-    assert told_of.event == ("relayer.paused" if paused else "relayer.resumed")
-    assert json.loads(bytes(told_of.body))["data"]["relayer_id"] == "relayer-1"
 
 
 def test_a_relayer_that_is_added_paused_tells_the_webhook_of_it(admin_client: Client) -> None:

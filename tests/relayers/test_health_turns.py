@@ -234,7 +234,7 @@ def test_staff_have_relayers_checked_at_once(hardhat: str, django_capture_on_com
     relayer = on_nodes(hardhat, due_at=later)
     on_nodes(hardhat, due_at=later, identifier="relayer-2")
     with django_capture_on_commit_callbacks(execute=True):
-        assert check_soon([relayer]) == 1
+        assert check_soon([relayer.pk]) == 1
     assert [task.name for task in queue.pending()] == ["check_relayers_now"]
     check_relayers_now.call_local()
     assert list(Relayer.objects.values_list("nonce", flat=True)) == [0, None]
@@ -244,7 +244,7 @@ def test_staff_have_relayers_checked_at_once(hardhat: str, django_capture_on_com
 def test_a_relayer_that_is_being_checked_is_not_taken_away_from_who_checks_it(hardhat: str) -> None:
     relayer = on_nodes(hardhat)
     (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
-    assert check_soon([relayer]) == 0
+    assert check_soon([relayer.pk]) == 0
     assert Relayer.objects.get().lease == taken.lease
 
 
@@ -252,7 +252,7 @@ def test_a_relayer_that_is_being_checked_is_not_taken_away_from_who_checks_it(ha
 def test_a_relayer_that_a_killed_worker_had_taken_can_be_checked_at_once(hardhat: str) -> None:
     relayer = on_nodes(hardhat)
     Relayer.objects.all().claim(1, timedelta(seconds=-1))
-    assert check_soon([relayer]) == 1
+    assert check_soon([relayer.pk]) == 1
     assert Relayer.objects.get().lease is None
 
 

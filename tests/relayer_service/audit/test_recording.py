@@ -35,6 +35,7 @@ def broken_log(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OperationalError("the disk is full")
 
     monkeypatch.setattr(AuditEntry.objects, "bulk_create", refuse)
+    monkeypatch.setattr("relayer_service.audit.recording.insert", refuse)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -14,7 +14,7 @@ from django.test import Client
 
 from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
-from relayer_service.models import AuditEntry
+from relayer_service.models import AuditEntry, Job
 from relayers import health
 from relayers.chain import nodes
 from relayers.health import Reading
@@ -24,9 +24,11 @@ from rpc.models import FeeToken, PriceSource
 from signers import signing
 from signers.models import Signer
 from tests.api import Api
+from tests.notifications.admin_pages import confirm
 from tests.notifications.clock import clock
 from tests.notifications.factories import emit_test, exchange, outcome
 from tests.relayer_service.audit.entries import UNKNOWN, written_by
+from tests.relayer_service.jobs import run_jobs
 from tests.relayers import admin_pages, factories
 from tests.relayers.factories import ADDRESS, KEY
 from tokens.models import AccessToken
@@ -143,12 +145,11 @@ def test_a_relayer_that_staff_create_paused(staff: Client) -> None:
 def test_a_relayer_that_staff_change_in_all_its_fields(staff: Client) -> None:
     relayer = factories.relayer(rpc_urls=[admin_pages.rpc_url(admin_pages.A)], policies={"min_balance": 2**128 - 1})
     hook = factories.notification()
-    change = {"name": "Another", "paused": "on", "notification": hook.pk, "policy_min_balance": "7"}
+    change = {"name": "Another", "notification": hook.pk, "policy_min_balance": "7"}
     change |= {"rpc_urls-0-url": admin_pages.A.replace("key", "other-key")}
     changes = {
         "name": ["Relayer 1", "Another"],
         "notification_id": [None, "hook-1"],
-        "paused": [False, True],
         "custom_rpc_urls": "changed",
         "policies.min_balance": [2**128 - 1, 7],
     }
@@ -164,9 +165,10 @@ def test_a_form_that_is_sent_as_it_was_is_not_recorded(staff: Client) -> None:
 def test_relayers_that_staff_pause_and_delete_in_the_list(staff: Client) -> None:
     relayers = [factories.relayer(identifier=name) for name in ("one", "two")]
     chosen = {"_selected_action": [relayer.pk for relayer in relayers]}
-    written = written_by(lambda: staff.post(admin_pages.LIST, chosen | {"action": "pause_selected"}))
+    pause = chosen | {"action": "pause_selected"}
+    written = written_by(lambda: confirm(staff, admin_pages.LIST, pause, reason="Why."))
     paused = {"paused": [False, True]}
-    assert written == [entry(STAFF, "changed", "relayer", name, paused) for name in ("one", "two")]
+    assert written == [entry(STAFF, "changed", "relayer", name, paused, "Why.") for name in ("one", "two")]
 
     confirmed = chosen | {"action": "delete_selected", "post": "yes"}
     written = written_by(lambda: staff.post(admin_pages.LIST, confirmed))
@@ -192,8 +194,10 @@ def test_a_signer_that_staff_create_verify_change_and_delete(staff: Client) -> N
     ]
     pk = Signer.objects.get().pk
     verify = {"action": "verify_selected", "_selected_action": [pk]}
-    written = written_by(lambda: staff.post("/admin/signers/signer/", verify))
-    assert written == [entry(STAFF, "changed", "signer", "signer-1", {"verified_identity": ["", ADDRESS]})]
+    confirm(staff, "/admin/signers/signer/", verify)
+    written = written_by(run_jobs)
+    starter = UNKNOWN | {"actor_kind": "user", "actor": "admin", "request_id": f"job-{Job.objects.get().pk}"}
+    assert written == [entry(starter, "changed", "signer", "signer-1", {"verified_identity": ["", ADDRESS]})]
 
     # Another key, of which nothing is known.
     new = {"plain__key": "0x" + "11" * 32}

@@ -1,0 +1,68 @@
+"""What staff have done with many notifications or deliveries at once, in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from notifications.delivery.replay import replay, retry_now
+from notifications.models import Delivery, Notification
+from notifications.trial import send_test_event
+from relayer_service.audit.recording import record_same
+from relayer_service.jobs.kinds import Kind, Result
+
+
+class SendTestEvents(Kind):
+    model_label = "notifications.Notification"
+    permission = "notifications.change_notification"
+    title = "Send test events"
+    job_title = "Send test events to {}"
+    explanation = "A test event is sent at once to each: {}."
+    done = "Sent a test event"
+    left_alone = "disabled"
+    batch_size = 50
+
+    def run(self, keys: Sequence[int]) -> Result:
+        targets = Notification.objects.filter(pk__in=keys).order_by("pk")
+        return Result(sum(send_test_event(target) is not None for target in targets))
+
+
+class DeliveryKind(Kind):
+    model_label = "notifications.Delivery"
+    # A delivery itself has no change permission, its target's counts.
+    permission = "notifications.change_notification"
+
+    def act(self, deliveries: QuerySet[Delivery]) -> int:
+        raise NotImplementedError
+
+    def run(self, keys: Sequence[int]) -> Result:
+        deliveries = Delivery.objects.filter(pk__in=keys)
+        with transaction.atomic():
+            count = self.act(deliveries)
+            taken = deliveries.filter(state=Delivery.State.PENDING, lease=None)
+            record_same(Delivery, list(taken.values_list("pk", "identifier")), reason=f"{self.done}.")
+        return Result(count)
+
+
+class ReplayDeliveries(DeliveryKind):
+    title = "Replay"
+    job_title = "Replay {}"
+    explanation = "Sent again from the start of the schedule, with the same webhook-id and body: {}."
+    done = "Replayed"
+    left_alone = "on their way"
+
+    def act(self, deliveries: QuerySet[Delivery]) -> int:
+        return replay(deliveries)
+
+
+class RetryDeliveries(DeliveryKind):
+    title = "Retry now"
+    job_title = "Retry {} now"
+    explanation = "The next attempt is made at once, and the schedule goes on from there: {}."
+    done = "Brought forward"
+    left_alone = "on their way or not pending"
+
+    def act(self, deliveries: QuerySet[Delivery]) -> int:
+        return retry_now(deliveries)

@@ -1,0 +1,118 @@
+"""The page that asks staff before something is done: with how many rows, with which first, and what happens.
+
+What it asked about comes back with the answer, so that exactly this is done, whatever the list has by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from django import forms
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import BadRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from relayer_service.admin.references import link
+from relayer_service.storage.selections import Selection, SelectionError
+
+# The field with which the page sends back what it asked about.
+CONFIRMED = "confirmed"
+MAX_SHOWN = 10
+MAX_REASON_LENGTH = 500
+# A statement of PostgreSQL takes 65,535 parameters.
+COUNT_BATCH = 10_000
+
+
+class ReasonForm(forms.Form):
+    """Asks why, for the audit log."""
+
+    reason = forms.CharField(
+        max_length=MAX_REASON_LENGTH,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2}),
+        help_text="Shown to others on the pages of what is changed, and kept in the audit log.",
+    )
+
+    def __init__(self, *args: Any, required: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["reason"].required = required
+
+
+@dataclass(frozen=True)
+class Table:
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    more: int = 0
+
+    @property
+    def counted_more(self) -> str:
+        return f"{self.more:,}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is asked about, whether it was confirmed, and where staff go after it."""
+
+    selection: Selection
+    is_confirmed: bool
+    back: str
+    hidden: Mapping[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def in_list(cls, request: HttpRequest, action: str, rows: QuerySet[Any], limit: int | None = None) -> Self:
+        """Return what the action of a list is about: what was confirmed, or else the rows that are selected."""
+        is_confirmed = CONFIRMED in request.POST
+        try:
+            selection = Selection.parse(request.POST[CONFIRMED]) if is_confirmed else Selection.of(rows, limit)
+        except SelectionError as error:
+            raise BadRequest(str(error)) from None
+        # What Django needs to run the action again.
+        first = selection.first(1) or [0]
+        hidden = {"action": action, ACTION_CHECKBOX_NAME: first[0], CONFIRMED: str(selection)}
+        return cls(selection, is_confirmed, request.get_full_path(), hidden)
+
+    @classmethod
+    def on_page(cls, request: HttpRequest, key: int, page: str) -> Self:
+        """Return what the button on the page of one object is about."""
+        return cls(Selection.of_keys([key]), request.method == "POST", page)
+
+    def leave(self) -> HttpResponse:
+        return HttpResponseRedirect(self.back)
+
+    def first(self, rows: QuerySet[Any], columns: Mapping[str, Callable[[Any], str]]) -> Table:
+        """Return a table of the first rows: a link to each, and columns by their headings."""
+        shown = list(rows.filter(pk__in=self.selection.first(MAX_SHOWN)).order_by("pk"))
+        cells = [[link(row), *(column(row) for column in columns.values())] for row in shown]
+        name = str(rows.model._meta.verbose_name).capitalize()
+        return Table([name, *columns], cells, max(0, len(self.selection) - MAX_SHOWN))
+
+    def count(self, rows: QuerySet[Any]) -> int:
+        """Return how many of the rows are among those that are asked about."""
+        return sum(rows.filter(pk__in=batch).count() for batch in self.selection.batches(COUNT_BATCH))
+
+
+def ask(
+    request: HttpRequest,
+    model_admin: Any,
+    asked: Asked,
+    title: str,
+    texts: Sequence[str],
+    table: Table,
+    form: forms.Form | None = None,
+) -> TemplateResponse:
+    """Return a page whose button posts to the address of the request."""
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "title": title,
+        "opts": model_admin.opts,
+        "texts": texts,
+        "table": table,
+        "form": form,
+        "hidden": asked.hidden,
+        "back": asked.back,
+    }
+    return TemplateResponse(request, "admin/confirmation.html", context)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from relayer_service.storage.leases import Leased
+
+MAX_FAILURES_NAMED = 10
+
+
+class Job(Leased):
+    """Something that is being done with many rows, and how far it has come.
+
+    `due_at` and `lease` are those of the worker that does it: after a kill another goes on where it was.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting"
+        RUNNING = "running", "Running"
+        STOPPED = "stopped", "Stopped"
+        FINISHED = "finished", "Finished"
+
+    kind = models.CharField(max_length=32, editable=False)
+    title = models.CharField("job", max_length=255, editable=False)
+    actor = models.CharField("started by", max_length=255, editable=False)
+    selection = models.TextField(editable=False, help_text="The rows (`storage/selections.py`).")
+    total = models.PositiveIntegerField(editable=False)
+    position = models.BigIntegerField(default=0, editable=False, help_text="The key of the last row that was taken.")
+    done = models.PositiveIntegerField(default=0, editable=False)
+    left_alone = models.PositiveIntegerField(default=0, editable=False)
+    failed = models.PositiveIntegerField(default=0, editable=False)
+    failures = models.JSONField(default=list, editable=False, help_text="The first that failed: name and reason.")
+    state = models.CharField(max_length=16, choices=State, default=State.WAITING, editable=False)
+    stopped_by = models.CharField(max_length=255, blank=True, editable=False, help_text="Who asked for it.")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    started_at = models.DateTimeField(null=True, editable=False)
+    finished_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        # Nobody can be given more.
+        default_permissions = ["view"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(state__in=["waiting", "running", "stopped", "finished"]), name="job_state_known"
+            ),
+            # What is not over is due at some time, so that it cannot be forgotten.
+            models.CheckConstraint(
+                condition=models.Q(state__in=["waiting", "running"], due_at__isnull=False)
+                | models.Q(state__in=["stopped", "finished"], due_at__isnull=True),
+                name="job_due_until_over",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.title
+
+    @property
+    def taken(self) -> int:
+        """How many rows the job is past."""
+        return self.done + self.left_alone + self.failed
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in {self.State.STOPPED, self.State.FINISHED}
+
+    def held(self) -> models.QuerySet[Job]:
+        """Return the row, unless the lease was lost meanwhile."""
+        return Job.objects.filter(pk=self.pk, lease=self.lease)
+
+    def end(self, state: str, now: datetime) -> dict[str, Any]:
+        return {"state": state, "finished_at": now, "due_at": None, "lease": None}

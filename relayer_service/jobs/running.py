@@ -1,0 +1,146 @@
+"""Jobs are started, run a batch at a time by a worker that holds the lease, and stopped between two batches."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.jobs.kinds import Kind, Result, kind
+from relayer_service.jobs.models import MAX_FAILURES_NAMED, Job
+from relayer_service.ops.tasks import periodic, push, task
+from relayer_service.storage.databases import is_unavailable
+from relayer_service.storage.selections import Selection
+
+logger = logging.getLogger(__name__)
+
+# Longer than a batch takes: renewed with each, and after a kill the time until another worker goes on.
+LEASE = timedelta(minutes=2)
+# A task gives way to others after it, so that a worker can be stopped at any time.
+SLICE_SECONDS = 5
+SWEEP_SECONDS = 5
+KEEP = timedelta(days=30)
+FAULT = "It could not be done: the log has the error."
+
+State = Job.State
+
+
+class LeaseLostError(Exception):
+    """Another worker has the job, or it was stopped."""
+
+
+def start(name: str, selection: Selection, actor: str) -> Job:
+    """Start a job of a kind with the rows of a selection, in the name of the one who asks for it."""
+    chosen = kind(name)
+    with transaction.atomic():
+        job = Job.objects.create(
+            kind=name,
+            title=chosen.job_title.format(chosen.counted(len(selection))),
+            actor=actor,
+            selection=str(selection),
+            total=len(selection),
+            due_at=timezone.now(),
+        )
+        push(run_job, job.pk)
+    return job
+
+
+def stop(job: Job, actor: str) -> None:
+    """Have a job stopped: at once if it has not begun, else after the batch that is in progress."""
+    now = timezone.now()
+    waiting = Job.objects.filter(pk=job.pk, state=State.WAITING)
+    if not waiting.update(stopped_by=actor, **job.end(State.STOPPED, now)):
+        Job.objects.filter(pk=job.pk, state=State.RUNNING, stopped_by="").update(stopped_by=actor)
+
+
+@task()
+def run_job(pk: int) -> None:
+    """Work on a job for a while, unless another worker does."""
+    for job in Job.objects.filter(pk=pk).claim(1, LEASE):
+        try:
+            with acting_as(ActorKind.USER, job.actor, request_id=f"job-{job.pk}"):
+                is_over = work(job, SLICE_SECONDS)
+        except LeaseLostError:
+            return
+        if not is_over and job.release(timezone.now()):
+            push(run_job, pk)
+
+
+@periodic(seconds=SWEEP_SECONDS)
+def run_due_jobs() -> None:
+    """Go on with jobs that no task was queued for, or whose worker was killed."""
+    for pk in Job.objects.all().claimable().values_list("pk", flat=True):
+        push(run_job, pk)
+
+
+@periodic(seconds=60 * 60)
+def prune_jobs() -> None:
+    """Delete jobs that were over long ago."""
+    Job.objects.filter(finished_at__lt=timezone.now() - KEEP).delete()
+
+
+def work(job: Job, seconds: float) -> bool:
+    """Do batches of a claimed job for so many seconds; return whether it is over."""
+    chosen, selection = kind(job.kind), Selection.parse(job.selection)
+    job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=timezone.now())
+    until = time.monotonic() + seconds
+    while not (is_over := _step(job, chosen, selection)) and time.monotonic() < until:
+        pass
+    return is_over
+
+
+def _step(job: Job, chosen: Kind, selection: Selection) -> bool:
+    """Do one batch and save the progress; return whether the job is over."""
+    keys = selection.first(chosen.batch_size, after=job.position)
+    result = None
+    if not chosen.in_transaction and keys and not job.held().values_list("stopped_by", flat=True).first():
+        result = _run(chosen, keys)
+    with transaction.atomic():
+        current = job.held().select_for_update().defer("selection").first()
+        if current is None:
+            raise LeaseLostError
+        now = timezone.now()
+        if current.stopped_by and result is None:
+            changes = job.end(State.STOPPED, now)
+        elif not keys:
+            changes = job.end(State.FINISHED, now)
+        else:
+            changes = _progress(current, keys, result or _run(chosen, keys)) | {"due_at": now + LEASE}
+            if not selection.first(1, after=keys[-1]):
+                changes |= job.end(State.FINISHED, now)
+        job.held().update(**changes)
+    for name, value in changes.items():
+        setattr(job, name, value)
+    return job.is_over
+
+
+def _run(chosen: Kind, keys: Sequence[int]) -> Result:
+    """Run a batch; one that fails by a fault of the service is undone and counted as failed, and the job goes on."""
+    try:
+        with transaction.atomic() if chosen.in_transaction else nullcontext():
+            return chosen.run(keys)
+    except Exception as error:
+        if is_unavailable(error):
+            raise
+        logger.exception("A batch of a job failed")
+        rows = chosen.model._base_manager.filter(pk__in=keys).order_by("pk")
+        named = [(str(row), FAULT) for row in rows[:MAX_FAILURES_NAMED]]
+        return Result(0, [*named, *[("", FAULT)] * (len(keys) - len(named))])
+
+
+def _progress(job: Job, keys: Sequence[int], result: Result) -> dict[str, Any]:
+    failed = len(result.failures)
+    return {
+        "position": keys[-1],
+        "done": job.done + result.done,
+        "failed": job.failed + failed,
+        "left_alone": job.left_alone + len(keys) - result.done - failed,
+        "failures": [*job.failures, *result.failures][:MAX_FAILURES_NAMED],
+    }

@@ -1,0 +1,38 @@
+"""Rows that differ in a few columns alone, inserted by the thousand: several times as fast as `bulk_create`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+
+
+def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> None:
+    """Insert rows that have the same values in some columns, and a value for each row in others.
+
+    The caller gives what would be defaults of the model; a column without a value is NULL.
+    """
+    fields: dict[str, Any] = {name: model._meta.get_field(name) for name in (*same, *each)}
+    constants = [fields[name].get_db_prep_save(value, connection) for name, value in same.items()]
+    columns = [[fields[name].get_db_prep_save(value, connection) for value in values] for name, values in each.items()]
+    if not columns[0]:
+        return
+    quote = connection.ops.quote_name
+    names = ", ".join(quote(field.column) for field in fields.values())
+    into = f"INSERT INTO {quote(model._meta.db_table)} ({names})"
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # An array for each column, and one statement for all rows.
+            types = {name: field.target_field if field.is_relation else field for name, field in fields.items()}
+            kinds = [field.rel_db_type(connection) for field in types.values()]
+            arrays = ", ".join(f"%s::{kind}[]" for kind in kinds[len(same) :])
+            aliases = [f"value_{number}" for number in range(len(each))]
+            values = ", ".join([*(f"%s::{kind}" for kind in kinds[: len(same)]), *aliases])
+            rows = f"SELECT {values} FROM unnest({arrays}) AS rows ({', '.join(aliases)})"  # noqa: S608  # names alone
+            cursor.execute(f"{into} {rows}", [*constants, *columns])
+        else:
+            marks = ", ".join(["%s"] * len(fields))
+            cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))

@@ -1,0 +1,85 @@
+"""Selections: the rows that staff have chosen, of which there may be many thousands, as a short text.
+
+The text has the runs of consecutive keys, each as the distance from the one before and, where it has more than one
+key, its length: the keys 5, 6, 7 and 9 are `5x3,2`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Self
+
+from django.db.models import QuerySet
+
+# More than anybody acts on at once, and few enough to hold.
+MAX_SELECTED = 1_000_000
+RUN = re.compile(r"(\d{1,18})(?:x(\d{1,7}))?")
+
+
+class SelectionError(ValueError):
+    """A text that is no selection."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Keys of rows, in ascending order."""
+
+    runs: tuple[range, ...] = ()
+
+    @classmethod
+    def of(cls, rows: QuerySet[Any], limit: int | None = None) -> Self:
+        """Return the selection of all rows, or with a limit of so many in their order."""
+        ordered = rows if limit else rows.order_by("pk")
+        return cls.of_keys(ordered.values_list("pk", flat=True)[: limit or MAX_SELECTED])
+
+    @classmethod
+    def of_keys(cls, keys: Iterable[int]) -> Self:
+        runs: list[range] = []
+        for key in sorted(set(keys)):
+            if runs and key == runs[-1].stop:
+                runs[-1] = range(runs[-1].start, key + 1)
+            else:
+                runs.append(range(key, key + 1))
+        return cls(tuple(runs))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the selection of a text, which may come from anybody."""
+        runs, last, total = [], 0, 0
+        for part in text.split(",") if text else []:
+            found = RUN.fullmatch(part)
+            if found is None or not int(found[1]):
+                raise SelectionError("This is no selection of rows.")
+            length = int(found[2] or 1)
+            start, total = last + int(found[1]), total + length
+            if total > MAX_SELECTED:
+                raise SelectionError(f"More than {MAX_SELECTED:,} rows cannot be selected.")
+            runs.append(range(start, start + length))
+            last = start + length - 1
+        return cls(tuple(runs))
+
+    def __str__(self) -> str:
+        parts, last = [], 0
+        for run in self.runs:
+            parts.append(f"{run.start - last}x{len(run)}" if len(run) > 1 else str(run.start - last))
+            last = run.stop - 1
+        return ",".join(parts)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+    def __iter__(self) -> Iterator[int]:
+        return chain.from_iterable(self.runs)
+
+    def first(self, count: int, after: int = 0) -> list[int]:
+        """Return the first keys, or the first after one of them."""
+        rest = (run if run.start > after else range(after + 1, run.stop) for run in self.runs if run.stop > after + 1)
+        return list(islice(chain.from_iterable(rest), count))
+
+    def batches(self, size: int) -> Iterator[list[int]]:
+        keys = iter(self)
+        while batch := list(islice(keys, size)):
+            yield batch

@@ -1,0 +1,37 @@
+"""What staff have done with many signers at once, in the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relayer_service.jobs.kinds import Kind, Result
+from signers import signing
+from signers.backends.base import SignerError
+from signers.models import Signer
+
+
+class VerifySigners(Kind):
+    model_label = "signers.Signer"
+    permission = "signers.change_signer"
+    title = "Verify signers"
+    job_title = "Verify {}"
+    explanation = "Each signs a fixed text, which shows whether it works, and its address is saved: {}."
+    done = "Verified"
+    left_alone = "deleted meanwhile"
+    # Each may take long to answer.
+    batch_size = 1
+    in_transaction = False
+
+    def run(self, keys: Sequence[int]) -> Result:
+        failures = []
+        signers = list(Signer.objects.filter(pk__in=keys).order_by("pk"))
+        for signer in signers:
+            try:
+                signing.verify(signer)
+            except SignerError as error:
+                failures.append((signer.identifier, explained(error)))
+        return Result(len(signers) - len(failures), failures)
+
+
+def explained(error: SignerError) -> str:
+    return str(error) if error.permanent else f"{error} It may work later."

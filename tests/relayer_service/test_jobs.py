@@ -1,0 +1,237 @@
+"""Jobs: run by one worker at a time, never lost with it, stopped between two batches, and seen by those who may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from relayer_service.jobs import running
+from relayer_service.jobs.kinds import Result
+from relayer_service.models import Job
+from relayer_service.ops.tasks import queue
+from relayer_service.storage.selections import Selection
+from relayers.jobs import CheckRelayers
+from relayers.models import Relayer
+from tests.concurrency import in_threads
+from tests.notifications.admin_pages import staff_who_may, told
+from tests.relayer_service.jobs import run_jobs
+from tests.relayers import factories
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/relayer_service/job/"
+
+
+@pytest.fixture(autouse=True)
+def batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch has two rows, and a task does one batch."""
+    monkeypatch.setattr(CheckRelayers, "batch_size", 2)
+    monkeypatch.setattr(running, "SLICE_SECONDS", 0)
+
+
+def start(count: int = 5) -> Job:
+    later = timezone.now() + timedelta(minutes=5)
+    for number in range(count):
+        factories.relayer(identifier=f"r-{number}", due_at=later)
+    return running.start("check_relayers", Selection.of(Relayer.objects.all()), "olga")
+
+
+def run_once(job: Job) -> None:
+    running.run_job.call_local(job.pk)
+
+
+def due() -> list[str]:
+    return list(Relayer.objects.filter(due_at__lte=timezone.now()).order_by("pk").values_list("identifier", flat=True))
+
+
+def page_of(job: Job, view: str = "change") -> str:
+    return f"{LIST}{job.pk}/{view}/"
+
+
+def test_a_job_goes_on_batch_by_batch_to_its_end() -> None:
+    job = start()
+    assert (job.title, job.state, job.total) == ("Check 5 relayers now", "waiting", 5)
+    run_once(job)
+    job.refresh_from_db()
+    assert (job.state, job.done, due()) == ("running", 2, ["r-0", "r-1"])
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.done, job.due_at, job.lease) == ("finished", 5, None, None)
+    assert job.started_at
+    assert job.finished_at
+    assert len(due()) == 5
+
+
+def test_each_part_of_a_job_is_pushed(django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks) -> None:
+    with django_capture_on_commit_callbacks(execute=True):
+        job = start(3)
+    assert [(task.name, task.args) for task in queue.pending()] == [("run_job", (job.pk,))]
+    queue.flush()
+    with django_capture_on_commit_callbacks(execute=True):
+        run_once(job)
+    assert "run_job" in [task.name for task in queue.pending()]
+    queue.flush()
+    with django_capture_on_commit_callbacks(execute=True):
+        run_once(job)
+    assert "run_job" not in [task.name for task in queue.pending()]
+
+
+def test_the_sweep_finds_a_job_whose_task_was_lost(
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    job = start(1)
+    with django_capture_on_commit_callbacks(execute=True):
+        running.run_due_jobs.call_local()
+    assert [(task.name, task.args) for task in queue.pending()] == [("run_job", (job.pk,))]
+
+
+def killed_worker(job: Job) -> Job:
+    """Claim a job, do one batch and never come back."""
+    (claimed,) = Job.objects.filter(pk=job.pk).claim(1, running.LEASE)
+    running.work(claimed, 0)
+    held: Job = claimed
+    return held
+
+
+def test_another_worker_goes_on_where_a_killed_one_was() -> None:
+    job = start()
+    killed_worker(job)
+    run_once(job)
+    job.refresh_from_db()
+    assert job.done == 2
+    Job.objects.update(due_at=timezone.now())
+    Relayer.objects.update(due_at=timezone.now() + timedelta(minutes=5))
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.done) == ("finished", 5)
+    assert due() == ["r-2", "r-3", "r-4"]
+
+
+def test_a_worker_that_has_lost_its_lease_does_nothing_more() -> None:
+    job = start()
+    slow = killed_worker(job)
+    Job.objects.update(due_at=timezone.now())
+    Job.objects.filter(pk=job.pk).claim(1, running.LEASE)
+    with pytest.raises(running.LeaseLostError):
+        running.work(slow, 0)
+    job.refresh_from_db()
+    assert (job.done, due()) == (2, ["r-0", "r-1"])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_workers_one_runs_the_job() -> None:
+    job = start(2)
+    calls: list[Any] = []
+    run = CheckRelayers.run
+
+    def count(kind: CheckRelayers, keys: Sequence[int]) -> Result:
+        calls.append(keys)
+        return run(kind, keys)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CheckRelayers, "run", count)
+        in_threads(*[partial(run_once, job)] * 3)
+    job.refresh_from_db()
+    assert (len(calls), job.done, job.state) == (1, 2, "finished")
+
+
+def test_a_job_is_stopped_between_two_batches(admin_client: Client) -> None:
+    job = start()
+    run_once(job)
+    assert "Stop" in admin_client.get(page_of(job)).content.decode()
+    assert told(admin_client.post(page_of(job, "stop"), follow=True)) == ["It stops after what is in progress now."]
+    assert ">Stop" not in admin_client.get(page_of(job)).content.decode()
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.stopped_by, job.done, due()) == ("stopped", "admin", 2, ["r-0", "r-1"])
+    page = admin_client.get(page_of(job)).context
+    assert page["summary"] == ("Stopped by admin after 2 of 5. What was done stays done; the others were not touched.")
+    assert page["progress_url"] == page["stop_url"] == ""
+
+
+def test_a_job_that_has_not_begun_is_stopped_at_once(admin_client: Client) -> None:
+    job = start()
+    admin_client.post(page_of(job, "stop"))
+    job.refresh_from_db()
+    assert (job.state, job.due_at, due()) == ("stopped", None, [])
+
+
+def test_what_fails_is_named_and_the_job_goes_on(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = start(25)
+
+    def run(kind: CheckRelayers, keys: Sequence[int]) -> Result:
+        return Result(1, [(str(Relayer.objects.get(pk=key)), "<b>Down.</b>") for key in keys[1:]])
+
+    monkeypatch.setattr(CheckRelayers, "run", run)
+    run_jobs()
+    page = admin_client.get(page_of(job))
+    assert (page.context["job"].done, page.context["job"].failed) == (13, 12)
+    assert page.context["failures"] == [[f"r-{number}", "<b>Down.</b>"] for number in range(1, 21, 2)]
+    assert "and 2 more" in page.content.decode()
+    assert "<b>Down" not in page.content.decode()
+
+
+def test_a_fault_of_the_service_fails_its_batch_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = start(3)
+    run = CheckRelayers.run
+
+    def fail_at_first(kind: CheckRelayers, keys: Sequence[int]) -> Result:
+        result = run(kind, keys)
+        if len(keys) == 2:
+            raise RuntimeError("a bug")
+        return result
+
+    monkeypatch.setattr(CheckRelayers, "run", fail_at_first)
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.done, job.failed, due()) == ("finished", 1, 2, ["r-2"])
+    assert job.failures == [["r-0", running.FAULT], ["r-1", running.FAULT]]
+
+
+@pytest.mark.parametrize(
+    ("permissions", "sees", "stops"),
+    [
+        (["view_relayer"], True, False),
+        (["view_job"], True, False),
+        (["view_relayer", "change_relayer"], True, True),
+        (["view_signer", "change_signer"], False, False),
+        (["view_auditentry"], False, False),
+    ],
+)
+def test_a_job_is_seen_by_those_who_see_its_rows_and_stopped_by_those_who_may_start_it(
+    client: Client, permissions: list[str], sees: bool, stops: bool
+) -> None:
+    job = start(1)
+    viewer = staff_who_may(client, *permissions)
+    listed = viewer.get(LIST)
+    assert (listed.status_code == 200 and job.title in listed.content.decode()) is sees
+    assert (viewer.get(page_of(job)).status_code == 200) is sees
+    assert (viewer.get(page_of(job, "progress")).status_code == 200) is sees
+    if sees:
+        assert bool(viewer.get(page_of(job)).context["stop_url"]) is stops
+    viewer.post(page_of(job, "stop"))
+    job.refresh_from_db()
+    assert (job.state == "stopped") is stops
+
+
+def test_nobody_changes_or_deletes_a_job(admin_client: Client) -> None:
+    job = start(1)
+    assert admin_client.get(f"{LIST}add/").status_code == 403
+    assert admin_client.post(page_of(job), {"state": "finished"}).status_code == 403
+    assert admin_client.post(page_of(job, "delete"), {"post": "yes"}).status_code == 403
+
+
+def test_a_job_is_deleted_long_after_its_end() -> None:
+    old, new = start(1), running.start("check_relayers", Selection.of_keys([1]), "olga")
+    run_jobs()
+    Job.objects.filter(pk=old.pk).update(finished_at=timezone.now() - running.KEEP - timedelta(days=1))
+    waiting = running.start("check_relayers", Selection.of_keys([1]), "olga")
+    running.prune_jobs.call_local()
+    assert set(Job.objects.all()) == {new, waiting}
