@@ -62,12 +62,11 @@ clean:  ## Remove what was installed and built; the data stays.
 	@$(PYTHON) -m venv .venv || { rm -rf .venv; exit 1; }
 
 .venv/installed: requirements.lock | .venv/bin/python
-	@echo "Installing, which takes a minute or two ..."
-	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m relayer_service.installation requirements.lock
 	@touch $@
 
 .venv/installed-dev: requirements-dev.lock | .venv/bin/python
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m relayer_service.installation requirements-dev.lock
 	@touch $@ .venv/installed
 
 # The Ethereum node of the tests; without npm, what needs it is skipped.

@@ -23,9 +23,11 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked, Table
 from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import may_view_users, used_by
 from relayer_service.net.addresses import mask, without_user_info
+from relayer_service.storage.prefixes import Folded
 
 # For staff who may see all that refers to a notification, and for others.
 USERS, USER_COUNTS = "used_by", "use_counts"
@@ -39,6 +41,7 @@ class NotificationAdmin(ResourceAdmin):
     form = NotificationForm
     list_filter = [TargetStateFilter]
     allowed_lookups = {TargetStateFilter.parameter_name}
+    sort_orders = {"identifier": Folded("identifier"), "created": "sequence"}
     actions = ["send_test_event_to_selected"]
     actions_detail = ["send_test_event"]
 
@@ -46,9 +49,19 @@ class NotificationAdmin(ResourceAdmin):
         url = "shown_url" if self.has_change_permission(request) else "masked_url"
         return ["identifier", url, "key", "state", "created"]
 
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        if self.has_change_permission(request):
+            changelist.search_help_text = "The beginning of an id or a URL"
+        return changelist
+
     def get_search_fields(self, request: HttpRequest) -> list[str]:
         """Search in URLs for those only who see them whole: to find one by its key is to learn the key."""
         return ["identifier", "url"] if self.has_change_permission(request) else ["identifier"]
+
+    def searched_texts(self, column: str, text: str) -> list[str]:
+        """Find a URL by the name of its host too."""
+        return [text, f"https://{text}", f"http://{text}"] if column == "url" else [text]
 
     def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
         if obj is None:
@@ -85,9 +98,9 @@ class NotificationAdmin(ResourceAdmin):
         """Return a badge, or two for a target that is disabled and in trouble."""
         badges = [] if notification.enabled else [label("disabled", "info")]
         if notification.gone_at:
-            badges.append(label(f"gone since {notification.gone_at:%Y-%m-%d %H:%M}", "danger"))
+            badges.append(label(f"gone since {to_the_minute(notification.gone_at)}", "danger"))
         elif notification.failing_since:
-            badges.append(label(f"failing since {notification.failing_since:%Y-%m-%d %H:%M}", "warning"))
+            badges.append(label(f"failing since {to_the_minute(notification.failing_since)}", "warning"))
         return format_html_join(" ", "{}", zip(badges or [label("ok", "success")], strict=False))
 
     @display(description="used by")

@@ -10,7 +10,8 @@ from notifications.models import Delivery, DeliveryHour
 from notifications.panels import COLOURS
 from relayer_service.admin.attention import once
 from relayer_service.admin.charts import HOURS, LastDay, bars
-from relayer_service.admin.dashboard import Card, alarm, exact, link
+from relayer_service.admin.dashboard import Card, alarm, link
+from relayer_service.admin.dates import exact
 
 NEEDED = ["notifications.view_notification", "notifications.view_delivery"]
 

@@ -14,20 +14,21 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timeuntil
 from unfold.admin import TabularInline
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, ChoicesDropdownFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
-from notifications.filters import EventFilter
+from notifications.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
 from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
 from relayer_service.admin.confirmation import MAX_SHOWN, Asked, Table
-from relayer_service.admin.dashboard import ago, exact, label
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago_titled, exact, to_the_minute
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.pagination import MAX_LISTED, NewestPaginator
-from relayer_service.admin.references import is_key, link
+from relayer_service.admin.pagination import MAX_LISTED
+from relayer_service.admin.references import link
 from relayer_service.net.addresses import mask, without_user_info
 
 # A target's answer is untrusted: it is shown as plain text.
@@ -79,30 +80,30 @@ class DeliveryAdmin(ReadOnlyAdmin):
     list_display = [
         "identifier",
         "event",
+        "subject",
         "notification",
         "shown_state",
         "attempts_made",
         "code",
+        "last_error",
         "created_minute",
         "last_attempt",
         "next_attempt",
     ]
     list_filter = [
-        ("state", ChoicesDropdownFilter),
+        DeliveryStateFilter,
         EventFilter,
+        SubjectFilter,
         ("notification", AutocompleteSelectFilter),
         ("created_at", DayRangeFilter),
     ]
     list_fullwidth = True
     list_select_related = ["notification"]
-    list_per_page = 50
-    paginator = NewestPaginator
-    # No other order has an index: it would sort the whole table.
     ordering = ["-id"]
-    sortable_by: list[str] = []
     search_fields = ["identifier__exact"]
     search_help_text = "The whole webhook-id"
-    allowed_lookups = {"state__exact", "event", "created_at_from", "created_at_to"}
+    allowed_keys = {"notification__sequence__exact"}
+    allowed_lookups = {"state__exact", "event", SUBJECT, "created_at_from", "created_at_to"}
     actions = ["replay_selected", "retry_selected_now"]
     actions_detail = ["replay", "retry_now"]
     inlines = [AttemptInline]
@@ -111,14 +112,14 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
         target = "target" if may_change_notifications(request) else "masked_target"
         return [
-            (None, {"fields": ["identifier", "event", target, "shown_body"]}),
+            (None, {"fields": ["identifier", "event", "subject", target, "shown_body"]}),
             ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
         ]
 
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        if lookup == "notification__sequence__exact":
-            return is_key(value)
-        return super().lookup_allowed(lookup, value, request)
+    def get_ordering(self, request: HttpRequest) -> list[str]:
+        """Return the order of the log, which for days is that of their index."""
+        days = {"created_at_from", "created_at_to"} & {name for name, value in request.GET.items() if value}
+        return ["-created_at", "-id"] if days else ["-id"]
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         """Return whether the user may send again: a delivery itself has no change permission, its target's counts."""
@@ -140,9 +141,13 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def code(self, delivery: Delivery) -> int | None:
         return delivery.response_code
 
+    @display(description="error")
+    def last_error(self, delivery: Delivery) -> str:
+        return delivery.error or "-"
+
     @display(description="created")
     def created_minute(self, delivery: Delivery) -> str:
-        return f"{delivery.created_at:%Y-%m-%d %H:%M}"
+        return to_the_minute(delivery.created_at)
 
     @display(description="created")
     def created(self, delivery: Delivery) -> str:
@@ -150,7 +155,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="last attempt")
     def last_attempt(self, delivery: Delivery) -> str:
-        return ago(delivery.attempted_at)
+        return ago_titled(delivery.attempted_at)
 
     @display(description="last attempt")
     def attempted(self, delivery: Delivery) -> str:

@@ -136,7 +136,14 @@ def emit_to(notifications: Iterable[Notification], event: Event[Data], data: Dat
     for notification in notifications:
         if notification.enabled:
             deliveries.append(
-                Delivery(notification=notification, event=event.name, body=body, created_at=now, due_at=due_at)
+                Delivery(
+                    notification=notification,
+                    event=event.name,
+                    subject=subject_of(data),
+                    body=body,
+                    created_at=now,
+                    due_at=due_at,
+                )
             )
         else:
             skipped.count({notification.pk: 1})
@@ -168,6 +175,7 @@ def emit_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> set
             "identifier": [new_message_id() for _ in queued],
             "notification": [pk for pk, _ in queued],
             "body": [body_of(event, data, now) for _, data in queued],
+            "subject": [subject_of(data) for _, data in queued],
         },
     )
     return {pk for pk, _ in queued}
@@ -180,6 +188,11 @@ def wake(targets: Iterable[int]) -> None:
     """
     for pk in list(dict.fromkeys(targets))[:MAX_WOKEN]:
         push(deliver, pk)
+
+
+def subject_of(data: Mapping[str, object]) -> str:
+    """Return the id of the relayer that an event is about, or nothing for other events."""
+    return str(data.get("relayer_id", ""))
 
 
 def first_attempt(now: datetime) -> datetime | None:

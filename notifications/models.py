@@ -15,8 +15,16 @@ from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.net import addresses
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
+from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 
+# What can be wrong with a target. Each has an index of its own.
+TARGET_TROUBLES = {
+    "failing": models.Q(enabled=True, failing_since__isnull=False, gone_at=None),
+    "gone": models.Q(enabled=True, gone_at__isnull=False),
+    # Whatever is known of it: nobody waits for it.
+    "disabled": models.Q(enabled=False),
+}
 # More than any client or server accepts.
 MAX_URL_LENGTH = 65_536
 
@@ -67,10 +75,13 @@ class Notification(Resource):
     )
 
     class Meta(Resource.Meta):
-        # Few of many are in trouble, and the overview names them.
         indexes = [
-            models.Index("sequence", name="notification_failing", condition=models.Q(failing_since__isnull=False)),
-            models.Index("sequence", name="notification_gone", condition=models.Q(gone_at__isnull=False)),
+            prefix_index("identifier", name="notification_identifier_prefix"),
+            prefix_index("url", name="notification_url_prefix"),
+            *(
+                models.Index("sequence", name=f"notification_{state}", condition=condition)
+                for state, condition in TARGET_TROUBLES.items()
+            ),
         ]
         constraints = [
             models.CheckConstraint(condition=models.Q(type="webhook"), name="notification_type_known"),
@@ -143,8 +154,18 @@ class Delivery(Leased):
     identifier = models.CharField(
         "webhook-id", max_length=64, unique=True, default=new_message_id, help_text="The same at every attempt."
     )
-    notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries")
+    # Indexed below, with the order of the log.
+    notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
     event = models.CharField(max_length=64)
+    # The default is in the database too: processes of the release before know nothing of this column.
+    subject = models.CharField(
+        "relayer",
+        max_length=255,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The id of the relayer that the event is about; empty if it is about none.",
+    )
     body = models.BinaryField()
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     attempts_made = models.PositiveIntegerField("attempts", default=0, help_text="Since it was emitted or replayed.")
@@ -159,10 +180,12 @@ class Delivery(Leased):
         indexes = [
             models.Index("notification", "due_at", name="delivery_due", condition=models.Q(due_at__isnull=False)),
             models.Index("notification", "created_at", name="delivery_of_target"),
+            models.Index("notification", "id", name="delivery_by_target"),
+            models.Index("subject", "id", name="delivery_subject", condition=~models.Q(subject="")),
             models.Index("state", "id", name="delivery_state"),
             models.Index("event", "id", name="delivery_event"),
             # With the state, so that a day is counted in the index alone.
-            models.Index("created_at", "state", name="delivery_created_state"),
+            models.Index("created_at", "id", "state", name="delivery_created"),
             # Not of the failed ones alone: SQLite would rather use the one by state, and read them all.
             models.Index("state", FAILED_AT, name="delivery_failed"),
         ]

@@ -94,8 +94,10 @@ UPDATE_NOTIFICATION: dict[str, Any] = {
     ],
     "request": UpdateNotificationSerializer,
     "responses": {200: OpenApiResponse(NotificationSerializer, description="The notification as it is now.")},
-    # Made-up values: what has the form of a secret is none.
+    # Made-up values: what has the form of a secret is none. The first one is what docs pages fill in, towards a
+    # notification that may be in use.
     "examples": [
+        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample(
             "change",
             {"type": "webhook", "url": "https://example.com/hooks/relayers", "signing_key": "<signing key>"},
@@ -103,7 +105,6 @@ UPDATE_NOTIFICATION: dict[str, Any] = {
             request_only=True,
         ),
         OpenApiExample("remove-key", {"signing_key": ""}, summary="Remove the key", request_only=True),
-        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         NOTIFICATION_EXAMPLE,
     ],
 }

@@ -33,6 +33,7 @@ from notifications.serializers import (
 from notifications.trial import send_test_event
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
+from relayer_service.api.filters import begins
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, record
 
@@ -74,6 +75,7 @@ class NotificationViewSet(
     actions_without_body = {"replay", "test"}
     idempotent_actions = {"create", "test"}
     action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
+    list_filters = {"q": begins("identifier")}
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
     deleted_message = "Notification deleted successfully"

@@ -276,6 +276,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "relayer_service.urls"
 WSGI_APPLICATION = "relayer_service.wsgi.application"
 APPEND_SLASH = False
+CSRF_FAILURE_VIEW = "relayer_service.admin.errors.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
 
@@ -306,6 +307,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False
+FORMAT_MODULE_PATH = "relayer_service.formats"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"

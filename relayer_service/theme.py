@@ -40,6 +40,8 @@ UNFOLD: dict[str, Any] = {
     ],
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
+    # The accent of the dark theme, brighter than the theme's own so that it can be read on its backgrounds.
+    "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
     # Read by this service, not by the theme: the functions that say what needs attention, then those of the cards.
     "ATTENTION": [
@@ -62,6 +64,8 @@ UNFOLD: dict[str, Any] = {
     ],
     "SIDEBAR": {
         "show_search": True,
+        # One search in all lists, which `relayer_service/admin/search.py` answers.
+        "command_search": True,
         "navigation": [
             {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},
             {

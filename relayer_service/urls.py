@@ -8,8 +8,11 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, SpectacularSwaggerSplitView
 
 from relayer_service import extensions
+from relayer_service.admin.search import palette
 from relayer_service.ops.health import MetricsView, health, ready
 
+handler403 = "relayer_service.admin.errors.forbidden"
+handler404 = "relayer_service.admin.errors.not_found"
 handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
@@ -27,6 +30,7 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),
+    path("admin/search/", admin.site.admin_view(palette)),
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),

@@ -3,23 +3,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.db.models import CASCADE, PROTECT, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
+from notifications.filters import SUBJECT
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked, ReasonForm
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.references import is_key
 from relayer_service.ops.tasks import push
+from relayer_service.storage.prefixes import Folded
 from relayers import dashboard, policy_fields
 from relayers.filters import NetworkFilter, RelayerStateFilter
 from relayers.forms import RelayerForm
@@ -61,26 +64,33 @@ RESUME = Pausing(
 @admin.register(Relayer)
 class RelayerAdmin(ResourceAdmin):
     form = RelayerForm
-    list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check"]
-    list_filter = [RelayerStateFilter, NetworkFilter]
+    list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check", "created"]
+    list_filter = [
+        RelayerStateFilter,
+        NetworkFilter,
+        ("signer", AutocompleteSelectFilter),
+        ("notification", AutocompleteSelectFilter),
+    ]
     list_fullwidth = True
     # The signer knows why there is no address.
     list_select_related = ["signer"]
     search_fields = ["identifier", "name", "address"]
+    search_help_text = "The beginning of an id, a name or an address"
+    sort_orders = {
+        "name": Folded("name"),
+        "identifier": Folded("identifier"),
+        "last_check": "checked_at",
+        "created": "sequence",
+    }
     allowed_lookups = {"state", "network"}
+    allowed_keys = {"signer__sequence__exact", "notification__sequence__exact"}
     audited_relations = ["signer", "notification"]
     actions = ["pause_selected", "resume_selected", "check_selected_now"]
-    actions_detail = ["pause", "resume"]
+    actions_detail = ["pause", "resume", "deliveries"]
 
     class Media:
         css = {"all": ["relayers/admin.css"]}
         js = ["relayers/admin.js"]
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        """Allow the links from a signer or a notification to the relayers that use it."""
-        if lookup in {"signer__sequence__exact", "notification__sequence__exact"}:
-            return is_key(value)
-        return super().lookup_allowed(lookup, value, request)
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Not the attribute: Django's check of it refuses an admin whose search fields depend on who searches.
@@ -122,7 +132,7 @@ class RelayerAdmin(ResourceAdmin):
 
     @display(description="last check", ordering="checked_at")
     def last_check(self, relayer: Relayer) -> str:
-        return ago(relayer.checked_at)
+        return ago_titled(relayer.checked_at)
 
     @display(description="RPC URLs")
     def shown_rpc_urls(self, relayer: Relayer) -> str:
@@ -182,6 +192,14 @@ class RelayerAdmin(ResourceAdmin):
             elif relation.on_delete is PROTECT and rows.exists():
                 protected.append(f"{rows.count():,} {name}")
         return [str(relayer) for relayer in relayers], counts, set(), protected
+
+    @action(description="Deliveries of this relayer", icon="outbox", permissions=["view_deliveries"])
+    def deliveries(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        query = urlencode({SUBJECT: self.get_object_or_404(request, object_id).identifier})
+        return HttpResponseRedirect(f"{reverse('admin:notifications_delivery_changelist')}?{query}")
+
+    def has_view_deliveries_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return bool(request.user.has_perm("notifications.view_delivery") and self.has_view_permission(request))
 
     @admin.action(description="Pause selected relayers", permissions=["change"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:

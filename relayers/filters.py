@@ -4,20 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db import connection
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
 from relayers.chain.networks import networks
-from relayers.models import CONDITIONS, NODES_FAILING, Relayer
+from relayers.models import ACTIVE, CONDITIONS, NODES_FAILING, Relayer
 
 # The value of the network filter for all networks that the service does not know.
 OTHER = "other"
+# States, in the order of the tabs.
+TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
+NAMES = """
+WITH RECURSIVE names(name) AS (
+  SELECT min(network) FROM {table}
+  UNION ALL
+  SELECT (SELECT min(network) FROM {table} WHERE network > names.name) FROM names WHERE names.name IS NOT NULL
+)
+SELECT name FROM names
+"""
 
 
 class RelayerStateFilter(StateFilter):
-    conditions = {**CONDITIONS, "nodes failing": NODES_FAILING}
+    conditions = {state: {**CONDITIONS, "nodes failing": NODES_FAILING}[state] for state in TABS}
 
 
 class NetworkFilter(DropdownFilter):
@@ -31,5 +42,12 @@ class NetworkFilter(DropdownFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> QuerySet[Relayer]:
         if self.value() == OTHER:
-            return queryset.exclude(network__in=networks())
+            return queryset.filter(network__in=other_networks(queryset.model))
         return queryset.filter(network=self.value()) if self.value() else queryset
+
+
+def other_networks(model: type[Model]) -> list[str]:
+    """Return the networks of a table that the service does not know; the index leads from one name to the next."""
+    with connection.cursor() as cursor:
+        cursor.execute(NAMES.format(table=model._meta.db_table))
+        return [name for (name,) in cursor.fetchall() if name is not None and name not in networks()]

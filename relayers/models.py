@@ -12,6 +12,7 @@ from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
+from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.chain.networks import networks, unknown
 from relayers.rpc_urls import masked
@@ -68,9 +69,10 @@ class Relayer(Resource, Leased):
         help_text="Of a network that the service does not know; its nodes must agree.",
     )
     address = models.CharField(max_length=64, blank=True, help_text="Derived from the signer where it can give it.")
-    signer = models.ForeignKey(Signer, on_delete=models.PROTECT, related_name="relayers")
+    # Indexed below, with the order of lists.
+    signer = models.ForeignKey(Signer, on_delete=models.PROTECT, related_name="relayers", db_index=False)
     notification = models.ForeignKey(
-        Notification, on_delete=models.PROTECT, related_name="relayers", null=True, blank=True
+        Notification, on_delete=models.PROTECT, related_name="relayers", null=True, blank=True, db_index=False
     )
     paused = models.BooleanField(default=False, help_text="Set by staff.")
     system_disabled = models.BooleanField(default=False, editable=False, help_text="Set by the health check.")
@@ -97,8 +99,17 @@ class Relayer(Resource, Leased):
 
     class Meta(Resource.Meta):
         indexes = [
-            models.Index("sequence", name=f"relayer_{state.replace(' ', '_')}", condition=condition)
-            for state, condition in {**TROUBLES, "nodes failing": NODES_FAILING}.items()
+            *(
+                models.Index("sequence", name=f"relayer_{state.replace(' ', '_')}", condition=condition)
+                for state, condition in {**CONDITIONS, "nodes failing": NODES_FAILING}.items()
+            ),
+            prefix_index("identifier", name="relayer_identifier_prefix"),
+            prefix_index("name", name="relayer_name_prefix"),
+            prefix_index("address", name="relayer_address_prefix"),
+            models.Index("network", "sequence", name="relayer_network"),
+            models.Index("signer", "sequence", name="relayer_signer"),
+            models.Index("notification", "sequence", name="relayer_notification"),
+            models.Index("checked_at", "sequence", name="relayer_checked"),
         ]
         constraints = [
             models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),

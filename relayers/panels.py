@@ -9,7 +9,8 @@ from django.shortcuts import render
 from django.utils.html import format_html
 
 from relayer_service.admin.charts import GREY, HOURS, LastDay
-from relayer_service.admin.dashboard import ago, label
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.amounts import decimal_text
 from relayer_service.storage.encryption import DecryptionError

@@ -14,7 +14,7 @@ from rest_framework.response import Response
 
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
-from relayer_service.api.filters import equals, one_of
+from relayer_service.api.filters import begins, equals, one_of
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
@@ -58,6 +58,7 @@ class RelayerViewSet(
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
     }
     list_filters = {
+        "q": begins("identifier", "name"),
         "network": equals("network", "Only those on this network."),
         "signer_id": equals("signer__identifier", "Only those of this signer."),
         "state": one_of(CONDITIONS, "Only those in this state; one relayer can be in several."),

@@ -58,10 +58,9 @@ class FeeTokenAdmin(ResourceAdmin):
     list_filter = [FeeTokenStateFilter, NetworkFilter]
     list_fullwidth = True
     search_fields = ["symbol", "address"]
+    search_help_text = "The beginning of a symbol or an address"
     allowed_lookups = {"state", "network"}
     ordering = ["network", "symbol"]
-    # There are few, and the prices need the room of the arrows.
-    sortable_by: list[str] = []
     actions = ["read_selected_prices"]
 
     class Media:

@@ -10,7 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from relayer_service.admin.attention import once
-from relayer_service.admin.dashboard import Card, ago, alarm, label, link
+from relayer_service.admin.dashboard import Card, alarm, label, link
+from relayer_service.admin.dates import ago
 from relayers.chain.networks import networks
 from rpc import attention
 from rpc.models import FeeToken

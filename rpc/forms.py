@@ -10,7 +10,7 @@ from django.utils import timezone
 from unfold.forms import PaginationInlineFormSet
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago
 from relayer_service.admin.forms import ResourceForm
 from relayers.chain.fee_history import SPEEDS
 from relayers.chain.networks import networks

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago
 from relayer_service.amounts import decimal_text, rate_text
 from relayers.chain.amount import Amount
 from relayers.chain.fee_history import BaseFeeSource

@@ -10,6 +10,7 @@ from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
 from relayer_service.amounts import BASIS_POINTS, parse_rate
+from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.states import first_state
 from relayers.chain.networks import networks, unknown
 from relayers.models import Relayer
@@ -96,6 +97,10 @@ class FeeToken(models.Model):
 
     class Meta:
         ordering = ["network", "symbol"]
+        indexes = [
+            prefix_index("symbol", name="fee_token_symbol_prefix", key="id"),
+            prefix_index("address", name="fee_token_address_prefix", key="id"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["network", "symbol"], name="fee_token_symbol_once_a_network"),
             models.UniqueConstraint(fields=["network", "address"], name="fee_token_address_once_a_network"),

@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer

@@ -12,9 +12,10 @@ from unfold.decorators import action, display
 
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import in_use, may_view_users, used_by
+from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
 from signers.forms import CONFIG_FIELDS, SignerForm
@@ -30,11 +31,12 @@ USERS, USER_COUNTS = "used_by", "use_counts"
 @admin.register(Signer)
 class SignerAdmin(ResourceAdmin):
     form = SignerForm
-    list_display = ["identifier", "type", "verified_identity", "verified_at", "created_at"]
+    list_display = ["identifier", "type", "verified_identity", "verified_at", "created"]
     list_filter = ["type"]
     list_filter_submit = False
-    show_facets = admin.ShowFacets.ALLOW
-    search_fields = ["identifier", "type"]
+    search_fields = ["identifier", "verified_identity"]
+    search_help_text = "The beginning of an id or an address"
+    sort_orders = {"identifier": Folded("identifier"), "created": "sequence"}
     allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
     actions_submit_line = ["save_and_verify"]

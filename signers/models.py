@@ -8,6 +8,7 @@ from django.db import models
 
 from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
+from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from signers.config_shapes import split
 from signers.types import SignerType
@@ -36,6 +37,11 @@ class Signer(Resource):
     )
 
     class Meta(Resource.Meta):
+        indexes = [
+            prefix_index("identifier", name="signer_identifier_prefix"),
+            prefix_index("verified_identity", name="signer_identity_prefix"),
+            models.Index("type", "sequence", name="signer_type"),
+        ]
         constraints = [
             models.CheckConstraint(condition=models.Q(type__in=SignerType.values), name="signer_type_known"),
             models.CheckConstraint(condition=~models.Q(identifier=""), name="signer_identifier_not_empty"),

@@ -8,6 +8,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from relayer_service.api.filters import begins
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
 from signers.models import Signer
 from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
@@ -32,6 +33,7 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
     request_serializer_classes = {"create": CreateSignerSerializer}
     action_extensions = {"retrieve": "lifecycle", "partial_update": "lifecycle", "destroy": "lifecycle"}
     action_scopes = {"retrieve": "read", "partial_update": "manage", "destroy": "manage"}
+    list_filters = {"q": begins("identifier")}
     id_taken_message = "Signer with this ID already exists"
     not_found_message = "Signer not found"
     deleted_message = "Signer deleted successfully"

@@ -9,11 +9,15 @@ from unfold.contrib.filters.admin import RelatedDropdownFilter
 from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago_titled, to_the_minute
+from relayer_service.storage.prefixes import Folded
 from tokens import credentials
 from tokens.filters import TokenStateFilter
 from tokens.forms import AccessTokenForm
 from tokens.models import AccessToken
+
+# What the text of every token begins with.
+PREFIX = "rms_"
 
 
 @admin.register(AccessToken)
@@ -22,15 +26,18 @@ class AccessTokenAdmin(ResourceAdmin):
     list_display = ["name", "shown_key", "user", "state", "granted", "expires", "last_use", "created"]
     list_filter = [TokenStateFilter, ("user", RelatedDropdownFilter)]
     list_select_related = ["user"]
-    show_full_result_count = True
-    show_facets = admin.ShowFacets.ALLOW
     ordering = ["-created_at", "-id"]
     search_fields = ["name", "key", "user__username"]
+    search_help_text = "The beginning of a name, a token (rms_...) or a user's name"
+    sort_orders = {"name": Folded("name")}
     allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
-    autocomplete_fields = ["user"]
     audited_relations = ["user"]
     readonly_fields = ["shown_key", "last_used_at", "created_at"]
     actions = ["disable"]
+
+    def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
+        # Others have nobody to search for but themselves.
+        return ["user"] if request.user.is_superuser else []
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer others as users to superusers only: a token is the whole API in its user's name."""
@@ -48,6 +55,11 @@ class AccessTokenAdmin(ResourceAdmin):
         seen = {"fields": ["shown_key", "last_used_at", "created_at"]}
         return [(None, editable), ("Extensions", beyond), *([("Use", seen)] if obj else [])]
 
+    def searched_texts(self, column: str, text: str) -> list[str]:
+        """Find a token by what is public of it, however much of it was pasted."""
+        is_token = column == "key" and text.startswith(PREFIX)
+        return [text.removeprefix(PREFIX).partition("_")[0]] if is_token else [text]
+
     @display(description="token")
     def shown_key(self, token: AccessToken) -> str:
         return f"rms_{token.key}_…"
@@ -60,13 +72,13 @@ class AccessTokenAdmin(ResourceAdmin):
     def granted(self, token: AccessToken) -> str:
         return ", ".join(token.scopes) or "none"
 
-    @display(description="expires", ordering="expires_at")
+    @display(description="expires")
     def expires(self, token: AccessToken) -> str:
-        return f"{token.expires_at:%Y-%m-%d}" if token.expires_at else "never"
+        return to_the_minute(token.expires_at, unset="never")
 
-    @display(description="last use", ordering="last_used_at")
+    @display(description="last use")
     def last_use(self, token: AccessToken) -> str:
-        return ago(token.last_used_at)
+        return ago_titled(token.last_used_at)
 
     @admin.action(description="Disable selected tokens", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.timesince import timeuntil
 
 from relayer_service.admin.attention import SHOWN, Checked, Kind, Line
-from relayer_service.admin.dashboard import ago
+from relayer_service.admin.dates import ago
 from tokens.filters import EXPIRES_SOON, states
 from tokens.models import AccessToken
 

@@ -3,7 +3,8 @@
 from django.http import HttpRequest
 from django.urls import reverse
 
-from relayer_service.admin.dashboard import Card, ago
+from relayer_service.admin.dashboard import Card
+from relayer_service.admin.dates import ago
 from tokens.models import AccessToken
 
 

@@ -46,3 +46,4 @@ class AccessTokenForm(ResourceForm):
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
+        help_texts = {"expires_at": "In UTC. Empty: it does not expire."}

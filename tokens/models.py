@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from relayer_service.audit.recording import changed, created, record
 from relayer_service.net import client_address
+from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.ttl_cache import TTLCache
 from tokens import credentials
 from tokens.scopes import grants, validate_relayer_ids, validate_scopes
@@ -130,7 +131,11 @@ class AccessToken(models.Model):
 
     class Meta:
         ordering = ["-created_at", "-id"]
-        indexes = [models.Index("expires_at", name="token_expiry", condition=models.Q(expires_at__isnull=False))]
+        indexes = [
+            models.Index("expires_at", name="token_expiry", condition=models.Q(expires_at__isnull=False)),
+            prefix_index("name", name="token_name_prefix", key="id"),
+            prefix_index("key", name="token_key_prefix", key="id"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.name} (rms_{self.key}_…)"

@@ -1,9 +1,11 @@
 """Pages of the admin: what a large fleet costs beside a small one, on PostgreSQL and in this process."""
 
 import os
+import re
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,13 +17,84 @@ from benchmarks.turns import in_turns
 SIZES, FAST_SIZES = (1_000, 100_000), (500, 5_000)
 DELIVERIES_PER_RELAYER = 5
 ROUNDS, FAST_ROUNDS = 7, 1
+AT_MOST = 3
+RELAYERS = "/admin/relayers/relayer/"
+SIGNERS = "/admin/signers/signer/"
+NOTIFICATIONS = "/admin/notifications/notification/"
+DELIVERIES = "/admin/notifications/delivery/"
+AUDIT = "/admin/relayer_service/auditentry/"
+SEARCH = "/admin/search/?extended=1&s="
+ADDRESS = "0xabcdefabcdefabcdefabcdefabcdefabc1000250"
+WEBHOOK_ID = "msg_6c9882bbac1c7093bd25041881277658"
+# In place of the number of a page: the last.
+LAST = "p=last"
 PAGES = {
     "overview": "/admin/",
-    "list of relayers": "/admin/relayers/relayer/",
-    "list of deliveries": "/admin/notifications/delivery/",
-    "a relayer": "/admin/relayers/relayer/250/change/",
-    # A part of one address.
-    "search for a relayer": "/admin/relayers/relayer/?q=1000250",
+    "relayers": RELAYERS,
+    "relayers, last page": f"{RELAYERS}?{LAST}",
+    **{
+        f"relayers, {state}": f"{RELAYERS}?state={state}".replace(" ", "+")
+        for state in ("disabled", "low balance", "paused", "no address", "unknown", "active")
+    },
+    "relayers, disabled, last page": f"{RELAYERS}?state=disabled&{LAST}",
+    "relayers, of a network": f"{RELAYERS}?network=mainnet",
+    "relayers, of an unused network": f"{RELAYERS}?network=base",
+    "relayers, of other networks": f"{RELAYERS}?network=other",
+    "relayers, of a signer": f"{RELAYERS}?signer__sequence__exact=1",
+    "relayers, by name": f"{RELAYERS}?o=1",
+    "relayers, by name, last page": f"{RELAYERS}?o=1&{LAST}",
+    "relayers, by name from the end": f"{RELAYERS}?o=-1",
+    "relayers, by last check": f"{RELAYERS}?o=7",
+    "relayers, by last check from the end": f"{RELAYERS}?o=-7",
+    "relayers, by creation": f"{RELAYERS}?o=8",
+    "relayers, disabled, by name": f"{RELAYERS}?state=disabled&o=1",
+    "relayers, search by id": f"{RELAYERS}?q=relayer-1",
+    "relayers, search by a short prefix": f"{RELAYERS}?q=rel",
+    "relayers, search by name, two words": f"{RELAYERS}?q=Relayer+1",
+    "relayers, search by address": f"{RELAYERS}?q={ADDRESS}",
+    "relayers, search, disabled": f"{RELAYERS}?q=relayer-&state=disabled",
+    "relayers, search, nothing found": f"{RELAYERS}?q=no+such+relayer",
+    "a relayer": f"{RELAYERS}250/change/",
+    "a relayer's history": f"{RELAYERS}250/history/",
+    "signers": SIGNERS,
+    "signers, last page": f"{SIGNERS}?{LAST}",
+    "signers, of a type": f"{SIGNERS}?type__exact=provider_d",
+    "signers, of an unused type": f"{SIGNERS}?type__exact=provider_c",
+    "signers, by id": f"{SIGNERS}?o=1",
+    "signers, search by id": f"{SIGNERS}?q=signer-1",
+    "signers, search by address": f"{SIGNERS}?q={ADDRESS}",
+    "signers, search, nothing found": f"{SIGNERS}?q=no+such+signer",
+    "a signer of half the relayers": f"{SIGNERS}1/change/",
+    "notifications": NOTIFICATIONS,
+    "notifications, last page": f"{NOTIFICATIONS}?{LAST}",
+    **{f"notifications, {state}": f"{NOTIFICATIONS}?state={state}" for state in ("failing", "gone", "disabled", "ok")},
+    "notifications, by id": f"{NOTIFICATIONS}?o=1",
+    "notifications, search by id": f"{NOTIFICATIONS}?q=target-1",
+    "notifications, search by URL": f"{NOTIFICATIONS}?q=https://hooks-1",
+    "notifications, search, nothing found": f"{NOTIFICATIONS}?q=no+such+target",
+    "a notification of a fifth of the deliveries": f"{NOTIFICATIONS}1/change/",
+    "deliveries": DELIVERIES,
+    "deliveries, last page": f"{DELIVERIES}?{LAST}",
+    **{f"deliveries, {state}": f"{DELIVERIES}?state__exact={state}" for state in ("failed", "pending", "delivered")},
+    "deliveries, of an event": f"{DELIVERIES}?event=relayer.disabled",
+    "deliveries, of an unused event": f"{DELIVERIES}?event=relayer.paused",
+    "deliveries, of a relayer": f"{DELIVERIES}?relayer=relayer-250",
+    "deliveries, of a notification": f"{DELIVERIES}?notification__sequence__exact=1",
+    "deliveries, of a notification, failed": f"{DELIVERIES}?notification__sequence__exact=1&state__exact=failed",
+    "deliveries, of some days": f"{DELIVERIES}?created_at_from={{day}}&created_at_to={{day}}",
+    "deliveries, search": f"{DELIVERIES}?q={WEBHOOK_ID}",
+    "deliveries, search, nothing found": f"{DELIVERIES}?q=msg_none",
+    "a delivery": f"{DELIVERIES}250/change/",
+    "audit log": AUDIT,
+    "audit log, last page": f"{AUDIT}?{LAST}",
+    "audit log, of a type": f"{AUDIT}?object_type=relayer",
+    "audit log, search": f"{AUDIT}?q=relayer-250",
+    "audit log, search, nothing found": f"{AUDIT}?q=nobody",
+    "all, search by id": f"{SEARCH}relayer-1",
+    "all, search by a short prefix": f"{SEARCH}r",
+    "all, search by address": f"{SEARCH}{ADDRESS}",
+    "all, search by webhook-id": f"{SEARCH}{WEBHOOK_ID}",
+    "all, search, nothing found": f"{SEARCH}no+such+thing",
 }
 # Pages name static files without a hash, so that they need not be collected first.
 STORAGES = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
@@ -33,7 +106,7 @@ def measure(bench: Bench) -> list[Row]:
         made = {size: stack.enter_context(bench.postgresql()) for size in (small, large)}
         for size, database in made.items():
             fill.fill(database, size)
-            fill.fill_deliveries(database, size * DELIVERIES_PER_RELAYER)
+            fill.fill_console(database, size, size * DELIVERIES_PER_RELAYER)
         os.environ.update(made[small].environment, LOG_LEVEL="ERROR")
         import django
         from django.test import override_settings
@@ -66,6 +139,7 @@ def rows_of(
             round(times[f"{large:,} ms"] / times[f"{small:,} ms"], 2),
             "x",
             against,
+            at_most=AT_MOST,
             beside={**medians(rounds, 1), f"{small:,} kB": kilobytes, f"{large:,} kB": more_kilobytes},
             rounds={name: [round(each, 1) for each in values] for name, values in rounds.items()},
         ),
@@ -86,7 +160,7 @@ def pages_of(database: Database) -> dict[str, tuple[int, float]]:
     from django.test.utils import CaptureQueriesContext
 
     client, found = signed_in(database), {}
-    for page, path in PAGES.items():
+    for page, path in paths(client).items():
         get(client, path)
         with CaptureQueriesContext(connection) as queries:
             content = get(client, path)
@@ -94,11 +168,24 @@ def pages_of(database: Database) -> dict[str, tuple[int, float]]:
     return found
 
 
+def paths(client: Any) -> dict[str, str]:
+    """Return the address of each page in the database of a client, where the last page has a number."""
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    found = {page: path.format(day=day) for page, path in PAGES.items()}
+    for page, path in found.items():
+        if LAST in path:
+            linked = re.findall(rb"[?;]p=(\d+)", get(client, path.replace(LAST, "")))
+            found[page] = path.replace(LAST, f"p={max(map(int, linked), default=1)}")
+    return found
+
+
 def turn(database: Database) -> Callable[[], dict[str, float]]:
+    pages = paths(signed_in(database))
+
     def measure() -> dict[str, float]:
         """Return the milliseconds of each page; the first visit after the change of databases does not count."""
         client, found = signed_in(database), {}
-        for page, path in PAGES.items():
+        for page, path in pages.items():
             get(client, path)
             started = time.perf_counter()
             get(client, path)

@@ -14,6 +14,7 @@ from django.db.models import CASCADE, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
+from relayer_service.admin.errors import ObjectNotFound
 from relayer_service.admin.pagination import NewestPaginator
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import BATCH_SIZE, changed, created, deleted, record, snapshot
@@ -66,12 +67,15 @@ class AuditedAdmin(DjangoModelAdmin):
 
     def log_deletions(self, *args: Any, **kwargs: Any) -> Any: ...
 
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Say so on a page of its own; Django would lead to the overview, with a message there."""
+        raise ObjectNotFound(opts)
+
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
         """Show the object's entries, the newest first, to those who may view the object."""
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
-            response: HttpResponse = self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
-            return response
+            raise ObjectNotFound(self.opts)
         if not self.has_view_or_change_permission(request, obj):
             raise PermissionDenied
         paginator = NewestPaginator(AuditEntry.objects.of(obj), ENTRIES_PER_PAGE)

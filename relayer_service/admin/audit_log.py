@@ -22,9 +22,8 @@ from unfold.decorators import display
 
 from relayer_service.admin.audit import AuditedAdmin
 from relayer_service.admin.base import ReadOnlyAdmin
-from relayer_service.admin.dashboard import exact
+from relayer_service.admin.dates import exact
 from relayer_service.admin.filters import DayRangeFilter
-from relayer_service.admin.pagination import NewestPaginator
 from relayer_service.audit.models import AuditEntry, type_of
 
 # The server holds a whole answer in memory before it sends it.
@@ -59,11 +58,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_display_links = ["when"]
     list_filter = [ObjectTypeFilter, ("actor_kind", ChoicesDropdownFilter), ("at", DayRangeFilter)]
     list_fullwidth = True
-    list_per_page = 50
     list_before_template = "admin/audit/export.html"
-    paginator = NewestPaginator
     ordering = ["-at", "-id"]
-    sortable_by: list[str] = []
+    in_palette = False
     # The theme shows the field for a search if there are some; `get_search_results` compares.
     search_fields = SEARCHED
     search_help_text = "The whole id of an object, name of an actor or id of a request"

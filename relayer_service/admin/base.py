@@ -6,15 +6,24 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ORDER_VAR
 from django.db import connection
+from django.db.models import QuerySet
 from django.forms import Media
-from django.http import Http404, HttpRequest
+from django.http import HttpRequest
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 
+from relayer_service.admin import search
 from relayer_service.admin.audit import AuditedAdmin
+from relayer_service.admin.dates import to_the_minute
+from relayer_service.admin.errors import ObjectNotFound, shown_permission
+from relayer_service.admin.filters import StateFilter
+from relayer_service.admin.lists import ResourceList, tabs
+from relayer_service.admin.pagination import NewestPaginator
 from relayer_service.admin.panels import Panel, declared_panels
+from relayer_service.admin.references import is_key
 
 # As untyped as the theme's classes, which it is mixed with.
 DjangoModelAdmin: Any = admin.ModelAdmin
@@ -31,12 +40,21 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     """A list of any size, and a page of each object with the panels that apps have declared for it."""
 
     list_filter_submit = True
+    list_per_page = 50
+    paginator = NewestPaginator
     ordering = ["-sequence"]
+    # By column, what its index sorts by; no other can be sorted by. A method needs an `ordering` besides.
+    sort_orders: dict[str, Any] = {}
+    search_help_text = "The beginning of an id"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     change_form_outer_before_template = "admin/panels.html"
     # What the list's filters send: a lookup into a hidden column would reveal what is in it.
     allowed_lookups: set[str] = set()
+    # As those, of which the values are keys of rows.
+    allowed_keys: set[str] = set()
+    # Whether the search in all lists searches in this one.
+    in_palette = True
 
     @cached_property
     def panels(self) -> list[Panel]:
@@ -49,8 +67,61 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     def get_urls(self) -> list[Any]:
         return [*(url for panel in self.panels for url in panel.urls()), *super().get_urls()]
 
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ResourceList]:
+        return ResourceList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        filters = (each for each in self.get_list_filter(request) if isinstance(each, type))
+        shown = [
+            {"models": [str(self.opts)], "items": tabs(request, each)}
+            for each in filters
+            if issubclass(each, StateFilter)
+        ]
+        return super().changelist_view(request, {"tab_list": shown, **(extra_context or {})})
+
+    def get_sortable_by(self, request: HttpRequest) -> list[str]:
+        return list(self.sort_orders)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        text = search_term.strip()
+        if not text:
+            return queryset, False
+        sort = ORDER_VAR not in request.GET
+        texts = [(name, each) for name in self.get_search_fields(request) for each in self.searched_texts(name, text)]
+        return search.find(queryset, texts, sort=sort), False
+
+    def searched_texts(self, column: str, text: str) -> list[str]:
+        """Return what a column is searched for: what was typed, or what it means there."""
+        return [text]
+
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        return lookup in self.allowed_lookups
+        return lookup in self.allowed_lookups or (lookup in self.allowed_keys and is_key(value))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Return whether somebody may add an object, which includes to choose what it cannot be without."""
+        return super().has_add_permission(request) and not self.missing_to_add(request)
+
+    def missing_to_add(self, request: HttpRequest) -> list[str]:
+        return [name for field, name in self._missing_to_choose(request).items() if not field.blank]
+
+    def _missing_to_choose(self, request: HttpRequest) -> dict[Any, str]:
+        """Return by field the permission that somebody lacks to choose in it: its search needs it."""
+        fields = [self.opts.get_field(name) for name in self.get_autocomplete_fields(request)]
+        return {
+            field: shown_permission("view", field.related_model._meta)
+            for field in fields
+            if not self.admin_site._registry[field.related_model].has_view_permission(request)
+        }
+
+    def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        missing = self._missing_to_choose(request).get(db_field)
+        if field and missing:
+            field.disabled = True
+            field.help_text = f"To choose here you need the permission {missing}. {field.help_text}".strip()
+        return field
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
         """Return an object, locked while it is changed: two who change parts of it at once both keep theirs."""
@@ -62,7 +133,7 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
-            raise Http404
+            raise ObjectNotFound(self.opts)
         return obj
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
@@ -73,9 +144,9 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
         context["panels"] = [panel.template for panel in shown]
         return super().render_change_form(request, context, *args, **kwargs)
 
-    @display(description="created", ordering="created_at")
+    @display(description="created", ordering="sequence")
     def created(self, obj: Any) -> str:
-        return f"{obj.created_at:%Y-%m-%d}"
+        return to_the_minute(obj.created_at)
 
 
 class ReadOnly:

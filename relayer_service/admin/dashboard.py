@@ -6,11 +6,9 @@ subject.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.contrib.humanize.templatetags.humanize import naturaltime
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -18,6 +16,7 @@ from django.utils.html import format_html
 from django.utils.module_loading import import_string
 
 from relayer_service.admin.attention import attention, once, parts_that_work, periodic_runs
+from relayer_service.admin.dates import ago
 from relayer_service.audit.actors import ActorKind
 from relayer_service.models import AuditEntry
 
@@ -49,18 +48,6 @@ def link(text: str, url: str) -> str:
 
 def label(text: str, variant: str) -> str:
     return render_to_string("unfold/helpers/label.html", {"text": text, "variant": variant})
-
-
-def ago(moment: datetime | None) -> str:
-    """Return how long ago that was, in the largest unit only."""
-    if moment is None:
-        return "never"
-    largest, _, smaller = str(naturaltime(moment)).partition(", ")
-    return f"{largest} ago" if smaller else largest
-
-
-def exact(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else "-"
 
 
 def alarm(count: int) -> str:

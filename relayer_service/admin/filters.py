@@ -12,7 +12,7 @@ from unfold.utils import parse_date_str
 
 
 class StateFilter(DropdownFilter):
-    """Narrow a list to the rows for which the condition of one state holds."""
+    """Narrow a list to the rows for which the condition of one state holds. It is shown as tabs above the list."""
 
     title = "state"
     parameter_name = "state"

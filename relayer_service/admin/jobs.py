@@ -16,7 +16,8 @@ from unfold.decorators import display
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.confirmation import Asked, Table
-from relayer_service.admin.dashboard import exact, label
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import exact
 from relayer_service.admin.pagination import NewestPaginator
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.jobs import running

@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from relayer_service.admin.pagination import MAX_LISTED
+
 MAX_SHOWN = 10
 MAX_DIGITS = 18
 
@@ -27,19 +29,20 @@ def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[t
 def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) -> str:
     """Return what refers to an object: the number of rows of each kind and, where they are linked, the first of them.
 
-    However many there are, no more than the first are read.
+    However many there are, no more than the first are read, and no more are counted than a list has pages for.
     """
     parts = []
     for model, field in _relations(type(obj), without):
         rows = model._default_manager.filter(**{field: obj})
-        count = rows.count()
+        count = rows.order_by()[:MAX_LISTED].count()
         if not count:
             continue
         name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
         first = [link(row) for row in rows[:MAX_SHOWN]] if linked else []
         names = format_html_join(", ", "{}", ((link,) for link in first))
-        more = f" and {count - len(first):,} more" if count > len(first) else ""
-        parts.append(format_html("{} {}: {}{}" if first else "{} {}", f"{count:,}", name, names, more))
+        more = _more(obj, model, field, count - len(first)) if first and count > len(first) else ""
+        number = f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
+        parts.append(format_html("{} {}: {}{}" if first else "{} {}", number, name, names, more))
     return format_html_join("; ", "{}", ((part,) for part in parts)) or "nothing"
 
 
@@ -91,6 +94,16 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
     for relation in model._meta.related_objects:
         if relation.related_model not in without:
             yield relation.related_model, relation.field.name
+
+
+def _more(obj: Model, model: type[Model], field: str, count: int) -> str | SafeString:
+    """Return how many are not named, as a link to their list where it can be filtered by what they refer to."""
+    lookup = f"{field}__{obj._meta.pk.name}__exact"
+    text = f"{count:,} more"
+    if lookup not in getattr(admin.site._registry.get(model), "allowed_keys", ()):
+        return f" and {text}"
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    return format_html(' and <a class="underline" href="{}?{}={}">{}</a>', url, lookup, obj.pk, text)
 
 
 def link(row: Model) -> str | SafeString:

@@ -19,7 +19,7 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
-from django.db.models import Count
+from django.db.models import Count, Model, Sum
 
 from relayer_service.models import RowDelta
 
@@ -102,6 +102,12 @@ def _fold_some(list_name: str, bucket: int) -> int:
         if total:
             RowDelta.objects.create(list_name=list_name, bucket=bucket, rows=total)
     return len(deltas)
+
+
+def total(model: type[Model]) -> int | None:
+    """Return the number of all rows of a model, or None if they are not counted."""
+    rows: int | None = RowDelta.objects.filter(list_name=model._meta.db_table).aggregate(rows=Sum("rows"))["rows"]
+    return rows
 
 
 @dataclass(frozen=True)

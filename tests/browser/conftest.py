@@ -144,12 +144,25 @@ def context(browser: Browser, site: str) -> Iterator[BrowserContext]:
 
 
 @pytest.fixture
+def quiet_page(browser: Browser, site: str) -> Iterator[Page]:
+    """A page of nobody that may have errors, such as an answer of 404."""
+    with browser.new_context(base_url=site) as context:
+        context.set_default_timeout(PATIENCE)
+        yield context.new_page()
+
+
+def add_session(context: BrowserContext, site: str, user: User) -> None:
+    """Sign somebody in, on all pages of a browser."""
+    client = Client()
+    client.force_login(user)
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+    context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": site}])
+
+
+@pytest.fixture
 def sign_in(context: BrowserContext, site: str) -> Callable[[User], Page]:
     def sign_in(user: User) -> Page:
-        client = Client()
-        client.force_login(user)
-        cookie = client.cookies[settings.SESSION_COOKIE_NAME]
-        context.add_cookies([{"name": cookie.key, "value": cookie.value, "url": site}])
+        add_session(context, site, user)
         return context.new_page()
 
     return sign_in

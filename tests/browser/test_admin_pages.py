@@ -8,7 +8,8 @@ from django.utils import timezone
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from relayer_service.models import AuditEntry, PeriodicRun
-from tests.browser.conftest import TakeScreenshot
+from tests.browser.conftest import TakeScreenshot, add_session
+from tests.relayers import factories
 from tokens.models import AccessToken
 
 
@@ -158,6 +159,16 @@ def test_a_phone_shows_a_page_without_sideways_scrolling(page: Page, tokens: lis
     assert overflow(page) == 0
 
 
+@pytest.mark.parametrize("path", ["/admin/tokens/accesstoken/add/", "/admin/relayers/relayer/add/"])
+def test_a_page_fits_a_phone_before_its_icons_are_loaded(quiet_page: Page, site: str, staff: User, path: str) -> None:
+    """Until then an icon is a word, which is longer."""
+    add_session(quiet_page.context, site, staff)
+    quiet_page.route("**/*.woff2", lambda route: route.abort())
+    quiet_page.set_viewport_size({"width": 390, "height": 844})
+    quiet_page.goto(path, wait_until="networkidle")
+    assert overflow(quiet_page) == 0
+
+
 def test_a_phone_opens_the_sidebar_with_a_button(page: Page) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto("/admin/", wait_until="networkidle")
@@ -169,8 +180,9 @@ def test_a_phone_opens_the_sidebar_with_a_button(page: Page) -> None:
 
 def test_the_search_of_the_sidebar_finds_pages(page: Page) -> None:
     page.goto("/admin/", wait_until="networkidle")
-    page.get_by_placeholder("Search apps and models").press_sequentially("toke")
-    expect(page.locator("#search-results").get_by_text("Access tokens").first).to_be_visible()
+    page.get_by_role("button", name="Find anything").click()
+    page.locator("#search-input-command").press_sequentially("toke")
+    expect(page.locator("#command-results").get_by_text("Access tokens").first).to_be_visible()
 
 
 def texts(locator: Locator) -> list[str]:
@@ -267,7 +279,7 @@ def test_the_list_of_tokens_shows_their_state_and_use(
     page.goto("/admin/tokens/accesstoken/", wait_until="networkidle")
     rows = [texts(row.locator("th, td"))[1:7] for row in page.locator("#result_list tbody tr").all()]
     keys = [f"rms_{token.key}_…" for token in tokens]
-    past, soon = (f"{tokens[number].expires_at:%Y-%m-%d}" for number in (0, 2))
+    past, soon = (f"{tokens[number].expires_at:%Y-%m-%d %H:%M} UTC" for number in (0, 2))
     assert rows == [
         ["Wallet production", keys[4], "wallet-backend", "ACTIVE", "never", "a minute ago"],
         ["Fee dashboard", keys[3], "ben", "ACTIVE", "never", "never"],
@@ -294,3 +306,33 @@ def test_pages_allow_no_inline_script_and_no_other_host(page: Page) -> None:
         "form-action": ["'self'"],
         "frame-ancestors": ["'none'"],
     }
+
+
+def test_a_phone_shows_two_lines_a_row(page: Page, tokens: list[AccessToken]) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/admin/tokens/accesstoken/", wait_until="networkidle")
+    row = page.locator("#result_list .data-row").first
+    expect(row).to_contain_text("Wallet production")
+    box = row.bounding_box()
+    assert box
+    assert box["height"] < 70
+    shown = row.locator("th, td").locator("visible=true").evaluate_all("cells => cells.map(cell => cell.className)")
+    names = [name for classes in shown for name in classes.split() if name.startswith("field-")]
+    assert names == ["field-name", "field-shown_key", "field-state", "field-last_use"]
+
+
+def test_the_id_of_an_object_is_whole_and_as_it_is_in_the_title_on_a_phone(page: Page, staff: User) -> None:
+    signer = factories.signer("a-rather-long-id-of-a-signer-in-production")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/admin/signers/signer/{signer.pk}/change/", wait_until="networkidle")
+    last = page.locator("h1 .title-last")
+    assert last.inner_text() == signer.identifier
+    assert last.evaluate("element => element.scrollWidth <= element.clientWidth")
+    assert overflow(page) == 0
+
+
+def test_a_list_counts_its_results_where_something_is_filtered(page: Page, tokens: list[AccessToken]) -> None:
+    page.goto("/admin/signers/signer/")
+    assert page.locator("h1").inner_text().split("\n")[-1] == "Signers"
+    page.goto("/admin/tokens/accesstoken/?q=wallet")
+    expect(page.locator("h1")).to_contain_text("2 results (5 total)")

@@ -3,7 +3,6 @@
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from relayer_service import __version__
 from tests.api import WireApi
 from tests.browser.conftest import TakeScreenshot
 
@@ -41,19 +40,37 @@ def test_swagger_ui_shows_the_contract(visitor: Page, take_screenshot: TakeScree
     take_screenshot(visitor, "api-docs")
 
 
-def test_swagger_ui_forgets_the_token_with_the_page(visitor: Page, token: str) -> None:
+def test_swagger_ui_keeps_the_token_over_a_reload_and_in_no_other_tab(visitor: Page, token: str) -> None:
     visitor.goto("/api/docs")
     visitor.get_by_role("button", name="Authorize").click()
     form = visitor.locator(".auth-container")
     form.locator("input").fill(token)
     form.get_by_role("button", name="Apply credentials").click()
-    kept = visitor.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])")
+    visitor.reload()
+    expect(visitor.locator(".btn.authorize.locked")).to_be_visible()
+    kept = visitor.evaluate("JSON.stringify([{...localStorage}, document.cookie])")
     assert token not in kept
+    other = visitor.context.new_page()
+    other.goto("/api/docs")
+    expect(other.locator(".btn.authorize.unlocked")).to_be_visible()
+
+    visitor.locator(".btn.authorize").click()
+    visitor.locator(".auth-container").get_by_role("button", name="Remove authorization").click()
+    visitor.reload()
+    expect(visitor.locator(".btn.authorize.unlocked")).to_be_visible()
+
+
+def test_swagger_ui_fills_in_a_change_that_changes_nothing(visitor: Page) -> None:
+    visitor.goto("/api/docs")
+    operation = visitor.locator("[id^=operations-][id$=update_notification]")
+    operation.locator(".opblock-summary-control").click()
+    operation.get_by_role("button", name="Try it out").click()
+    expect(operation.locator("textarea.body-param__text")).to_have_value("{}")
 
 
 def test_redoc_shows_the_contract(visitor: Page) -> None:
     visitor.goto("/api/redoc", wait_until="networkidle")
-    expect(visitor.get_by_role("heading", name=f"Relayer Management Service ({__version__})")).to_be_visible()
+    expect(visitor.get_by_role("heading", name="Relayer Management Service (v1 (main branch))")).to_be_visible()
     expect(visitor.get_by_text("/api/v1/items", exact=True).first).to_be_visible()
 
 

@@ -38,11 +38,24 @@ def found(api: Api, query: str) -> list[str]:
         ("state=active", ["a", "c"]),
         ("signer_id=signer-2", ["c"]),
         ("signer_id=signer-1&state=active", ["a"]),
+        ("q=B", ["b"]),
+        ("q=relayer+1", ["a", "b", "c"]),
+        ("q=elayer", []),
+        ("q=c&network=sepolia", ["c"]),
     ],
 )
 def test_relayers_are_found_by_what_they_are(api: Api, query: str, ids: list[str]) -> None:
     fleet()
     assert found(api, query) == ids
+
+
+@pytest.mark.parametrize("resource", ["signers", "notifications"])
+def test_the_other_lists_are_found_by_the_beginning_of_an_id(manager: Api, resource: str) -> None:
+    factories.signer("signer-2")
+    factories.notification("signer-3")
+    answer = manager.get(f"/api/v1/{resource}?q=SIG")
+    assert [row["id"][:7] for row in answer.body["data"]] == ["signer-"]
+    assert manager.get(f"/api/v1/{resource}?q=igner").body["data"] == []
 
 
 @pytest.mark.parametrize(

@@ -61,19 +61,32 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
     now = timezone.now()
     yesterday = now - timedelta(days=1)
     make_delivery(notification, 1, state="delivered", attempts_made=1, response_code=204, attempted_at=yesterday)
-    make_delivery(notification, 2, attempts_made=10, attempted_at=now - timedelta(hours=3))
+    about = {"subject": "relayer-1", "error": "There was no answer in time."}
+    make_delivery(notification, 2, attempts_made=10, attempted_at=now - timedelta(hours=3), **about)
     in_an_hour = now + timedelta(minutes=61)
     make_delivery(notification, 3, state="pending", attempts_made=2, response_code=503, due_at=in_an_hour)
     on_its_way(notification, 4)
     make_delivery(notification, 5, state="pending", due_at=now)
     shown = [[text.replace("\xa0", " ") for text in row] for row in rows(admin_client.get(LIST))]
-    created = "2026-03-04 12:00"
+    created = "2026-03-04 12:00 UTC"
     assert shown == [
-        ["msg_5", "relayer.paused", "hook", "pending", "0", "-", created, "never", "now"],
-        ["msg_4", "relayer.paused", "hook", "pending", "0", "-", created, "never", "on its way"],
-        ["msg_3", "relayer.paused", "hook", "pending", "2", "503", created, "never", "in 1 hour"],
-        ["msg_2", "relayer.paused", "hook", "failed", "10", "-", created, "3 hours ago", "-"],
-        ["msg_1", "relayer.paused", "hook", "delivered", "1", "204", created, "1 day ago", "-"],
+        ["msg_5", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "now"],
+        ["msg_4", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "on its way"],
+        ["msg_3", "relayer.paused", "-", "hook", "pending", "2", "503", "-", created, "never", "in 1 hour"],
+        [
+            "msg_2",
+            "relayer.paused",
+            "relayer-1",
+            "hook",
+            "failed",
+            "10",
+            "-",
+            about["error"],
+            created,
+            "3 hours ago",
+            "-",
+        ],
+        ["msg_1", "relayer.paused", "-", "hook", "delivered", "1", "204", "-", created, "1 day ago", "-"],
     ]
 
 
@@ -83,6 +96,9 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
         ("state__exact=delivered", ["msg_2"]),
         ("state__exact=", ["msg_3", "msg_2", "msg_1"]),
         ("event=notification.test", ["msg_3"]),
+        ("relayer=relayer-1", ["msg_2"]),
+        ("relayer=relayer", []),
+        ("relayer=", ["msg_3", "msg_2", "msg_1"]),
         ("created_at_from=2026-03-05", ["msg_3"]),
         ("created_at_to=2026-03-04", ["msg_2", "msg_1"]),
         ("created_at_from=2026-03-04&created_at_to=2026-03-04", ["msg_2", "msg_1"]),
@@ -95,7 +111,8 @@ def test_deliveries_are_filtered_and_found(
     admin_client: Client, notification: Notification, query: str, expected: list[str]
 ) -> None:
     make_delivery(notification, 1)
-    make_delivery(notification, 2, state="delivered", created_at=datetime(2026, 3, 4, 23, 59, 59, tzinfo=UTC))
+    late = datetime(2026, 3, 4, 23, 59, 59, tzinfo=UTC)
+    make_delivery(notification, 2, state="delivered", subject="relayer-1", created_at=late)
     make_delivery(notification, 3, event="notification.test", created_at=datetime(2026, 3, 5, tzinfo=UTC))
     assert found(admin_client, query) == expected
 
@@ -164,7 +181,7 @@ def test_the_list_shows_the_newest_and_does_not_count_the_others(
         make_delivery(notification, number)
     page = admin_client.get(LIST)
     assert page.context["cl"].result_count == 3
-    assert "these are the newest, the filters find others" in page.content.decode()
+    assert "these are the first, the search and the filters find others" in page.content.decode()
     counts = [sql for sql in captured(admin_client, LIST) if "COUNT" in sql]
     assert [sql for sql in counts if "LIMIT 3" not in sql] == []
     assert len(counts) == 1

@@ -78,7 +78,10 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     factories.relayer(identifier="own", network="my-chain", address="", balance_text=str(2**128 - 1))
     coins = "1.500000000000000001 ETH"
     few = "0.000000000000000005 ETH"
-    assert rows(admin_client.get(LIST)) == [
+    today = f"{timezone.now():%Y-%m-%d}"
+    shown = rows(admin_client.get(LIST))
+    assert [row.pop() for row in shown] == [today] * 8
+    assert shown == [
         ["Relayer 1", "own", "no address", "my-chain", "not known", f"{2**128 - 1} wei", "never"],
         ["Relayer 1", "disabled", "disabled paused", "sepolia", ADDRESS, "unknown", "never"],
         ["Relayer 1", "paused", "paused low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
@@ -132,9 +135,14 @@ def test_the_networks_that_are_not_known_are_found_together(admin_client: Client
     assert found(admin_client, "network=other") == ["two"]
 
 
-@pytest.mark.parametrize(("query", "count"), [("relayer-1", 1), ("payroll", 1), ("0xf39F", 1), ("sepolia", 0)])
-def test_relayers_are_found_by_id_name_and_address(admin_client: Client, query: str, count: int) -> None:
-    factories.relayer(name="Payroll")
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [("RELAYER-", 1), ("pay roll", 1), ("0xF39f", 1), ("roll", 0), ("pay  roll", 0), ("sepolia", 0), ("pay%", 0)],
+)
+def test_relayers_are_found_by_the_beginning_of_id_name_and_address(
+    admin_client: Client, query: str, count: int
+) -> None:
+    factories.relayer(name="Pay Roll")
     assert len(found(admin_client, f"q={query}")) == count
 
 
@@ -159,7 +167,7 @@ def test_the_list_makes_as_many_queries_for_many_relayers_as_for_few(admin_clien
             notification=factories.notification(f"more-{number}"),
         )
     with CaptureQueriesContext(connection) as many:
-        assert len(rows(admin_client.get(LIST))) == 100
+        assert len(rows(admin_client.get(LIST))) == 50
     assert len(many) == len(few)
 
 

@@ -117,7 +117,7 @@ def test_a_rate_is_shortened_and_marked_where_digits_are_left_out(rate: str, sho
         ("network=sepolia", []),
         ("network=other", []),
         ("q=stal", ["STALE"]),
-        ("q=0000003", ["NEVER"]),
+        (f"q={address(3)[:42].upper()}", ["NEVER"]),
         ("q=hardhat", []),
     ],
 )
@@ -146,7 +146,7 @@ def test_the_list_makes_as_many_queries_for_many_tokens_as_for_few(admin_client:
         assert len(rows(admin_client.get(LIST))) == 5
     add_tokens(5, 100)
     with CaptureQueriesContext(connection) as many:
-        assert len(rows(admin_client.get(LIST))) == 100
+        assert len(rows(admin_client.get(LIST))) == 50
     assert len(many) == len(few)
 
 

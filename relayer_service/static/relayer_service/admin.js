@@ -15,3 +15,21 @@ document.addEventListener("click", async (event) => {
     getSelection().selectAllChildren(source);
   }
 });
+
+/* What Django's widgets leave without a name: a list to choose from has that of its label, a tooltip is a picture. */
+const nameWidgets = () => {
+  for (const select of document.querySelectorAll("select.select2-hidden-accessible")) {
+    const label = select.labels[0]?.textContent.trim() || select.getAttribute("aria-label");
+    const shown = select.nextElementSibling?.querySelectorAll("[role=combobox], [role=textbox]") || [];
+    for (const element of label ? shown : []) {
+      element.removeAttribute("aria-labelledby");
+      element.setAttribute("aria-label", label);
+    }
+  }
+  for (const tooltip of document.querySelectorAll(".help-tooltip[aria-label]:not([role])")) {
+    tooltip.setAttribute("role", "img");
+  }
+};
+// After the handlers of the same event that make them.
+addEventListener("load", () => setTimeout(nameWidgets));
+document.addEventListener("formset:added", () => setTimeout(nameWidgets));

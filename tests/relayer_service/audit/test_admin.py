@@ -124,7 +124,7 @@ def test_a_history_is_for_those_who_may_view_the_object(client: Client, user: Us
     assert client.get(history(relayer)).status_code == 403
     user.user_permissions.add(Permission.objects.get(codename="view_relayer"))
     assert client.get(history(relayer)).status_code == 200
-    assert client.get(f"{admin_pages.LIST}999/history/").status_code == 302
+    assert client.get(f"{admin_pages.LIST}999/history/").status_code == 404
 
 
 def test_the_list_shows_when_who_what_and_from_where(admin_client: Client) -> None:

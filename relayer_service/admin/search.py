@@ -1,0 +1,95 @@
+"""Finding: the rule of every search in the admin, and the palette that searches in all lists at once.
+
+What is typed is one text, spaces included. It finds the rows of which an id, a name or an address begins with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from unfold.dataclasses import SearchResult
+
+from relayer_service.storage.prefixes import Folded, Scanned, starts_with
+
+EXACT = "__exact"
+# Of so many rows and more, no column of several finds fewer than a list shows at first.
+MANY = 1_000
+# Of each kind, the palette shows so many.
+MAX_FOUND = 5
+
+
+def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = True) -> QuerySet[Any]:
+    """Return the rows of which a column begins with its text, or is the text where its name ends with `__exact`.
+
+    Only columns that have it at all are compared, which an index tells: an OR of all might read the whole table. Where
+    it is one column, the rows are in its order, which is that of the index.
+    """
+    counts = {(name, text): _count(rows.model, _condition(name, text)) for name, text in texts}
+    found = [each for each, count in counts.items() if count]
+    if not found:
+        return rows.none()
+    folded = Scanned if len(found) > 1 and MANY in counts.values() else Folded
+    rows = rows.filter(reduce(or_, (_condition(name, text, folded) for name, text in found)))
+    name = found[0][0]
+    if not sort or len(found) > 1 or name.endswith(EXACT):
+        return rows
+    return rows.order_by(Folded(name), "pk")
+
+
+def _condition(name: str, text: str, folded: type[Folded] = Folded) -> Q:
+    return Q(**{name: text}) if name.endswith(EXACT) else starts_with(name, text, folded)
+
+
+def _count(model: type[Model], condition: Q) -> int:
+    return model._base_manager.filter(condition).order_by()[:MANY].count()
+
+
+def palette(request: HttpRequest) -> HttpResponse:
+    """Answer the theme's command palette. Its own search keeps what it found for minutes, whoever changes it since."""
+    text = request.GET.get("s", "").strip().replace("\0", "")
+    if not text:
+        return HttpResponse()
+    context = {"text": text, "results": [*_pages(request, text), *_objects(request, text)]}
+    return TemplateResponse(request, "unfold/helpers/command_results.html", context, headers={"HX-Trigger": "search"})
+
+
+def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
+    """Yield the lists of which a word begins with the text."""
+    for app in admin.site.get_app_list(request):
+        for model in app["models"]:
+            if model["admin_url"] and f" {text.lower()}" in f" {str(model['name']).lower()}":
+                yield SearchResult(title=str(model["name"]), description="List", link=model["admin_url"], icon="list")
+
+
+def _objects(request: HttpRequest, text: str) -> Iterator[SearchResult]:
+    """Yield the first objects of each kind that the person may view."""
+    for model_admin in admin.site._registry.values():
+        if not getattr(model_admin, "in_palette", True) or not model_admin.has_view_permission(request):
+            continue
+        if not model_admin.get_search_fields(request):
+            continue
+        rows, _ = model_admin.get_search_results(request, model_admin.get_queryset(request), text)
+        page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}"
+        objects = list(rows[: MAX_FOUND + 1])
+        for row in objects[:MAX_FOUND]:
+            link = reverse(f"{page}_change", args=[row.pk])
+            yield SearchResult(title=str(row), description=_description(row), link=link, icon="data_object")
+        if len(objects) > MAX_FOUND:
+            title = f"All {model_admin.opts.verbose_name_plural} that begin with {text}"
+            link = f"{reverse(f'{page}_changelist')}?{urlencode({'q': text})}"
+            yield SearchResult(title=title, description="List", link=link, icon="list")
+
+
+def _description(row: Any) -> str:
+    """Return the kind of an object, and what people know it by besides its id."""
+    known = (getattr(row, name, "") for name in ("name", "address", "verified_identity", "subject"))
+    return ", ".join([str(row._meta.verbose_name).capitalize(), *(text for text in known if text)])

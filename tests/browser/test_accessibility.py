@@ -1,0 +1,143 @@
+"""axe-core finds nothing serious or critical on any page, in both themes, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from django.utils import timezone
+from playwright.sync_api import Page
+
+from relayer_service.models import AuditEntry, PeriodicRun
+from rpc.models import FeeToken
+from tests.browser.conftest import add_session
+from tests.notifications.factories import emit_test
+from tests.relayers import factories
+from tokens.models import AccessToken
+
+AXE = Path(__file__).parent.parent / "node/node_modules/axe-core/axe.min.js"
+# With what installs the node of the tests.
+needs_axe = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed")
+WIDTHS = {"desk": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+LISTS = [
+    *("relayers/relayer", "rpc/feetoken", "signers/signer", "notifications/notification", "notifications/delivery"),
+    *("tokens/accesstoken", "auth/user", "auth/group", "relayer_service/auditentry", "relayer_service/periodicrun"),
+]
+READ_ONLY = {"notifications/delivery", "relayer_service/auditentry", "relayer_service/periodicrun"}
+SINGLE = ["", "password_change/", "auth/user/{auth/user}/password/"]
+
+# Without transitions, which show colours that no theme has.
+SET_THEME = """theme => {
+  document.documentElement.classList.toggle("dark", theme === "dark");
+  const style = document.createElement("style");
+  style.textContent = "* { animation: none !important; transition: none !important }";
+  document.head.append(style);
+}"""
+# What is inside of Swagger UI and Redoc is theirs.
+FIND = """async rules => {
+  const runOnly = rules.length ? {runOnly: rules} : {};
+  const found = await axe.run({exclude: [[".swagger-ui"], ["redoc"]]}, {resultTypes: ["violations"], ...runOnly});
+  return found.violations.filter(rule => ["serious", "critical"].includes(rule.impact))
+    .flatMap(rule => rule.nodes.map(node => `${rule.id}: ${node.target.join(" ")}`));
+}"""
+# What the dark theme changes are colours: the other rules find there what they find in the light one.
+RULES: dict[str, list[str]] = {"light": [], "dark": ["color-contrast", "link-in-text-block"]}
+
+
+def admin_pages() -> Iterator[str]:
+    """Yield the paths of all pages for a superuser, with the place of a key where an object is shown."""
+    yield from (f"/admin/{path}" for path in SINGLE)
+    for name in LISTS:
+        yield f"/admin/{name}/"
+        yield f"/admin/{name}/{{{name}}}/change/"
+        if name not in READ_ONLY:
+            yield f"/admin/{name}/add/"
+    yield "/admin/signers/signer/{signers/signer}/history/"
+    # One that other rows protect, and one that they do not.
+    yield "/admin/signers/signer/{signers/signer}/delete/"
+    yield "/admin/relayers/relayer/{relayers/relayer}/delete/"
+
+
+@pytest.fixture
+def keys(staff: User) -> dict[str, Any]:
+    """The keys of an object of each kind, by the place of its list."""
+    relayer = factories.relayer(notification=factories.notification())
+    assert relayer.notification
+    token = AccessToken.objects.issue(name="Wallet", user=staff)[0]
+    now = timezone.now()
+    PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=now, finished_at=now, seconds=0.02)
+    return {
+        "relayers/relayer": relayer.pk,
+        "rpc/feetoken": FeeToken.objects.create(network="sepolia", symbol="USDC", address=factories.ADDRESS).pk,
+        "signers/signer": relayer.signer.pk,
+        "notifications/notification": relayer.notification.pk,
+        "notifications/delivery": emit_test(relayer.notification).pk,
+        "tokens/accesstoken": token.pk,
+        "auth/user": staff.pk,
+        "auth/group": Group.objects.get_or_create(name="On call")[0].pk,
+        "relayer_service/auditentry": AuditEntry.objects.of(token).get().pk,
+        "relayer_service/periodicrun": "heartbeat",
+    }
+
+
+def findings(page: Page, path: str, status: int = 200) -> dict[str, list[str]]:
+    """Return what axe finds on a page by theme and width, if anything."""
+    # What a relayer's page asks for comes after it.
+    response = page.goto(path, wait_until="networkidle" if "/relayers/" in path else "load")
+    assert response
+    assert (path, response.status) == (path, status)
+    page.wait_for_function("!document.querySelector('html[x-cloak]')")
+    page.evaluate(AXE.read_text())
+    found: dict[str, list[str]] = {}
+    for width, size in WIDTHS.items():
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        for theme, rules in RULES.items():
+            page.evaluate(SET_THEME, theme)
+            found[f"{path} {theme} {width}"] = page.evaluate(FIND, rules)
+    return {place: rules for place, rules in found.items() if rules}
+
+
+@needs_axe
+def test_axe_finds_nothing_serious_on_any_page(quiet_page: Page, site: str, staff: User, keys: dict[str, Any]) -> None:
+    found: dict[str, list[str]] = {}
+    for path in ("/admin/login/", "/api/docs", "/api/redoc"):
+        found |= findings(quiet_page, path)
+    found |= findings(quiet_page, "/no-such-page", 404)
+    add_session(quiet_page.context, site, staff)
+    for path in admin_pages():
+        for name, key in keys.items():
+            path = path.replace(f"{{{name}}}", str(key))
+        found |= findings(quiet_page, path)
+    found |= findings(quiet_page, "/admin/no-such-page/", 404)
+    found |= findings(quiet_page, "/admin/signers/signer/99999/change/", 404)
+    add_session(quiet_page.context, site, User.objects.create_user("newcomer", is_staff=True))
+    found |= findings(quiet_page, "/admin/signers/signer/", 403)
+    assert found == {}
+
+
+@needs_axe
+def test_a_chosen_row_and_the_page_after_signing_out_are_accessible(
+    quiet_page: Page, site: str, staff: User, keys: dict[str, Any]
+) -> None:
+    """Check what only an act of the user shows: the bar of actions, and the page that says goodbye."""
+    add_session(quiet_page.context, site, staff)
+    quiet_page.goto("/admin/signers/signer/")
+    quiet_page.evaluate(AXE.read_text())
+    quiet_page.locator("input.action-select").check()
+    found: dict[str, list[str]] = {}
+    for theme in RULES:
+        quiet_page.evaluate(SET_THEME, theme)
+        found[f"actions {theme}"] = quiet_page.evaluate(FIND, [])
+    quiet_page.goto("/admin/")
+    quiet_page.locator("form[action='/admin/logout/']").evaluate("form => form.submit()")
+    quiet_page.wait_for_load_state("load")
+    quiet_page.get_by_text("Log in again").wait_for()
+    quiet_page.evaluate(AXE.read_text())
+    for theme in RULES:
+        quiet_page.evaluate(SET_THEME, theme)
+        found[f"signed out {theme}"] = quiet_page.evaluate(FIND, [])
+    assert {place: rules for place, rules in found.items() if rules} == {}

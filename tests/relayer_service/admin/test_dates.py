@@ -1,0 +1,61 @@
+"""One form of dates on all pages, with UTC."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils.html import strip_tags
+
+from notifications.models import Notification
+from relayer_service.models import AuditEntry, PeriodicRun
+from signers.models import Signer
+from tests.relayers import factories
+from tokens.models import AccessToken
+
+NIGHT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+MINUTE, SECOND = "2026-01-02 03:04 UTC", "2026-01-02 03:04:05 UTC"
+OTHER_FORMS = re.compile(r"\bJan\b|\bJanuary\b|[ap]\.m\.|midnight|noon|2026-01-02(?! 03:04(:05)? UTC)")
+
+
+def moments(client: Client, path: str) -> list[str]:
+    """Return the moments that a page shows, each once, and whatever is a moment in another form."""
+    page = client.get(path)
+    assert page.status_code == 200
+    text = strip_tags(page.content.decode())
+    return [*sorted(set(re.findall(r"2026-01-02 [\d:]+ UTC", text))), *OTHER_FORMS.findall(text)]
+
+
+def test_every_page_shows_moments_in_one_form(admin_client: Client, admin_user: User) -> None:
+    relayer = factories.relayer(notification=factories.notification(), checked_at=NIGHT, created_at=NIGHT)
+    assert relayer.notification
+    token = AccessToken.objects.issue(name="Wallet", user=admin_user, last_used_at=NIGHT)[0]
+    AccessToken.objects.update(created_at=NIGHT)
+    Signer.objects.update(created_at=NIGHT, verified_at=NIGHT)
+    Notification.objects.update(created_at=NIGHT, failing_since=NIGHT)
+    AuditEntry.objects.update(at=NIGHT)
+    User.objects.update(last_login=NIGHT, date_joined=NIGHT)
+    PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=NIGHT, finished_at=NIGHT, seconds=0.02)
+    entry = AuditEntry.objects.of(token).get()
+    paths = {
+        f"/admin/relayers/relayer/{relayer.pk}/change/": [MINUTE],
+        "/admin/signers/signer/": [MINUTE],
+        f"/admin/signers/signer/{relayer.signer.pk}/change/": [MINUTE],
+        "/admin/notifications/notification/": [MINUTE],
+        f"/admin/notifications/notification/{relayer.notification.pk}/change/": [MINUTE],
+        "/admin/tokens/accesstoken/": [MINUTE],
+        f"/admin/tokens/accesstoken/{token.pk}/change/": [MINUTE],
+        f"/admin/tokens/accesstoken/{token.pk}/history/": [SECOND],
+        "/admin/relayer_service/auditentry/": [SECOND],
+        f"/admin/relayer_service/auditentry/{entry.pk}/change/": [SECOND],
+        "/admin/relayer_service/periodicrun/heartbeat/change/": [MINUTE],
+    }
+    assert {path: moments(admin_client, path) for path in paths} == paths
+
+
+def test_how_long_ago_something_was_has_the_moment_as_its_title(admin_client: Client, admin_user: User) -> None:
+    AccessToken.objects.issue(name="Wallet", user=admin_user, last_used_at=NIGHT)
+    page = admin_client.get("/admin/tokens/accesstoken/").content.decode()
+    assert f'<time datetime="2026-01-02T03:04:05+00:00" title="{SECOND}">' in page

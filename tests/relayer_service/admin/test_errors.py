@@ -1,0 +1,140 @@
+"""The pages for what is refused or missing, and forms that somebody may not fill in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+from django.utils.html import strip_tags
+
+from tests.relayers import admin_pages, factories
+from tests.relayers.admin_pages import LIST
+
+
+@pytest.fixture
+def staff_client(client: Client, user: User) -> Client:
+    """A client of staff who have no permission yet."""
+    User.objects.update(is_staff=True)
+    client.force_login(user)
+    return client
+
+
+def permit(user: User, *codenames: str) -> None:
+    user.user_permissions.add(*Permission.objects.filter(codename__in=codenames))
+
+
+def said(client: Client, path: str, status: int) -> list[str]:
+    """Return what a page says in its main part, and where it leads."""
+    answer = client.get(path)
+    assert answer.status_code == status
+    page = answer.content.decode()
+    (main,) = re.findall(r"<main.*?</main>", page, re.DOTALL)
+    links = re.findall(r'href="([^"]*)"', main)
+    texts = re.findall(r"<(?:h2|p)\b.*?</(?:h2|p)>", main, re.DOTALL)
+    return [*(" ".join(strip_tags(text).split()) for text in texts), *links]
+
+
+def test_a_page_that_is_not_there_says_so_and_leads_back(admin_client: Client) -> None:
+    assert said(admin_client, "/admin/no-such-page/", 404) == [
+        "Not found (404)",
+        "There is no page at /admin/no-such-page/.",
+        "/admin/",
+    ]
+
+
+@pytest.mark.parametrize("view", ["change", "history", "delete", "status"])
+def test_an_object_that_is_not_there_says_so_and_leads_to_its_list(admin_client: Client, view: str) -> None:
+    assert said(admin_client, f"{LIST}999/{view}/", 404) == [
+        "Not found (404)",
+        "There is no relayer at this address. It may have been deleted.",
+        LIST,
+        "/admin/",
+    ]
+
+
+def test_a_visitor_gets_a_page_without_the_menu(client: Client, db: None) -> None:
+    answer = client.get("/no-such-page")
+    assert (answer.status_code, b"nav-sidebar" in answer.content) == (404, False)
+    assert b"There is no page at /no-such-page." in answer.content
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (LIST, "“Can view relayer” (relayers.view_relayer)"),
+        (f"{LIST}{{}}/change/", "“Can view relayer” (relayers.view_relayer)"),
+        (f"{LIST}{{}}/history/", "“Can view relayer” (relayers.view_relayer)"),
+        (f"{LIST}{{}}/delete/", "“Can delete relayer” (relayers.delete_relayer)"),
+        (
+            f"{LIST}add/",
+            "“Can add relayer” (relayers.add_relayer) and “Can view signer” (signers.view_signer)",
+        ),
+    ],
+)
+def test_a_refused_page_names_the_permission_that_is_missing(staff_client: Client, path: str, name: str) -> None:
+    relayer = factories.relayer()
+    assert said(staff_client, path.format(relayer.pk), 403) == [
+        "Not allowed (403)",
+        f"You need the permission {name}. Whoever manages users can grant it.",
+        "/admin/",
+    ]
+
+
+def test_a_page_that_nobody_may_open_says_so(admin_client: Client) -> None:
+    assert said(admin_client, "/admin/notifications/delivery/add/", 403) == [
+        "Not allowed (403)",
+        "Nobody may add deliveries here.",
+        "/admin/notifications/delivery/",
+        "/admin/",
+    ]
+
+
+def test_an_action_that_is_refused_to_somebody_who_may_view_says_so(staff_client: Client, user: User) -> None:
+    permit(user, "view_notification")
+    hook = factories.notification()
+    assert said(staff_client, f"/admin/notifications/notification/{hook.pk}/send_test_event/", 403) == [
+        "Not allowed (403)",
+        "You may view this, and need another permission to do more with it. Whoever manages users can grant it.",
+        "/admin/notifications/notification/",
+        "/admin/",
+    ]
+
+
+def test_a_form_without_its_cookie_says_that_nothing_was_changed(user: User) -> None:
+    User.objects.update(is_staff=True)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(user)
+    answer = client.post("/admin/password_change/", {})
+    assert answer.status_code == 403
+    assert "Nothing was changed: the form came without the cookie" in answer.content.decode()
+
+
+def test_relayers_are_added_by_those_who_may_choose_a_signer(staff_client: Client, user: User) -> None:
+    permit(user, "view_relayer", "add_relayer")
+    assert f"{LIST}add/" not in staff_client.get(LIST).content.decode()
+    assert said(staff_client, f"{LIST}add/", 403)[1] == (
+        "You need the permission “Can view signer” (signers.view_signer). Whoever manages users can grant it."
+    )
+    permit(user, "view_signer")
+    assert f"{LIST}add/" in staff_client.get(LIST).content.decode()
+    page = staff_client.get(f"{LIST}add/").content.decode()
+    assert "To choose here you need the permission “Can view notification” (notifications.view_notification)." in page
+    assert re.findall(r'<select name="(\w+)"[^>]* disabled[ >]', page) == ["notification"]
+
+
+def test_what_may_not_be_chosen_stays_as_it_is(staff_client: Client, user: User) -> None:
+    permit(user, "view_relayer", "change_relayer")
+    relayer = factories.relayer(notification=factories.notification())
+    other = factories.notification("hook-2")
+    admin_pages.edit(staff_client, relayer, notification=other.pk, signer="", name="Renamed")
+    relayer.refresh_from_db()
+    assert (relayer.name, str(relayer.notification), str(relayer.signer)) == ("Renamed", "hook-1", "signer-1")
+
+
+def test_staff_issue_tokens_to_themselves_without_seeing_users(staff_client: Client, user: User) -> None:
+    permit(user, "add_accesstoken")
+    page = staff_client.get("/admin/tokens/accesstoken/add/").content.decode()
+    assert "admin-autocomplete" not in page
+    assert re.findall(r'<option value="(\d+)" selected>(\w+)', page) == [(str(user.pk), "alice")]

@@ -1,0 +1,153 @@
+"""Lists of any size: tabs, orders that have an index, and pages."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from relayer_service.admin import pagination
+from relayers.admin import RelayerAdmin
+from relayers.models import Relayer
+from relayers.states import set_paused
+from tests.notifications.admin_pages import rows, staff_who_may
+from tests.relayers import factories
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/relayers/relayer/"
+
+
+def tabs(page: Any) -> list[tuple[str, str, bool]]:
+    """The tabs of a list: where each leads to, its title, and whether it is the active one."""
+    nav = re.search(r'<nav id="tabs-items".*?</nav>', page.content.decode(), re.DOTALL)
+    assert nav
+    links = re.findall(r'<a href="([^"]*)" class="(active)?"\s*>\s*(.*?)\s*</a>', nav[0], re.DOTALL)
+    return [(link.replace("&amp;", "&"), title, bool(active)) for link, active, title in links]
+
+
+def found(client: Client, query: str) -> list[str]:
+    return [row[1] for row in rows(client.get(f"{LIST}?{query}"))]
+
+
+def test_the_states_are_tabs_and_the_active_one_is_marked(admin_client: Client) -> None:
+    factories.relayer(paused=True)
+    assert tabs(admin_client.get(LIST)) == [
+        ("?", "All", True),
+        ("?state=disabled", "Disabled", False),
+        ("?state=low+balance", "Low balance", False),
+        ("?state=paused", "Paused", False),
+        ("?state=no+address", "No address", False),
+        ("?state=unknown", "Unknown", False),
+        ("?state=active", "Active", False),
+    ]
+    page = admin_client.get(f"{LIST}?state=paused")
+    assert [title for _, title, active in tabs(page) if active] == ["Paused"]
+    # Not among the filters besides.
+    assert "By network" in page.content.decode()
+    assert "By state" not in page.content.decode()
+
+
+def test_a_tab_keeps_search_and_filters_and_begins_at_the_first_page(admin_client: Client) -> None:
+    page = admin_client.get(f"{LIST}?q=relayer&network=sepolia&state=paused&o=1&p=1")
+    assert tabs(page)[:2] == [
+        ("?q=relayer&network=sepolia&o=1", "All", False),
+        ("?q=relayer&network=sepolia&o=1&state=disabled", "Disabled", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "titles"),
+    [
+        ("notifications/delivery", ["All", "Failed", "Pending", "Delivered"]),
+        ("notifications/notification", ["All", "Failing", "Gone", "Disabled", "Ok"]),
+        ("rpc/feetoken", ["All", "Ok", "Stale", "Failed", "Not read yet", "Off"]),
+    ],
+)
+def test_other_lists_have_tabs_for_their_states(admin_client: Client, path: str, titles: list[str]) -> None:
+    assert [title for _, title, _ in tabs(admin_client.get(f"/admin/{path}/"))] == titles
+
+
+def test_a_list_is_sorted_by_what_is_indexed_and_by_nothing_else(admin_client: Client) -> None:
+    now = timezone.now()
+    factories.relayer(identifier="one", name="b", network="x", checked_at=now)
+    factories.relayer(identifier="two", name="C", network="y", checked_at=now - timedelta(hours=1))
+    factories.relayer(identifier="three", name="A", network="z", checked_at=now)
+    assert found(admin_client, "o=1") == ["three", "one", "two"]
+    assert found(admin_client, "o=-1") == ["two", "one", "three"]
+    # Ties in the direction of the order, as the index has them.
+    assert found(admin_client, "o=7") == ["two", "one", "three"]
+    assert found(admin_client, "o=-7") == ["three", "one", "two"]
+    assert found(admin_client, "o=8") == ["one", "two", "three"]
+    newest = ["three", "two", "one"]
+    assert found(admin_client, "") == found(admin_client, "o=4") == found(admin_client, "o=99") == newest
+    sortable = re.findall(r'<a href="\?o=(\d+)[^"]*"', admin_client.get(LIST).content.decode())
+    assert set(sortable) == {"1", "2", "7", "8"}
+
+
+@pytest.mark.parametrize("query", ["", "state=unknown", "q=r-", "o=1", "state=unknown&o=7", "network=sepolia"])
+def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
+    for number in range(6):
+        factories.relayer(identifier=f"r-{number}")
+    admin_client.get(LIST)
+    seen, costs = [], []
+    for page in (1, 2, 3):
+        with CaptureQueriesContext(connection) as queries:
+            seen += found(admin_client, f"{query}&p={page}")
+        costs.append(len(queries))
+    assert sorted(seen) == [f"r-{number}" for number in range(6)]
+    assert costs[1] == costs[2] <= costs[0] + 1
+
+
+def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pagination, "MAX_LISTED", 3)
+    for number in range(5):
+        factories.relayer(identifier=f"r-{number}")
+    page = admin_client.get(LIST)
+    assert (page.context["cl"].result_count, page.context["cl"].paginator.count) == (5, 3)
+    assert "in all: the first 3 have pages, the search and the filters find others" in page.content.decode()
+    narrowed = admin_client.get(f"{LIST}?state=unknown")
+    assert narrowed.context["cl"].result_count == 3
+    assert "at least: these are the first, the search and the filters find others" in narrowed.content.decode()
+    with CaptureQueriesContext(connection) as queries:
+        admin_client.get(f"{LIST}?state=unknown&o=1")
+    [count] = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
+    assert "LIMIT 3" in count
+    assert "ORDER BY" not in count
+    # Whoever selects all selects more than were counted.
+    monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
+    assert "Select all 5 relayers" in admin_client.get(LIST).content.decode()
+    asked = admin_client.get(f"{LIST}?state=unknown").content.decode()
+    assert "Select all that were found, at least 3 relayers" in asked
+
+
+def test_a_relayers_page_leads_to_its_deliveries(admin_client: Client) -> None:
+    hook = factories.notification()
+    for name in ("eu/1 ü", "other"):
+        relayer = factories.relayer(identifier=name, notification=hook, paused=name == "other")
+        set_paused(relayer, not relayer.paused)
+    relayer = Relayer.objects.get(identifier="eu/1 ü")
+    page = admin_client.get(f"{LIST}{relayer.pk}/change/").content.decode()
+    assert "Deliveries of this relayer" in page
+    leads_to = admin_client.get(f"{LIST}{relayer.pk}/deliveries/")
+    assert leads_to["Location"] == "/admin/notifications/delivery/?relayer=eu%2F1+%C3%BC"
+    listed = rows(admin_client.get(leads_to["Location"]))
+    assert [row[1:3] for row in listed] == [["relayer.paused", "eu/1 ü"]]
+
+
+def test_who_may_not_see_deliveries_is_not_led_to_them(client: Client) -> None:
+    viewer = staff_who_may(client, "view_relayer")
+    relayer = factories.relayer()
+    assert "Deliveries of this relayer" not in viewer.get(f"{LIST}{relayer.pk}/change/").content.decode()
+    assert viewer.get(f"{LIST}{relayer.pk}/deliveries/").status_code == 403
