@@ -13,6 +13,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('notifications', '0001_initial'),
+        ('relayer_service', '0001_initial'),
     ]
 
     operations = [
