@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Count, Exists, OuterRef, ProtectedError, QuerySet
+from django.db.models import Count, ProtectedError, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
 from notifications import skipped
-from notifications.delivery.retention import delete_finished
+from notifications.deleting import blockers, delete_logs
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
@@ -25,7 +25,7 @@ from relayer_service.admin.confirmation import Asked, Table
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.references import in_use, may_view_users, used_by
+from relayer_service.admin.references import may_view_users, used_by
 from relayer_service.net.addresses import mask, without_user_info
 from relayer_service.storage.prefixes import Folded
 
@@ -185,20 +185,3 @@ class NotificationAdmin(ResourceAdmin):
             name = format_html('<a class="underline" href="{}">{}</a>', url, name)
         text = format_html("{}: a test event is on its way, {}.", notification, name)
         self.message_user(request, text, messages.SUCCESS)
-
-
-def blockers(notifications: Iterable[Notification], *, linked: bool = False) -> Iterator[str]:
-    """Yield what blocks the deletion of notifications, in any app; finished deliveries do not."""
-    yield from in_use(notifications, linked=linked, without=[Delivery])
-    # What is pending is due, and what is due has an index of its own.
-    pending = Delivery.objects.filter(notification=OuterRef("pk"), due_at__isnull=False)
-    chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
-    for notification in chosen.filter(Exists(pending)):
-        yield f"pending deliveries of {notification}: they have to arrive or fail first"
-
-
-def delete_logs(notifications: Iterable[Notification]) -> None:
-    """Delete the deliveries of notifications, unless the deletion of one is blocked."""
-    if not any(blockers(notifications)):
-        for notification in notifications:
-            delete_finished(notification.deliveries.all())

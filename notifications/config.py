@@ -38,13 +38,12 @@ class NotificationSection(Section):
             new = Notification(identifier=values["id"], type=values["type"], url=values["url"])
             new.enabled = values.get("enabled", True)
             new.set_signing_key(key)
-            return Change(new)
+            return Change(new) if self.file.check(path, new.clean) else None
         change = Change(row, self.snapshot(row))
         if columns := row.set_url(values["url"]):
             change.note("url", *columns)
         if key is not None and not self.holds(row, "signing_key", key):
-            row.set_signing_key(key)
-            change.note("signing_key", "signing_key")
+            change.note("signing_key", *row.set_signing_key(key))
         # Left out, it stays: staff may have disabled it.
         if values.get("enabled", row.enabled) != row.enabled:
             row.enabled = values["enabled"]

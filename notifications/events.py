@@ -54,6 +54,13 @@ class NotificationFailingData(NotificationData):
     error: str
 
 
+class TokenExpiringData(TypedDict):
+    name: str
+    # The public part.
+    token: str
+    expires_at: str
+
+
 Data = TypeVar("Data", bound=Mapping[str, object])
 
 
@@ -83,6 +90,9 @@ NOTIFICATION_FAILING = Event(
 NOTIFICATION_GONE = Event(
     "notification.gone", NotificationData, "Another webhook has answered 410, and nothing more is sent to it."
 )
+TOKEN_EXPIRING = Event(
+    "token.expiring", TokenExpiringData, "An access token expires soon: told 14 days before, and 3 days before."
+)
 
 EVENTS = {
     event.name: event
@@ -96,6 +106,7 @@ EVENTS = {
         NOTIFICATION_TEST,
         NOTIFICATION_FAILING,
         NOTIFICATION_GONE,
+        TOKEN_EXPIRING,
     )
 }
 # Events about one target that others get.

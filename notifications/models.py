@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import re
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +13,7 @@ from django.utils import timezone
 
 from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.net import addresses
-from relayer_service.storage.encryption import EncryptedJSONField
+from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
@@ -43,6 +45,8 @@ def validate_webhook_url(value: str) -> None:
 class Notification(Resource):
     """A webhook target: the URL that events are sent to, and the key that signs them."""
 
+    reserved_ending = re.compile(r"/(deliveries(/[^/]*/replay)?|test)/?\Z")
+
     class Type(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"
 
@@ -56,6 +60,10 @@ class Notification(Resource):
         "is on again.",
     )
     signing_key = EncryptedJSONField(null=True, editable=False)
+    previous_signing_key = EncryptedJSONField(null=True, editable=False)
+    previous_key_until = models.DateTimeField(
+        null=True, editable=False, help_text="Until when the key before signs beside the one that is set."
+    )
     failing_since = models.DateTimeField(
         null=True, editable=False, help_text="When attempts began to fail; empty while they succeed."
     )
@@ -102,9 +110,29 @@ class Notification(Resource):
         self.url, self.failing_since, self.gone_at = url, None, None
         return {"url", "failing_since", "gone_at"}
 
-    def set_signing_key(self, signing_key: str | None) -> None:
-        """Set the key; None or an empty one removes it."""
+    def set_signing_key(self, signing_key: str | None) -> set[str]:
+        """Set the key; None or an empty one removes it, at once. Return the columns to save.
+
+        Beside a new key the one before signs for a while, so that receivers can take over the new one in their time.
+        """
+        try:
+            before = self.signing_key
+        except DecryptionError:
+            before = None
+        if signing_key != before:
+            hours = settings.WEBHOOK_KEY_OVERLAP_HOURS if signing_key and before else 0
+            self.previous_signing_key = before if hours else None
+            self.previous_key_until = timezone.now() + timedelta(hours=hours) if hours else None
         self.signing_key = signing_key or None
+        return {"signing_key", "previous_signing_key", "previous_key_until"}
+
+    def other_signing_keys(self) -> list[str]:
+        """Return the keys that sign beside the one that is set."""
+        is_over = self.previous_key_until is None or self.previous_key_until <= timezone.now()
+        try:
+            return [] if is_over or self.previous_signing_key is None else [self.previous_signing_key]
+        except DecryptionError:
+            return []
 
 
 def new_message_id() -> str:

@@ -8,8 +8,13 @@ from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
-from notifications.models import Notification
-from notifications.serializers import NotificationSerializer, UpdateNotificationSerializer
+from notifications.models import Delivery, Notification
+from notifications.serializers import (
+    CreateNotificationSerializer,
+    DeliverySerializer,
+    NotificationSerializer,
+    UpdateNotificationSerializer,
+)
 
 
 class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -24,6 +29,59 @@ class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
         return {"type": "string", "enum": Notification.Type.values}
 
 
+NOTIFICATION_EXAMPLE = OpenApiExample(
+    "Notification",
+    {
+        "id": "notification-1",
+        "type": "webhook",
+        "url": "https://example.com/hooks/relayers",
+        "has_signing_key": True,
+    },
+    response_only=True,
+)
+CREATE_NOTIFICATION: dict[str, Any] = {
+    "request": CreateNotificationSerializer,
+    "responses": {201: OpenApiResponse(NotificationSerializer, description="The notification was created.")},
+    "examples": [
+        OpenApiExample(
+            "create",
+            {"id": "notification-1", "url": "https://example.com/hooks/relayers", "signing_key": "<signing key>"},
+            request_only=True,
+        ),
+        NOTIFICATION_EXAMPLE,
+    ],
+}
+DELIVERY_EXAMPLE = OpenApiExample(
+    "Delivery",
+    {
+        "id": "msg_0123456789abcdef0123456789abcdef",
+        "event": "relayer.disabled",
+        "state": "failed",
+        "attempts": 9,
+        "response_code": 500,
+        "error": "answered with 500",
+        "created_at": "2026-01-01T00:00:00.000000Z",
+        "attempted_at": "2026-01-03T00:00:00.000000Z",
+    },
+    response_only=True,
+)
+LIST_DELIVERIES: dict[str, Any] = {
+    "responses": {200: DeliverySerializer(many=True)},
+    "parameters": [
+        OpenApiParameter("state", str, enum=Delivery.State.values, description="Only those in this state.")
+    ],
+    "examples": [DELIVERY_EXAMPLE],
+}
+REPLAY_DELIVERY: dict[str, Any] = {
+    "request": None,
+    "responses": {200: OpenApiResponse(DeliverySerializer, description="The delivery, pending again.")},
+    "examples": [DELIVERY_EXAMPLE],
+}
+TEST_NOTIFICATION: dict[str, Any] = {
+    "request": None,
+    "responses": {201: OpenApiResponse(DeliverySerializer, description="The delivery of the test event.")},
+    "examples": [DELIVERY_EXAMPLE],
+}
 UPDATE_NOTIFICATION: dict[str, Any] = {
     "parameters": [
         OpenApiParameter(
@@ -47,15 +105,6 @@ UPDATE_NOTIFICATION: dict[str, Any] = {
             request_only=True,
         ),
         OpenApiExample("remove-key", {"signing_key": ""}, summary="Remove the key", request_only=True),
-        OpenApiExample(
-            "Notification",
-            {
-                "id": "notification-1",
-                "type": "webhook",
-                "url": "https://example.com/hooks/relayers",
-                "has_signing_key": True,
-            },
-            response_only=True,
-        ),
+        NOTIFICATION_EXAMPLE,
     ],
 }

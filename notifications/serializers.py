@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
-from notifications.models import Notification, validate_webhook_url
+from notifications.events import timestamp
+from notifications.models import Delivery, Notification, validate_webhook_url
+from relayer_service.api.exceptions import refusal
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
-from relayer_service.api.serializers import BooleanField, ChoiceField, StringField
+from relayer_service.api.serializers import BooleanField, ChoiceField, IdentifierField, IntegerField, StringField
+from relayer_service.storage.resources import new_identifier
+
+ID_HELP = "The caller's identifier; when it is left out, a UUID is generated."
+URL_HELP = "An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one."
 
 
 class TypeField(ChoiceField):
@@ -33,13 +41,70 @@ class SigningKeyField(StringField):
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
 
 
+class FlagField(BooleanField):
+    """A boolean that the database computes, which SQLite returns as a number."""
+
+    def to_representation(self, value: Any) -> bool:
+        return bool(value)
+
+
 class NotificationSerializer(ResourceSerializer):
     """A webhook target, as answers show it: whether it has a signing key, never the key."""
 
     id = StringField(source="identifier")
     type = TypeField()
     url = StringField(help_text="Where events are sent to.")
-    has_signing_key = BooleanField(help_text="Whether a signing key is set.")
+    has_signing_key = FlagField(help_text="Whether a signing key is set.")
+
+
+class MomentField(StringField):
+    def to_representation(self, value: datetime) -> str:
+        return timestamp(value)
+
+
+class DeliverySerializer(ResourceSerializer):
+    """What became of one event for a webhook; what is not set is left out."""
+
+    id = StringField(source="identifier", help_text="The `webhook-id`, the same at every attempt.")
+    event = StringField()
+    state = ChoiceField(choices=Delivery.State.choices)
+    attempts = IntegerField(source="attempts_made", max_value=2**31 - 1)
+    response_code = IntegerField(max_value=999, required=False, help_text="Of the last attempt.")
+    error = StringField(required=False, help_text="What went wrong at the last attempt.")
+    created_at = MomentField()
+    attempted_at = MomentField(required=False, help_text="When the last attempt began.")
+    next_attempt_at = MomentField(source="due_at", required=False, help_text="While it is pending.")
+
+
+class CreateNotificationSerializer(RequestSerializer):
+    """A notification to create."""
+
+    answer_class = NotificationSerializer
+
+    id = IdentifierField(required=False, help_text=ID_HELP)
+    type = TypeField(required=False)
+    url = WebhookUrlField(help_text=URL_HELP)
+    signing_key = SigningKeyField(
+        required=False,
+        allow_null=True,
+        allow_blank=True,
+        write_only=True,
+        help_text="Absent, null or empty: what is sent is not signed. No answer ever has it.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        notification = Notification(identifier=attrs.get("id", new_identifier()), url=attrs["url"])
+        notification.set_signing_key(attrs.get("signing_key"))
+        try:
+            notification.clean()
+        except ValidationError as error:
+            raise refusal(error) from None
+        return {"notification": notification}
+
+    def create(self, validated_data: dict[str, Any]) -> Notification:
+        notification: Notification = validated_data["notification"]
+        notification.save(force_insert=True)
+        return notification
 
 
 class UpdateNotificationSerializer(RequestSerializer):
@@ -48,10 +113,7 @@ class UpdateNotificationSerializer(RequestSerializer):
     answer_class = NotificationSerializer
 
     type = TypeField(required=False)
-    url = WebhookUrlField(
-        required=False,
-        help_text="An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one.",
-    )
+    url = WebhookUrlField(required=False, help_text=URL_HELP)
     signing_key = SigningKeyField(
         required=False,
         allow_null=True,
@@ -68,8 +130,7 @@ class UpdateNotificationSerializer(RequestSerializer):
         changed = instance.set_url(validated_data.get("url", instance.url))
         signing_key = validated_data.get("signing_key")
         if signing_key is not None:
-            instance.set_signing_key(signing_key)
-            changed.add("signing_key")
+            changed |= instance.set_signing_key(signing_key)
         # With nothing to write, this does nothing.
         instance.save(update_fields=changed)
         return instance

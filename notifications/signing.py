@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from standardwebhooks import Webhook
@@ -33,12 +35,23 @@ def key_bytes(signing_key: str) -> bytes:
     return key
 
 
-def headers(identifier: str, moment: datetime, body: bytes, signing_key: str | None) -> dict[str, str]:
-    """Return the headers of an attempt; without a key there is no signature among them."""
+def headers(
+    identifier: str, moment: datetime, body: bytes, signing_key: str | None, other_keys: Sequence[str] = ()
+) -> dict[str, str]:
+    """Return the headers of an attempt; without a key there is no signature among them.
+
+    Other keys sign too: a receiver takes what one of its keys has signed. One that is unusable is left out.
+    """
     timestamp = int(moment.timestamp())
     result = {"webhook-id": identifier, "webhook-timestamp": str(timestamp)}
     if signing_key is not None:
-        result["webhook-signature"] = Webhook(key_bytes(signing_key)).sign(
-            identifier, moment.astimezone(UTC), body.decode()
-        )
+        keys = [key_bytes(signing_key), *usable(other_keys)]
+        signatures = [Webhook(key).sign(identifier, moment.astimezone(UTC), body.decode()) for key in keys]
+        result["webhook-signature"] = " ".join(signatures)
     return result
+
+
+def usable(signing_keys: Sequence[str]) -> Iterator[bytes]:
+    for signing_key in signing_keys:
+        with suppress(UnusableKey):
+            yield key_bytes(signing_key)

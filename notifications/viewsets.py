@@ -1,24 +1,134 @@
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from http import HTTPStatus
+from typing import Any
 
-from notifications.models import Notification
-from notifications.schema import UPDATE_NOTIFICATION
-from notifications.serializers import NotificationSerializer, UpdateNotificationSerializer
-from relayer_service.api.viewsets import PartialUpdateMixin, ResourceViewSet
+from django.db import transaction
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from notifications.deleting import blockers, delete_logs
+from notifications.delivery.replay import replay
+from notifications.models import Delivery, Notification
+from notifications.schema import (
+    CREATE_NOTIFICATION,
+    LIST_DELIVERIES,
+    NOTIFICATION_EXAMPLE,
+    REPLAY_DELIVERY,
+    TEST_NOTIFICATION,
+    UPDATE_NOTIFICATION,
+)
+from notifications.serializers import (
+    CreateNotificationSerializer,
+    DeliverySerializer,
+    NotificationSerializer,
+    UpdateNotificationSerializer,
+)
+from notifications.trial import send_test_event
+from relayer_service.api import idempotency
+from relayer_service.api.exceptions import Conflict, NotFound
+from relayer_service.api.filters import begins
+from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.audit.recording import acted, record
+
+ON_ITS_WAY = "Delivery is on its way"
+DISABLED = "Notification is disabled"
 
 
 @extend_schema_view(
+    list=extend_schema(
+        operation_id="list_notifications", summary="List notifications", examples=[NOTIFICATION_EXAMPLE]
+    ),
+    create=extend_schema(operation_id="create_notification", summary="Create a notification", **CREATE_NOTIFICATION),
+    retrieve=extend_schema(
+        operation_id="get_notification", summary="Get a notification", examples=[NOTIFICATION_EXAMPLE]
+    ),
     partial_update=extend_schema(
         operation_id="update_notification", summary="Update a notification", **UPDATE_NOTIFICATION
-    )
+    ),
+    destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
-class NotificationViewSet(PartialUpdateMixin, ResourceViewSet):
+class NotificationViewSet(
+    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
+):
     """Change a notification: what is sent is changed, what is left out stays as it is."""
 
     queryset = Notification.objects.all()
     lookup_url_kwarg = "notification_id"
     serializer_class = NotificationSerializer
-    request_serializer_classes = {"partial_update": UpdateNotificationSerializer}
+    request_serializer_classes = {
+        "create": CreateNotificationSerializer,
+        "partial_update": UpdateNotificationSerializer,
+    }
+    action_extensions = dict.fromkeys(
+        ("list", "create", "retrieve", "destroy", "deliveries", "replay", "test"), "lifecycle"
+    )
+    action_scopes = dict.fromkeys(("list", "retrieve", "deliveries"), "read") | dict.fromkeys(
+        ("create", "destroy", "replay", "test"), "manage"
+    )
+    actions_without_body = {"replay", "test"}
+    idempotent_actions = {"create", "test"}
+    action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
+    list_filters = {"q": begins("identifier")}
+    id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
+    deleted_message = "Notification deleted successfully"
+    in_use_message = "Notification is in use by a relayer, or has deliveries that are still to arrive"
     tags = ["Notifications"]
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = super().get_queryset()
+        # A list shows columns, and this is a property elsewhere.
+        has_key = ExpressionWrapper(Q(signing_key__isnull=False), BooleanField())
+        return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
+
+    @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
+    @action(detail=True, serializer_class=DeliverySerializer)
+    def deliveries(self, request: Request, **kwargs: Any) -> Response:
+        """Return the deliveries, the newest first."""
+        rows = self.get_object().deliveries.order_by("-created_at", "-id")
+        state = request.query_params.get("state")
+        if state is not None and state not in Delivery.State.values:
+            raise ValidationError({"state": [f"must be one of: {', '.join(Delivery.State.values)}"]})
+        page = self.paginate_queryset(rows.filter(state=state) if state else rows)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)
+    @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
+    def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
+        """Send a delivery again from the start of the schedule, with the same id and body."""
+        delivery = self.get_object().deliveries.filter(identifier=delivery_id).first()
+        if delivery is None:
+            raise NotFound("Delivery not found")
+        with transaction.atomic():
+            if not replay(Delivery.objects.filter(pk=delivery.pk)):
+                raise Conflict(ON_ITS_WAY)
+            record([acted(delivery, "Replayed.")])
+            delivery.refresh_from_db()
+        return Response(DeliverySerializer(delivery).data)
+
+    @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, **kwargs: Any) -> HttpResponse:
+        return idempotency.once(request, self.get_object, self._send_test)
+
+    def _send_test(self, notification: Notification) -> Any:
+        sent = send_test_event(notification)
+        if sent is None:
+            raise Conflict(DISABLED)
+        return DeliverySerializer(sent).data
+
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Delete a notification with its finished deliveries."""
+        # The log first, which may be long, a batch at a time.
+        notification = self.get_object()
+        if any(blockers([notification])):
+            raise Conflict(self.in_use_message)
+        delete_logs([notification])
+        return super().destroy(request, *args, **kwargs)

@@ -4,9 +4,10 @@ from django.conf import settings
 
 # What each does, as the OpenAPI document says it.
 BUILT: dict[str, str] = {
+    "lifecycle": "REST for the whole fleet: create, read, change and delete; needs the scopes `read` or `manage`.",
     "quotes": "Fees in all tokens at once, with all that they rest on: the JSON-RPC method `feeQuote`.",
 }
-PLANNED: tuple[str, ...] = ("lifecycle", "transactions", "signing")
+PLANNED: tuple[str, ...] = ("transactions", "signing")
 
 
 def is_on(name: str) -> bool:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 from django.db import models
 from django.utils import timezone
@@ -11,9 +13,10 @@ from relayer_service.audit.models import AuditEntry
 from relayer_service.jobs.models import Job
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
-__all__ = ["AuditEntry", "EncryptionKey", "Job", "PeriodicRun", "RowDelta"]
+__all__ = ["AuditEntry", "EncryptionKey", "IdempotentRequest", "Job", "PeriodicRun", "RowDelta"]
 
 CANARY = "canary"
+IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
@@ -71,6 +74,35 @@ class RowDelta(models.Model):
 
     def __str__(self) -> str:
         return f"{self.list_name} {self.bucket}: {self.rows:+d}"
+
+
+class IdempotentRequestManager(models.Manager["IdempotentRequest"]):
+    def prune(self) -> None:
+        """Delete what is older than a key is kept."""
+        self.filter(at__lte=timezone.now() - IDEMPOTENCY_KEPT).delete()
+
+
+class IdempotentRequest(models.Model):
+    """A request that created something, and its answer, under the Idempotency-Key that it had."""
+
+    # Not a number that the database gives: it tells whose row there is after two have tried.
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    token_key = models.CharField(max_length=12, help_text="The public part of the caller's token.")
+    route = models.CharField(max_length=1024)
+    key = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64, help_text="Of the body, keyed: the body itself is not stored.")
+    at = models.DateTimeField(default=timezone.now)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.TextField(help_text="The answer, whole.")
+
+    objects = IdempotentRequestManager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint("token_key", "route", "key", name="idempotent_request_once")]
+        indexes = [models.Index("at", name="idempotent_request_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.key}"
 
 
 class EncryptionKeyManager(models.Manager["EncryptionKey"]):

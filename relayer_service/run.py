@@ -28,6 +28,8 @@ from relayer_service.server import CannotStart, listen
 
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
+# All that there are, for whoever tries the service.
+FIRST_SCOPES = ["read", "manage", "send", "sign"]
 STOP_SECONDS = 30
 # Within a minute: a process that ends more often is not cured by a restart.
 MAX_RESTARTS = 5
@@ -133,7 +135,7 @@ def create_admin() -> tuple[str, str] | None:
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
         users.create_superuser("admin", password=password)
-        token = str(call_command("issue_token", "first token", user="admin", stdout=io.StringIO()))
+        token = str(call_command("issue_token", "first token", user="admin", scope=FIRST_SCOPES, stdout=io.StringIO()))
     return password, token
 
 

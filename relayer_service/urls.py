@@ -7,6 +7,7 @@ from django.urls import include, path, re_path
 from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, SpectacularSwaggerSplitView
 
+from relayer_service import extensions
 from relayer_service.admin.search import palette
 from relayer_service.ops.health import MetricsView, health, ready
 
@@ -21,8 +22,11 @@ RESOURCES = ("signers", "notifications", "rpc", "relayers")
 # In one list, as every include costs each request time.
 API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns]
 
+# Under the paths that clients of the published interface know, too.
+MONITORING = [re_path(r"^health/?$", health), re_path(r"^ready/?$", ready)] if extensions.is_on("lifecycle") else []
+
 urlpatterns = [
-    path("api/v1/", include(API)),
+    path("api/v1/", include([*MONITORING, *API])),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

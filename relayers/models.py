@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -47,6 +48,10 @@ class Relayer(Resource, Leased):
 
     `due_at` and `lease` are those of its health check.
     """
+
+    reserved_ending = re.compile(
+        r"/(rpc|status|balance|sign|sign-typed-data|sign-transaction|transactions(/.*)?)/?\Z", re.DOTALL
+    )
 
     class NetworkType(models.TextChoices):
         EVM = "evm", "EVM"
@@ -175,6 +180,7 @@ class Relayer(Resource, Leased):
         return [(url, 100) for url in known.rpc_urls] if known else []
 
     def clean(self) -> None:
+        super().clean()
         known = networks().get(self.network)
         faults = {}
         if known is None and not (self.masked_rpc_urls and self.chain_id):

@@ -1,6 +1,11 @@
 """What the OpenAPI document shows of relayers beside their serializer."""
 
-from drf_spectacular.utils import OpenApiExample
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+
+from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
+from relayers.serializers import BalanceSerializer, RelayerSerializer, StatusSerializer
 
 RELAYER_EXAMPLE = OpenApiExample(
     "Relayer",
@@ -27,6 +32,83 @@ RELAYER_EXAMPLE = OpenApiExample(
             "private_transactions": False,
             "whitelist_receivers": ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"],
         },
+    },
+    response_only=True,
+)
+
+CREATE_RELAYER: dict[str, Any] = {
+    "request": CreateRelayerSerializer,
+    "responses": {
+        201: OpenApiResponse(
+            RelayerSerializer, description="The relayer was created; the log entries say what could not be checked."
+        )
+    },
+    "examples": [
+        OpenApiExample(
+            "create",
+            {
+                "id": "relayer-1",
+                "name": "Relayer 1",
+                "network": "sepolia",
+                "network_type": "evm",
+                "signer_id": "signer-1",
+                "notification_id": "notification-1",
+                "paused": False,
+                "policies": {"min_balance": 500_000_000_000_000_000},
+            },
+            request_only=True,
+        ),
+        RELAYER_EXAMPLE,
+    ],
+}
+UPDATE_RELAYER: dict[str, Any] = {
+    "request": UpdateRelayerSerializer,
+    "responses": {200: OpenApiResponse(RelayerSerializer, description="The relayer as it is now.")},
+    "examples": [
+        OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
+        OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
+        OpenApiExample(
+            "policies",
+            {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},
+            summary="Set a policy and remove another",
+            request_only=True,
+        ),
+        RELAYER_EXAMPLE,
+    ],
+}
+STATUS: dict[str, Any] = {
+    "responses": {200: StatusSerializer},
+    "examples": [
+        OpenApiExample(
+            "Status",
+            {
+                "network_type": "evm",
+                "balance": "1500000000000000000",
+                "nonce": "7",
+                "pending_transactions_count": 0,
+                "last_confirmed_transaction_timestamp": None,
+                "paused": False,
+                "system_disabled": False,
+                "checked_at": "2026-01-01T00:00:00.000000Z",
+            },
+            response_only=True,
+        )
+    ],
+}
+BALANCE: dict[str, Any] = {
+    "responses": {200: BalanceSerializer},
+    "examples": [OpenApiExample("Balance", {"balance": 1_500_000_000_000_000_000, "unit": "wei"}, response_only=True)],
+}
+NETWORK_EXAMPLE = OpenApiExample(
+    "Network",
+    {
+        "id": "evm:sepolia",
+        "name": "sepolia",
+        "network_type": "evm",
+        "chain_id": 11155111,
+        "symbol": "ETH",
+        "is_testnet": True,
+        "average_blocktime_ms": 12000,
     },
     response_only=True,
 )

@@ -5,10 +5,16 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
+from notifications.events import timestamp
 from relayer_service.api.representation import ResourceSerializer
-from relayer_service.api.serializers import BooleanField, IntegerField, StringField
+from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StringField
+from relayer_service.net.addresses import mask
+from relayers.chain.networks import Network
+from relayers.models import Relayer
 from relayers.policies import EvmPolicies
 from relayers.rpc_urls import MAX_WEIGHT
+
+MAX_COUNT = 2**31 - 1
 
 
 class DisabledReasonSerializer(ResourceSerializer):
@@ -46,3 +52,65 @@ class RelayerSerializer(ResourceSerializer):
     disabled_reason = DisabledReasonSerializer(source="*", required=False)
     custom_rpc_urls = MaskedRpcUrlSerializer(source="masked_rpc_urls", many=True, required=False)
     policies = EvmPolicies(required=False)
+
+
+class StatusSerializer(serializers.Serializer[Any]):
+    """A relayer as its last health check found it."""
+
+    network_type = StringField()
+    balance = StringField(allow_null=True, help_text="In wei; null while it is unknown.")
+    nonce = StringField(allow_null=True, help_text="Of the next transaction; null while it is unknown.")
+    pending_transactions_count = IntegerField(max_value=MAX_COUNT, help_text="0: the service sends none yet.")
+    last_confirmed_transaction_timestamp = StringField(allow_null=True)
+    paused = BooleanField()
+    system_disabled = BooleanField()
+    checked_at = StringField(allow_null=True, help_text="When the account was last read.")
+
+    def to_representation(self, instance: Relayer) -> dict[str, Any]:
+        return {
+            "network_type": instance.network_type,
+            "balance": instance.balance_text or None,
+            "nonce": None if instance.nonce is None else str(instance.nonce),
+            "pending_transactions_count": 0,
+            "last_confirmed_transaction_timestamp": None,
+            "paused": instance.paused,
+            "system_disabled": instance.system_disabled,
+            "checked_at": instance.checked_at and timestamp(instance.checked_at),
+        }
+
+
+class BalanceSerializer(serializers.Serializer[Any]):
+    """The balance of an account, read now."""
+
+    balance = IntegerField(max_value=2**256 - 1)
+    unit = StringField(help_text="`wei`.")
+
+
+class NetworkSerializer(serializers.Serializer[Any]):
+    """A network that relayers can be on."""
+
+    id = StringField(help_text="`type:name`.")
+    name = StringField()
+    network_type = StringField()
+    chain_id = IntegerField(max_value=2**63 - 1)
+    symbol = StringField(help_text="Of its coin.")
+    is_testnet = BooleanField()
+    average_blocktime_ms = IntegerField(max_value=MAX_COUNT)
+    explorer_urls = ListField(child=StringField(), required=False)
+    rpc_urls = MaskedRpcUrlSerializer(many=True, required=False)
+
+    def to_representation(self, instance: Network) -> dict[str, Any]:
+        shown: dict[str, Any] = {
+            "id": f"{instance.network_type}:{instance.name}",
+            "name": instance.name,
+            "network_type": instance.network_type,
+            "chain_id": instance.chain_id,
+            "symbol": instance.symbol,
+            "is_testnet": instance.testnet,
+            "average_blocktime_ms": round(instance.block_seconds * 1000),
+        }
+        if instance.explorer:
+            shown["explorer_urls"] = [instance.explorer]
+        if instance.rpc_urls:
+            shown["rpc_urls"] = [{"url": mask(url), "weight": MAX_WEIGHT} for url in instance.rpc_urls]
+        return shown

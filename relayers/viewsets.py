@@ -1,23 +1,133 @@
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework.mixins import ListModelMixin
+import logging
+from http import HTTPStatus
+from typing import Any
 
+import orjson
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from relayer_service.api import envelope
+from relayer_service.api.exceptions import NotFound, ServiceUnavailable
+from relayer_service.api.filters import begins, equals, one_of
+from relayer_service.api.pagination import PageRequest
 from relayer_service.api.throttling import TokenRateThrottle
-from relayer_service.api.viewsets import ResourceViewSet
-from relayers.models import Relayer
-from relayers.schema import RELAYER_EXAMPLE
-from relayers.serializers import RelayerSerializer
+from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.storage.encryption import DecryptionError
+from relayers.chain import nodes
+from relayers.chain.answers import quantity
+from relayers.chain.attempts import Call
+from relayers.chain.errors import NodesUnreachable
+from relayers.chain.networks import networks
+from relayers.models import CONDITIONS, Relayer
+from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
+from relayers.schema import BALANCE, CREATE_RELAYER, NETWORK_EXAMPLE, RELAYER_EXAMPLE, STATUS, UPDATE_RELAYER
+from relayers.serializers import NetworkSerializer, RelayerSerializer, StatusSerializer
+
+logger = logging.getLogger(__name__)
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_relayers", summary="List relayers", examples=[RELAYER_EXAMPLE])
+    list=extend_schema(operation_id="list_relayers", summary="List relayers", examples=[RELAYER_EXAMPLE]),
+    create=extend_schema(operation_id="create_relayer", summary="Create a relayer", **CREATE_RELAYER),
+    retrieve=extend_schema(operation_id="get_relayer", summary="Get a relayer", examples=[RELAYER_EXAMPLE]),
+    partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **UPDATE_RELAYER),
+    destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
 )
-class RelayerViewSet(ListModelMixin, ResourceViewSet):
+class RelayerViewSet(
+    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
+):
     """List relayers."""
 
     queryset = Relayer.objects.all()
+    lookup_url_kwarg = "relayer_id"
     serializer_class = RelayerSerializer
+    request_serializer_classes = {"create": CreateRelayerSerializer, "partial_update": UpdateRelayerSerializer}
+    action_extensions = dict.fromkeys(
+        ("create", "retrieve", "partial_update", "destroy", "status", "balance"), "lifecycle"
+    )
+    action_scopes = dict.fromkeys(("retrieve", "status", "balance"), "read") | dict.fromkeys(
+        ("create", "partial_update", "destroy"), "manage"
+    )
+    action_errors = {
+        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
+    }
+    list_filters = {
+        "q": begins("identifier", "name"),
+        "network": equals("network", "Only those on this network."),
+        "signer_id": equals("signer__identifier", "Only those of this signer."),
+        "state": one_of(CONDITIONS, "Only those in this state; one relayer can be in several."),
+    }
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
+    id_taken_message = "Relayer with this ID already exists"
+    not_found_message = "Relayer with ID {} not found"
+    deleted_message = "Relayer deleted successfully"
+    in_use_message = "Relayer is in use"
     tags = ["Relayers"]
+
+    def get_throttles(self) -> list[Any]:
+        return super().get_throttles() if self.action == "list" else []
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows = super().get_queryset()
+        return rows if self.action == "list" else rows.select_related("signer", "notification")
+
+    @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **STATUS)
+    @action(detail=True)
+    def status(self, request: Request, **kwargs: Any) -> Response:
+        """Return what the last health check has found; no node is asked."""
+        return Response(StatusSerializer(self.get_object()).data)
+
+    @extend_schema(operation_id="get_relayer_balance", summary="Get a relayer's balance", **BALANCE)
+    @action(detail=True)
+    def balance(self, request: Request, **kwargs: Any) -> Response:
+        """Return the balance of the account, read from a node now."""
+        # The number may be larger than orjson writes.
+        return Response({"balance": orjson.Fragment(str(read_balance(self.get_object()))), "unit": "wei"})
+
+
+def read_balance(relayer: Relayer) -> int:
+    calls = [Call("eth_getBalance", [relayer.address, "latest"])]
+    try:
+        for found in nodes.answers(relayer.node_urls(), calls, relayer.expected_chain_id) if relayer.address else ():
+            balance = quantity(found[0])
+            if balance is not None:
+                return balance
+    except (NodesUnreachable, DecryptionError) as error:
+        logger.warning("The balance of the relayer %s cannot be read: %s", relayer, error)
+    raise ServiceUnavailable
+
+
+@extend_schema_view(
+    list=extend_schema(operation_id="list_networks", summary="List networks", examples=[NETWORK_EXAMPLE]),
+    retrieve=extend_schema(operation_id="get_network", summary="Get a network", examples=[NETWORK_EXAMPLE]),
+)
+class NetworkViewSet(ResourceViewSet):
+    """The networks that the service knows, by the id `type:name`. They come from a file."""
+
+    lookup_url_kwarg = "network_id"
+    serializer_class = NetworkSerializer
+    action_extensions = {"list": "lifecycle", "retrieve": "lifecycle"}
+    action_scopes = {"list": "read", "retrieve": "read"}
+    not_found_message = "Network with ID '{}' not found"
+    tags = ["Networks"]
+
+    def list(self, request: Request) -> Response:
+        page, known = PageRequest.parse(request.query_params), [*networks().values()]
+        shown = [self._shown(network) for network in known[page.offset : page.offset + page.per_page]]
+        return Response(envelope.Page(shown, page.pagination(len(known)), page.logs))
+
+    def retrieve(self, request: Request, network_id: str) -> Response:
+        for network in networks().values():
+            if network_id.removesuffix("/") == f"{network.network_type}:{network.name}":
+                return Response(self._shown(network))
+        raise NotFound(self.not_found_message.format(network_id))
+
+    def _shown(self, network: Any) -> Any:
+        return self.get_serializer_class()(network).data

@@ -98,6 +98,10 @@ CREATE_SIGNER: dict[str, Any] = {
 }
 
 
+# The body does not matter: any change is refused.
+CHANGE_SIGNER: dict[str, Any] = {"request": {"application/json": {"type": "object"}}, "responses": {}}
+
+
 def add_components(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     """Add the schemas that have a name in the contract and no serializer here."""
     anything = {

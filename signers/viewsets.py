@@ -1,23 +1,45 @@
 from __future__ import annotations
 
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework.mixins import ListModelMixin
+from typing import Any
 
-from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework.exceptions import ParseError
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from relayer_service.api.filters import begins
+from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
 from signers.models import Signer
-from signers.schema import CREATE_SIGNER, SIGNER_EXAMPLE
+from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
 from signers.serializers import CreateSignerSerializer, SignerSerializer
+
+UNCHANGEABLE = "a signer cannot be changed: create another, point its relayers there and delete this one"
 
 
 @extend_schema_view(
     list=extend_schema(operation_id="list_signers", summary="List signers", examples=[SIGNER_EXAMPLE]),
     create=extend_schema(operation_id="create_signer", summary="Create a signer", **CREATE_SIGNER),
+    retrieve=extend_schema(operation_id="get_signer", summary="Get a signer", examples=[SIGNER_EXAMPLE]),
+    partial_update=extend_schema(operation_id="update_signer", summary="Refuse to change a signer", **CHANGE_SIGNER),
+    destroy=extend_schema(operation_id="delete_signer", summary="Delete a signer"),
 )
-class SignerViewSet(ListModelMixin, CreateMixin, ResourceViewSet):
+class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
     """Create signers and list them."""
 
     queryset = Signer.objects.all()
+    lookup_url_kwarg = "signer_id"
     serializer_class = SignerSerializer
     request_serializer_classes = {"create": CreateSignerSerializer}
+    action_extensions = {"retrieve": "lifecycle", "partial_update": "lifecycle", "destroy": "lifecycle"}
+    action_scopes = {"retrieve": "read", "partial_update": "manage", "destroy": "manage"}
+    list_filters = {"q": begins("identifier")}
     id_taken_message = "Signer with this ID already exists"
+    not_found_message = "Signer not found"
+    deleted_message = "Signer deleted successfully"
+    in_use_message = "Signer is in use by a relayer"
     tags = ["Signers"]
+
+    def partial_update(self, request: Request, **kwargs: Any) -> Response:
+        """Refuse: what signs under an id would no longer be what its relayers were made for."""
+        raise ParseError(UNCHANGEABLE)

@@ -23,7 +23,7 @@ PREFIX = "rms_"
 @admin.register(AccessToken)
 class AccessTokenAdmin(ResourceAdmin):
     form = AccessTokenForm
-    list_display = ["name", "shown_key", "user", "state", "expires", "last_use", "created"]
+    list_display = ["name", "shown_key", "user", "state", "granted", "expires", "last_use", "created"]
     list_filter = [TokenStateFilter, ("user", RelatedDropdownFilter)]
     list_select_related = ["user"]
     ordering = ["-created_at", "-id"]
@@ -45,10 +45,15 @@ class AccessTokenAdmin(ResourceAdmin):
             kwargs["queryset"] = get_user_model().objects.filter(username=request.user.get_username())
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
+    def get_readonly_fields(self, request: HttpRequest, obj: AccessToken | None = None) -> list[str]:
+        """Let superusers alone give scopes: with them a token does more than its issuer may."""
+        return [*self.readonly_fields, *([] if request.user.is_superuser else ["scopes", "allowed_relayers"])]
+
     def get_fieldsets(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
         editable = {"fields": ["name", "user", "enabled", "expires_at", "allowed_networks"]}
+        beyond = {"fields": ["scopes", "allowed_relayers"]}
         seen = {"fields": ["shown_key", "last_used_at", "created_at"]}
-        return [(None, editable)] + ([("Use", seen)] if obj else [])
+        return [(None, editable), ("Extensions", beyond), *([("Use", seen)] if obj else [])]
 
     def searched_texts(self, column: str, text: str) -> list[str]:
         """Find a token by what is public of it, however much of it was pasted."""
@@ -61,9 +66,11 @@ class AccessTokenAdmin(ResourceAdmin):
 
     @display(description="state", label={"active": "success", "expired": "warning", "disabled": "danger"})
     def state(self, token: AccessToken) -> str:
-        if not token.enabled:
-            return "disabled"
-        return "expired" if token.has_expired else "active"
+        return token.state
+
+    @display(description="scopes")
+    def granted(self, token: AccessToken) -> str:
+        return ", ".join(token.scopes) or "none"
 
     @display(description="expires")
     def expires(self, token: AccessToken) -> str:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +16,7 @@ from relayer_service.net import client_address
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.ttl_cache import TTLCache
 from tokens import credentials
+from tokens.scopes import grants, validate_relayer_ids, validate_scopes
 
 
 def digest(secret: str, pepper: bytes) -> str:
@@ -107,8 +109,23 @@ class AccessToken(models.Model):
         validators=[validate_networks],
         help_text="Addresses or CIDR networks from which it is accepted; empty: from everywhere.",
     )
+    scopes = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        validators=[validate_scopes],
+        help_text="What it may do beyond the contract, which needs no scope; only extensions ask for them.",
+    )
+    allowed_relayers = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        validators=[validate_relayer_ids],
+        help_text="Ids of the relayers with which it may send and sign; empty: with all.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False, help_text="Written at most once a minute.")
+    expiry_announced_at = models.DateTimeField(null=True, editable=False)
 
     objects = AccessTokenManager()
 
@@ -139,6 +156,8 @@ class AccessToken(models.Model):
             "enabled": self.enabled,
             "expires_at": self.expires_at,
             "allowed_networks": self.allowed_networks,
+            "scopes": self.scopes,
+            "allowed_relayers": self.allowed_relayers,
         }
 
     def set_credential(self, credential: credentials.Credential) -> None:
@@ -146,9 +165,29 @@ class AccessToken(models.Model):
         self.pepper_id, pepper = next(iter(settings.TOKEN_PEPPERS.items()))
         self.digest = digest(credential.secret, pepper)
 
+    def replace(self, accepted_until: datetime) -> tuple[AccessToken, str]:
+        """Issue a token with the same rights, and have this one expire then, or when it would have before."""
+        kept = ("name", "user", "expires_at", "allowed_networks", "scopes", "allowed_relayers")
+        with transaction.atomic():
+            issued: tuple[AccessToken, str] = AccessToken.objects.issue(**{name: getattr(self, name) for name in kept})
+            before = {"expires_at": self.expires_at}
+            self.expires_at = min(accepted_until, self.expires_at or accepted_until)
+            self.save(update_fields=["expires_at"])
+            record([changed(self, before, {"expires_at": self.expires_at}, f"Replaced by {issued[0]}.")])
+        return issued
+
+    @property
+    def state(self) -> str:
+        if not self.enabled:
+            return "disabled"
+        return "expired" if self.has_expired else "active"
+
     @property
     def has_expired(self) -> bool:
         return self.expires_at is not None and self.expires_at <= timezone.now()
+
+    def has_scope(self, scope: str) -> bool:
+        return grants(self.scopes, scope)
 
     def is_usable(self, address: str) -> bool:
         """Return whether a verified token is accepted now from this address."""

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Q
 
-from relayer_service.ops.tasks import task
+from relayer_service.ops.tasks import periodic, task
+from tokens import expiry
 from tokens.models import AccessToken
 
 
@@ -12,3 +13,9 @@ def record_use(token_id: int, timestamp: float) -> None:
     used_at = datetime.fromtimestamp(timestamp, UTC)
     stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - timedelta(minutes=1))
     AccessToken.objects.filter(stale, pk=token_id).update(last_used_at=used_at)
+
+
+@periodic(seconds=60 * 60)
+def announce_expiring_tokens() -> None:
+    """Tell webhooks of tokens that expire soon."""
+    expiry.announce()

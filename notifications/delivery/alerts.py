@@ -1,4 +1,4 @@
-"""Events about targets: that one fails, or is gone, is told to the others.
+"""Events that are not for one relayer's target: that a target fails or is gone, and that a token expires.
 
 A storm is bounded. Only targets that work are told, at most `MAX_TOLD` of them. An event is for a change of state, and
 a target that comes and goes has one `notification.failing` an hour at most. Attempts at such an event never cause
@@ -8,14 +8,17 @@ sent, as it is told once and then nothing more is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from notifications.delivery.attempts import Outcome
 from notifications.events import (
     ABOUT_TARGETS,
+    EVENTS,
     NOTIFICATION_FAILING,
     NOTIFICATION_GONE,
     Data,
@@ -58,6 +61,14 @@ def is_news(target: Notification, now: datetime) -> bool:
 
 def tell_others(event: Event[Data], target: Notification, data: Data) -> int:
     """Emit an event to the other targets that work, the oldest first; return to how many."""
-    working = Notification.objects.filter(enabled=True, failing_since=None, gone_at=None)
-    others = working.exclude(pk=target.pk).order_by("sequence")[:MAX_TOLD]
-    return len(emit_to(others, event, data))
+    return len(emit_to(working_targets().exclude(pk=target.pk)[:MAX_TOLD], event, data))
+
+
+def tell_all(event: str, data: Mapping[str, object]) -> int:
+    """Emit an event of an app that this one knows nothing of to all targets that work; return to how many."""
+    known: Event[Any] = EVENTS[event]
+    return len(emit_to(working_targets()[:MAX_TOLD], known, data))
+
+
+def working_targets() -> QuerySet[Notification]:
+    return Notification.objects.filter(enabled=True, failing_since=None, gone_at=None).order_by("sequence")

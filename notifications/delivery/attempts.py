@@ -85,7 +85,8 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
 async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
     delivery, target = outcome.delivery, outcome.delivery.notification
     body = bytes(delivery.body)
-    headers = signing.headers(delivery.identifier, outcome.started_at, body, target.signing_key)
+    keys = target.signing_key, target.other_signing_keys()
+    headers = signing.headers(delivery.identifier, outcome.started_at, body, *keys)
     async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
         outcome.response_code = response.status
         if not outcome.succeeded:

@@ -17,12 +17,22 @@ class Page:
     logs: list[str]
 
 
+@dataclass(frozen=True)
+class Noted:
+    """A resource, with what its envelope has to say of it."""
+
+    data: Any
+    logs: list[str]
+
+
 def success(data: Any) -> dict[str, Any]:
     """Return the body of a success; that of a page has its `pagination`."""
     if isinstance(data, Page):
         metadata = {"logs": log_entries(data.logs), "traces": []}
         return {"data": data.data, "error": "", "metadata": metadata, "pagination": data.pagination, "success": True}
-    return {"data": data, "error": "", "metadata": {"logs": [], "traces": []}, "success": True}
+    noted = data if isinstance(data, Noted) else Noted(data, [])
+    metadata = {"logs": log_entries(noted.logs), "traces": []}
+    return {"data": noted.data, "error": "", "metadata": metadata, "success": True}
 
 
 def failure(message: str, *, faults: list[str] | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 import orjson
-from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import PermissionDenied, SuspiciousOperation, ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views import defaults
 from rest_framework import exceptions
@@ -15,16 +15,31 @@ from rest_framework import exceptions
 from relayer_service.api import envelope
 from relayer_service.storage.databases import is_unavailable
 
+# What callers call a column.
+NAMES = {"identifier": "id"}
+
 
 class Conflict(exceptions.APIException):
     status_code = HTTPStatus.CONFLICT
     default_code = "conflict"
 
 
+class ServiceUnavailable(exceptions.APIException):
+    """What the answer depends on does not answer now."""
+
+    status_code = HTTPStatus.SERVICE_UNAVAILABLE
+    default_code = "unavailable"
+
+
 class NotFound(exceptions.NotFound):
     """A resource that does not exist, with the contract's message for it."""
 
     default_detail = HTTPStatus.NOT_FOUND.phrase
+
+
+def refusal(error: ValidationError) -> exceptions.ValidationError:
+    """Return what a rule of a model says as a bad request, in which the column `identifier` is `id`."""
+    return exceptions.ValidationError({NAMES.get(name, name): texts for name, texts in error.message_dict.items()})
 
 
 # A body of a thousand wrong fields is answered with the first of them.

@@ -6,6 +6,8 @@ from typing import Any, Literal
 from django.urls import URLPattern
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from relayer_service import extensions
 from relayer_service.api import envelope
@@ -38,6 +40,13 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "required": list(ERROR),
     },
 }
+IDEMPOTENCY_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="The same request with the same key, within 24 hours, is carried out once and answered the same.",
+    extensions={MARK: "lifecycle"},
+)
 REQUEST_ID = {"schema": {"type": "string"}, "description": "The id under which the log has this request."}
 # The headers that an error has besides.
 ERROR_HEADERS = {
@@ -59,6 +68,7 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
         (path.removesuffix("/"), regex, method, callback)
         for path, regex, method, callback in endpoints
         if path.startswith("/api/v1/")
+        and method.lower() not in getattr(callback, "initkwargs", {}).get("passed_on", {})
     ]
 
 
@@ -145,6 +155,32 @@ class ApiSchema(AutoSchema):
         extension = self._extension()
         return {MARK: extension} if extension else {}
 
+    def get_auth(self) -> list[dict[str, Any]]:
+        return [{"bearer": [scope]}] if (scope := self._scope()) else super().get_auth()
+
+    def get_description(self) -> str:  # type: ignore[override]  # the stubs are those of another version
+        """Return what an action says of itself, with the scope that it needs."""
+        scope = self._scope()
+        if not scope:
+            return str(super().get_description())
+        own = vars(type(self.view)).get(self.view.action)
+        return f"{getattr(own, '__doc__', None) or ''} Needs the scope `{scope}`.".strip()
+
+    def get_override_parameters(self) -> list[Any]:
+        """Let creations have a key with which they can be sent again."""
+        creates = self.method == "POST" and self.view.action in getattr(self.view, "idempotent_actions", ())
+        return [IDEMPOTENCY_KEY] if creates and extensions.is_on("lifecycle") else []
+
+    def get_response_serializers(self) -> Any:
+        deleted = getattr(self.view, "deleted_message", "")
+        if deleted and self.view.action == "destroy":
+            return {200: OpenApiResponse(OpenApiTypes.STR, description=deleted)}
+        return super().get_response_serializers()
+
+    def _scope(self) -> str:
+        needed: dict[str, str] = getattr(self.view, "action_scopes", {})
+        return needed.get(self.view.action, "")
+
     def _extension(self) -> str:
         needed: dict[str, str] = getattr(self.view, "action_extensions", {})
         return needed.get(self.view.action, "")
@@ -171,12 +207,17 @@ class ApiSchema(AutoSchema):
 
     def _errors(self) -> dict[HTTPStatus, str]:
         errors = {status: status.phrase for status in EVERY_VIEW}
-        if getattr(self.view, "rate_limit", None):
+        if getattr(self.view, "rate_limit", None) and self.view.get_throttles():
             errors[HTTPStatus.TOO_MANY_REQUESTS] = HTTPStatus.TOO_MANY_REQUESTS.phrase
         if self.view.detail:
             errors[HTTPStatus.NOT_FOUND] = self.view.not_found_message.format(f"{self.view.basename}-1")
         if self.view.action == "create":
             errors[HTTPStatus.CONFLICT] = self.view.id_taken_message
+        if in_use := getattr(self.view, "in_use_message", "") if self.view.action == "destroy" else "":
+            errors[HTTPStatus.CONFLICT] = in_use
+        if self._scope():
+            errors[HTTPStatus.FORBIDDEN] = HTTPStatus.FORBIDDEN.phrase
+        errors |= getattr(self.view, "action_errors", {}).get(self.view.action, {})
         return dict(sorted(errors.items()))
 
     def _get_response_for_code(self, serializer: Any, status_code: str, *args: Any, **kwargs: Any) -> dict[str, Any]:

@@ -74,7 +74,11 @@ class PagePagination(BasePagination):
         self.renderer = request.accepted_renderer
         self.page = PageRequest.parse(request.query_params)
         columns = view.get_serializer_class().columns()
-        self.total, rows = pages.page(queryset, columns, self.page.offset, self.page.per_page)
+        read = pages.filtered_page if queryset.query.where else pages.page
+        self.total, rows = read(queryset, columns, self.page.offset, self.page.per_page)
+        if queryset.query.where and self.total > pages.MAX_COUNTED:
+            self.total = pages.MAX_COUNTED
+            self.page.logs.append(f"total_items is capped: there are more than {pages.MAX_COUNTED}")
         return rows
 
     def get_paginated_response(self, data: Any) -> HttpResponse:  # type: ignore[override]  # a `Response` is one

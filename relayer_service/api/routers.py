@@ -7,7 +7,8 @@ from rest_framework.routers import SimpleRouter
 
 from relayer_service import extensions
 
-LIST, LIST_ACTIONS, DETAIL, DETAIL_ACTIONS = SimpleRouter.routes
+ROUTES: Any = SimpleRouter.routes
+LIST, LIST_ACTIONS, DETAIL, DETAIL_ACTIONS = ROUTES
 
 
 class ResourceRouter(SimpleRouter):
@@ -21,6 +22,29 @@ class ResourceRouter(SimpleRouter):
     def __init__(self) -> None:
         super().__init__()
         self.trailing_slash = "/?"
+
+    def get_routes(self, viewset: Any) -> list[Any]:
+        """Let the paths of extensions below a resource take the contract's methods of a resource too.
+
+        An id may end like such a path, and what the contract offers for it must not depend on extensions.
+        """
+        needed = viewset.action_extensions
+        detail = super().get_method_map(viewset, DETAIL.mapping)
+        of_contract = {method: action for method, action in detail.items() if action not in needed}
+        found: Any = super().get_routes(viewset)
+        return [
+            self._taking(route, of_contract) if route.detail and needed.keys() & set(route.mapping.values()) else route
+            for route in found
+        ]
+
+    @staticmethod
+    def _taking(route: Any, methods: dict[str, str]) -> Any:
+        if route.mapping == DETAIL.mapping:
+            return route
+        passed_on = {method: action for method, action in methods.items() if method not in route.mapping}
+        return route._replace(
+            mapping={**route.mapping, **passed_on}, initkwargs={**route.initkwargs, "passed_on": passed_on}
+        )
 
     def get_method_map(self, viewset: Any, method_map: Mapping[str, str]) -> dict[str, str]:
         """Return the actions of a route, without those whose extension is off; a route without actions is none."""

@@ -1,18 +1,23 @@
 """What the viewsets of all resources share. A viewset is the sum of the mixins whose actions it offers."""
 
+from http import HTTPStatus
 from typing import Any, ClassVar
 
-from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
-from rest_framework import mixins
+from django.db import IntegrityError, connection, transaction
+from django.db.models import ProtectedError, QuerySet
+from django.http import HttpResponse
 from rest_framework.exceptions import ParseError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.viewsets import GenericViewSet
 
+from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
-from relayer_service.audit.recording import changed, created, record, snapshot
+from relayer_service.audit.recording import changed, created, deleted, record, snapshot
+
+# Of /api/v1/signers/
+PARTS_BEFORE_ID = 4
 
 
 class ResourceViewSet(GenericViewSet[Any]):
@@ -29,13 +34,23 @@ class ResourceViewSet(GenericViewSet[Any]):
     request_serializer_classes: ClassVar[dict[str, type[Serializer[Any]]]] = {}
     # The extensions of actions that are not the contract's: without its extension an action has no route.
     action_extensions: ClassVar[dict[str, str]] = {}
+    # The scopes that a token needs for such actions.
+    action_scopes: ClassVar[dict[str, str]] = {}
+    # Actions that create something, and take an Idempotency-Key.
+    idempotent_actions: ClassVar[set[str]] = {"create"}
+    # Errors of an action besides those of all, for the OpenAPI document.
+    action_errors: ClassVar[dict[str, dict[HTTPStatus, str]]] = {}
+    # Actions that take no body.
+    actions_without_body: ClassVar[set[str]] = set()
+    # By method, the actions of a resource whose id ends like a path below a resource (see `ResourceRouter`).
+    passed_on: ClassVar[dict[str, str]] = {}
     # With a place for the id, if it shows it.
     not_found_message: str
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         has_body = request.method in {"POST", "PUT", "PATCH"} and request.method in self.allowed_methods
-        if has_body and request.stream is None:
+        if has_body and request.stream is None and self.action not in self.actions_without_body:
             raise ParseError("the body is empty")
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
@@ -44,6 +59,9 @@ class ResourceViewSet(GenericViewSet[Any]):
     def get_object(self) -> Any:
         """Return the resource of a path; a slash at its end may be a part of the id, or just end the path."""
         identifier: str = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+        if self.action in self.passed_on.values():
+            # All that follows the path of the list.
+            identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
         rows = self.get_queryset()
         for wanted in dict.fromkeys([identifier, identifier.removesuffix("/")]):
             # PostgreSQL takes no NUL, so that no id has one.
@@ -54,13 +72,25 @@ class ResourceViewSet(GenericViewSet[Any]):
         raise NotFound(self.not_found_message.format(identifier))
 
 
-class CreateMixin(mixins.CreateModelMixin):
+class CreateMixin(ResourceViewSet):
     """Creates a resource; of two that want the same id, the database lets one in.
 
     For a model of which callers can break no other constraint, and whose serializer saves one row.
     """
 
     id_taken_message: str
+
+    def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
+        return idempotency.once(request, self._valid, self._create)
+
+    def _valid(self) -> BaseSerializer[Any]:
+        serializer = self.get_serializer(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return serializer
+
+    def _create(self, serializer: BaseSerializer[Any]) -> envelope.Noted:
+        self.perform_create(serializer)
+        return envelope.Noted(serializer.data, getattr(serializer, "warnings", []))
 
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
         try:
@@ -69,17 +99,22 @@ class CreateMixin(mixins.CreateModelMixin):
         except IntegrityError:
             raise Conflict(self.id_taken_message) from None
 
-    def get_success_headers(self, data: Any) -> dict[str, str]:
-        """Return no headers: a resource's `url` is not the place where the resource is found."""
-        return {}
 
+class LockingMixin(ResourceViewSet):
+    """Locks the row of an action that changes it, so that of two changes at once neither is lost."""
 
-class PartialUpdateMixin(ResourceViewSet):
-    """Changes a resource; its row is locked, so that of two changes at once neither is lost."""
+    locking_actions: ClassVar[set[str]] = {"partial_update", "destroy"}
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()
-        return rows.select_for_update(no_key=True) if self.action == "partial_update" else rows
+        if self.action not in self.locking_actions or not connection.in_atomic_block:
+            return rows
+        # Only the row itself, not what it refers to.
+        return rows.select_for_update(of=("self",), no_key=self.action != "destroy")
+
+
+class PartialUpdateMixin(LockingMixin):
+    """Changes a resource."""
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         serializer = self.get_serializer(data=request.data, partial=True)
@@ -90,4 +125,21 @@ class PartialUpdateMixin(ResourceViewSet):
             before = snapshot(serializer.instance)
             serializer.save()
             record([changed(serializer.instance, before)])
-        return Response(serializer.data)
+        return Response(envelope.Noted(serializer.data, getattr(serializer, "warnings", [])))
+
+
+class DestroyMixin(LockingMixin):
+    """Deletes a resource that nothing refers to, and says so."""
+
+    deleted_message: str
+    in_use_message: str
+
+    def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        try:
+            with transaction.atomic():
+                row = self.get_object()
+                record([deleted(row)])
+                row.delete()
+        except (ProtectedError, IntegrityError):
+            raise Conflict(self.in_use_message) from None
+        return Response(self.deleted_message)

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from rest_framework.exceptions import ValidationError as DRFValidationError
 
-from relayer_service.api.exceptions import flatten
+from relayer_service.api.exceptions import NAMES, flatten
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayer_service.fleet.references import FIELD_PATH, Fault, join, resolve
 
@@ -96,7 +96,8 @@ class FleetFile:
         try:
             rule()
         except ValidationError as error:
-            self._add(path, error.message_dict)
+            # A file calls the column `identifier` by the name that callers know.
+            self._add(path, {NAMES.get(name, name): texts for name, texts in error.message_dict.items()})
             return False
         return True
 

@@ -23,7 +23,7 @@ from huey.consumer import Worker as WorkerThread
 
 from relayer_service.audit import actors, retention
 from relayer_service.audit.actors import Actor, ActorKind
-from relayer_service.models import EncryptionKey, PeriodicRun
+from relayer_service.models import EncryptionKey, IdempotentRequest, PeriodicRun
 from relayer_service.ops.logs import request_id
 from relayer_service.ops.queues import create_queue
 from relayer_service.storage import counting
@@ -195,3 +195,9 @@ def clear_sessions() -> None:
 def prune_audit_log() -> None:
     """Delete audit entries whose retention has ended."""
     retention.prune()
+
+
+@periodic(seconds=60 * 60)
+def prune_idempotency_keys() -> None:
+    """Delete idempotency keys that are no longer kept."""
+    IdempotentRequest.objects.prune()

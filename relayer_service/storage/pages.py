@@ -51,6 +51,9 @@ CHOSEN = {
 # More rows than any table has, and within the integers of databases.
 MAX_OFFSET = 2**62
 
+# Counting takes as long as reading: of what a condition finds, no more is counted.
+MAX_COUNTED = 10_000
+
 Row = tuple[Any, ...]
 
 _statements: dict[tuple[type[Model], tuple[str, ...], str, int], str] = {}
@@ -67,6 +70,18 @@ def page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: 
         found = cursor.fetchall()
     # Where the page has no row, the total still comes with one.
     return found[0][0], [row[2:] for row in found if row[1] is not None]
+
+
+def filtered_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> tuple[int, list[Row]]:
+    """Return how many rows a condition finds, at most one more than `MAX_COUNTED`, and the columns of a page."""
+    total = queryset.order_by()[: MAX_COUNTED + 1].count()
+    if not total or not limit:
+        return total, []
+    offset = min(offset, MAX_OFFSET)
+    sql, parameters = queryset.values_list(*columns)[offset : offset + limit].query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return total, cursor.fetchall()
 
 
 def _compile(queryset: QuerySet[Any], columns: tuple[str, ...], limit: int) -> str:

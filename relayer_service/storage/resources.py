@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -38,12 +38,20 @@ class Resource(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
+    # What follows the id of a resource in other paths: an id that ends so could not be told from them.
+    reserved_ending: ClassVar[re.Pattern[str] | None] = None
+
     class Meta:
         abstract = True
         ordering = ["sequence"]
 
     def __str__(self) -> str:
         return self.identifier
+
+    def clean(self) -> None:
+        """Refuse a new id that reads as a path below another resource."""
+        if self._state.adding and self.reserved_ending and (found := self.reserved_ending.search(self.identifier)):
+            raise ValidationError({"identifier": f"an id cannot end with {found[0]}, which is a path of the API"})
 
     def audited(self) -> dict[str, Any]:
         """Return what the audit log holds of the resource, by the names that API and admin have for its fields."""

@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 import yaml
+from django.contrib.auth.models import User
 
 from notifications.models import Notification
-from tests import check_schema
+from relayer_service import extensions
+from tests import check_schema, processes
 from tests.api import WireApi
+from tests.relayers import factories
 from tests.relayers.factories import relayer
 from tests.rpc.encoded import SEPOLIA_CHAIN
 from tests.rpc.fee_node import FeeNode, serve
 from tests.servers import PROJECT
+from tokens.models import AccessToken
 
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
@@ -35,40 +39,56 @@ def node() -> Iterator[FeeNode]:
         yield served
 
 
-@pytest.mark.long
-@pytest.mark.one_engine
-def test_no_answer_is_undocumented(wire: WireApi, tmp_path: Path, node: FeeNode) -> None:
-    """Run schemathesis with all of its checks, in a folder of its own as it leaves files."""
+def stated(port: int, token: str, folder: Path, examples: int, *options: str) -> str:
+    """Run schemathesis with all of its checks, in a folder of its own as it leaves files; return what it prints."""
     Notification.objects.create(identifier="notification-1", url="https://example.com")
-    relayer(policies={"gas_price_cap": 2**128 - 1}, rpc_urls=[{"url": node.url, "weight": 100}])
-    # The service offers no way to create one, so that none could be guessed.
+    # Without one that exists, all paths would be unknown.
     parameters = 'notification_id = "notification-1"\nrelayer_id = "relayer-1"\n'
-    (tmp_path / "schemathesis.toml").write_text(f"[parameters]\n{parameters}")
+    (folder / "schemathesis.toml").write_text(f"[parameters]\n{parameters}")
     command = [
         str(Path(sys.executable).with_name("st")),
         "--no-color",
         "run",
-        f"http://127.0.0.1:{wire.port}/api/schema",
-        f"--header=Authorization: Bearer {wire.token}",
+        f"http://127.0.0.1:{port}/api/schema",
+        f"--header=Authorization: Bearer {token}",
         "--checks=all",
         "--phases=examples,coverage,fuzzing",
-        "--max-examples=30",
+        f"--max-examples={examples}",
         "--seed=1",
         "--continue-on-failure",
         "--generation-database=none",
         # A NUL inside a string is a bad request, which a JSON schema says only in a pattern that helps no reader.
         "--generation-allow-x00=false",
+        *options,
     ]
     if shutil.which(command[0]) is None:
         pytest.skip("schemathesis is not installed")
     env = os.environ | {"SCHEMATHESIS_HOOKS": "tests.integration.schemathesis_hooks", "PYTHONPATH": str(PROJECT)}
-    finished = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300)
+    finished = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "Operations:       7 selected / 7 total" in finished.stdout
-    assert "7 passed" in finished.stdout
     assert "No issues found" in finished.stdout
+    return finished.stdout
+
+
+@pytest.mark.long
+@pytest.mark.one_engine
+def test_no_answer_is_undocumented(wire: WireApi, tmp_path: Path, node: FeeNode) -> None:
+    relayer(policies={"gas_price_cap": 2**128 - 1}, rpc_urls=[{"url": node.url, "weight": 100}])
+    output = stated(wire.port, wire.token, tmp_path, 30)
+    assert "Operations:       7 selected / 7 total" in output
+    assert "7 passed" in output
     # The document's example of a call is one that reaches the chain.
     assert node.count("eth_estimateGas") > 0
+
+
+@pytest.mark.long
+@pytest.mark.one_engine
+def test_no_answer_of_the_extensions_is_undocumented(transactional_db: None, user: User, tmp_path: Path) -> None:
+    factories.relayer()
+    token = AccessToken.objects.issue(name="all", user=user, scopes=["read", "manage", "send", "sign"])[1]
+    with processes.web(tmp_path / "log", EXTENSIONS=",".join(extensions.BUILT)) as port:
+        output = stated(port, token, tmp_path, 8)
+    assert "25 selected / 25 total" in output
 
 
 def test_the_document_is_valid_openapi_3_1(wire: WireApi, document: dict[str, Any]) -> None:

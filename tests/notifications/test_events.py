@@ -57,6 +57,7 @@ def test_the_catalogue_has_these_events() -> None:
         "notification.test",
         "notification.failing",
         "notification.gone",
+        "token.expiring",
     ]
     assert all(event.name == name and event.description for name, event in events.EVENTS.items())
 

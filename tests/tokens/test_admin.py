@@ -9,6 +9,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from relayer_service.models import AuditEntry
 from tests.relayers.admin_pages import FormReader
 from tokens.models import AccessToken
 
@@ -36,6 +37,24 @@ def test_a_token_in_the_name_of_another_takes_a_superuser(
     assert not AccessToken.objects.exists()
     admin_client.post(ADD, {"name": "theirs", "user": issuer.pk, "enabled": "on"})
     assert AccessToken.objects.get().user == issuer
+
+
+def test_scopes_are_given_by_superusers_alone(client: Client, issuer: User, admin_client: Client) -> None:
+    wanted = {
+        "name": "mine",
+        "enabled": "on",
+        "scopes": ["manage", "send"],
+        "allowed_relayers": "relayer 1\nrelayer-2\n",
+    }
+    client.post(ADD, wanted | {"user": issuer.pk})
+    mine = AccessToken.objects.get()
+    assert (mine.scopes, mine.allowed_relayers) == ([], [])
+    mine.delete()
+    admin_client.post(ADD, wanted | {"user": issuer.pk})
+    given = AccessToken.objects.get()
+    assert (given.scopes, given.allowed_relayers) == (["manage", "send"], ["relayer 1", "relayer-2"])
+    entry = AuditEntry.objects.filter(object_pk=str(given.pk)).latest("pk")
+    assert entry.changes["scopes"] == [None, ["manage", "send"]]
 
 
 @pytest.mark.parametrize("lookup", ["digest__startswith=5", "user__password__startswith=p"])

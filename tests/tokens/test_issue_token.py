@@ -55,6 +55,12 @@ def test_days_say_when_it_expires(user: User) -> None:
     assert before + timedelta(days=30) <= expires_at <= timezone.now() + timedelta(days=30)
 
 
+def test_scopes_and_relayers_can_be_given(user: User) -> None:
+    issue("ci", "--user", "alice", "--scope", "read", "--scope", "send", "--relayer", "payments-1")
+    token = AccessToken.objects.get()
+    assert (token.scopes, token.allowed_relayers) == (["read", "send"], ["payments-1"])
+
+
 def test_networks_can_be_given_several_times(user: User) -> None:
     issue("ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "2001:db8::1")
     assert AccessToken.objects.get().allowed_networks == ["10.0.0.0/8", "2001:db8::1"]

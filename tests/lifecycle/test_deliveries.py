@@ -1,0 +1,143 @@
+"""What became of a webhook, told to the program that receives it; and keys that are changed without a gap."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from notifications import signing
+from notifications.models import Delivery, Notification
+from relayer_service.models import AuditEntry
+from tests.api import Api
+from tests.contract import bodies
+from tests.relayers import factories
+
+PATH = "/api/v1/notifications/hook-1/deliveries"
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
+FAILED = {
+    "id": "msg_2",
+    "event": "relayer.paused",
+    "state": "failed",
+    "attempts": 3,
+    "response_code": 500,
+    "error": "The target answered 500.",
+    "created_at": "2026-01-02T03:04:06.000678Z",
+    "attempted_at": "2026-01-02T04:04:05.000678Z",
+}
+PENDING = {
+    "id": "msg_1",
+    "event": "relayer.paused",
+    "state": "pending",
+    "attempts": 0,
+    "created_at": "2026-01-02T03:04:05.000678Z",
+    "next_attempt_at": "2040-01-01T00:00:00.000000Z",
+}
+
+
+@pytest.fixture
+def hook(db: None) -> Notification:
+    hook = factories.notification("hook-1")
+    common: dict[str, Any] = {"notification": hook, "event": "relayer.paused", "body": b"{}"}
+    due_at = datetime(2040, 1, 1, tzinfo=UTC)
+    Delivery.objects.create(identifier="msg_1", created_at=MOMENT, due_at=due_at, **common)
+    Delivery.objects.create(
+        identifier="msg_2",
+        state="failed",
+        attempts_made=3,
+        response_code=500,
+        error="The target answered 500.",
+        created_at=MOMENT + timedelta(seconds=1),
+        attempted_at=MOMENT + timedelta(hours=1),
+        **common,
+    )
+    other = factories.notification("hook-2")
+    Delivery.objects.create(identifier="msg_3", due_at=due_at, **common | {"notification": other})
+    return hook
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"), [("", [FAILED, PENDING]), ("?state=failed", [FAILED]), ("?state=delivered", [])]
+)
+def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
+    manager: Api, hook: Notification, query: str, expected: list[Any]
+) -> None:
+    assert manager.get(PATH + query).body == bodies.page(expected, total_items=len(expected))
+
+
+def test_an_unknown_state_is_refused(manager: Api, hook: Notification) -> None:
+    answer = manager.get(f"{PATH}?state=lost")
+    assert (answer.status, answer.body) == (
+        400,
+        bodies.bad_request("state: must be one of: pending, delivered, failed"),
+    )
+
+
+def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
+    answer = manager.post(f"{PATH}/msg_2/replay")
+    replayed = answer.body["data"]
+    assert (answer.status, replayed["state"], replayed["attempts"]) == (200, "pending", 0)
+    assert Delivery.objects.get(identifier="msg_2").state == "pending"
+    assert AuditEntry.objects.get(object_id="msg_2").reason == "Replayed."
+
+
+@pytest.mark.parametrize("identifier", ["msg_3", "msg_4"])
+def test_a_delivery_of_another_notification_is_not_found(manager: Api, hook: Notification, identifier: str) -> None:
+    answer = manager.post(f"{PATH}/{identifier}/replay")
+    assert (answer.status, answer.body) == (404, bodies.failure("Delivery not found"))
+
+
+def test_a_test_event_is_sent(manager: Api, hook: Notification) -> None:
+    answer = manager.post("/api/v1/notifications/hook-1/test")
+    sent = Delivery.objects.get(event="notification.test")
+    assert (answer.status, answer.body["data"]["id"], sent.notification) == (201, sent.identifier, hook)
+
+
+def test_no_test_event_is_sent_to_a_disabled_notification(manager: Api, hook: Notification) -> None:
+    Notification.objects.update(enabled=False)
+    answer = manager.post("/api/v1/notifications/hook-1/test")
+    assert (answer.status, answer.body) == (409, bodies.failure("Notification is disabled"))
+
+
+def keys_that_verify(hook: Notification, *keys: str) -> list[str]:
+    hook.refresh_from_db()
+    now = timezone.now()
+    headers = signing.headers("msg_1", now, b"{}", hook.signing_key, hook.other_signing_keys())
+
+    def verifies(key: str) -> bool:
+        try:
+            Webhook(key.encode()).verify("{}", headers)
+        except WebhookVerificationError:
+            return False
+        return True
+
+    return [key for key in keys if verifies(key)]
+
+
+def test_for_a_day_after_a_change_both_keys_sign(api: Api, hook: Notification) -> None:
+    path = "/api/v1/notifications/hook-1"
+    for key in ("the first key", "the second key", "the third key"):
+        api.patch(path, {"signing_key": key})
+    keys = ("the first key", "the second key", "the third key")
+    assert keys_that_verify(hook, *keys) == ["the second key", "the third key"]
+    # The same again changes nothing.
+    api.patch(path, {"signing_key": "the third key"})
+    assert keys_that_verify(hook, *keys) == ["the second key", "the third key"]
+    Notification.objects.update(previous_key_until=timezone.now() - timedelta(seconds=1))
+    assert keys_that_verify(hook, *keys) == ["the third key"]
+
+
+def test_a_key_that_is_removed_signs_nothing_more(api: Api, hook: Notification) -> None:
+    for key in ("the first key", "", "another key"):
+        api.patch("/api/v1/notifications/hook-1", {"signing_key": key})
+    assert keys_that_verify(hook, "the first key", "another key") == ["another key"]
+
+
+def test_the_overlap_is_a_setting(api: Api, hook: Notification, settings: Any) -> None:
+    settings.WEBHOOK_KEY_OVERLAP_HOURS = 0
+    for key in ("the first key", "the second key"):
+        api.patch("/api/v1/notifications/hook-1", {"signing_key": key})
+    assert keys_that_verify(hook, "the first key", "the second key") == ["the second key"]

@@ -1,0 +1,133 @@
+"""Which token may do what: every operation with no token, without a scope, with a wrong one and with the right one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.contrib.auth.models import User
+
+from notifications.models import Notification
+from relayers.models import Relayer
+from signers.models import Signer
+from tests.api import Api
+from tests.contract import bodies
+from tests.relayers import factories
+from tokens.models import AccessToken
+from tokens.scopes import Scope, grants
+
+DOCUMENT = Path(__file__).parents[2] / "openapi-extensions.yaml"
+
+SIGNER = {"type": "plain", "config": {"key": factories.KEY}}
+RELAYER = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
+
+# By operation: the scope that it needs, and its body.
+OPERATIONS: dict[tuple[str, str], tuple[str, Any]] = {
+    ("GET", "/api/v1/signers/{signer_id}"): ("read", None),
+    ("PATCH", "/api/v1/signers/{signer_id}"): ("manage", {}),
+    ("DELETE", "/api/v1/signers/{signer_id}"): ("manage", None),
+    ("GET", "/api/v1/notifications"): ("read", None),
+    ("POST", "/api/v1/notifications"): ("manage", {"url": "https://hooks.example.com"}),
+    ("GET", "/api/v1/notifications/{notification_id}"): ("read", None),
+    ("DELETE", "/api/v1/notifications/{notification_id}"): ("manage", None),
+    ("GET", "/api/v1/notifications/{notification_id}/deliveries"): ("read", None),
+    ("POST", "/api/v1/notifications/{notification_id}/deliveries/{delivery_id}/replay"): ("manage", None),
+    ("POST", "/api/v1/notifications/{notification_id}/test"): ("manage", None),
+    ("POST", "/api/v1/relayers"): ("manage", RELAYER),
+    ("GET", "/api/v1/relayers/{relayer_id}"): ("read", None),
+    ("PATCH", "/api/v1/relayers/{relayer_id}"): ("manage", {}),
+    ("DELETE", "/api/v1/relayers/{relayer_id}"): ("manage", None),
+    ("GET", "/api/v1/relayers/{relayer_id}/status"): ("read", None),
+    ("GET", "/api/v1/relayers/{relayer_id}/balance"): ("read", None),
+    ("GET", "/api/v1/networks"): ("read", None),
+    ("GET", "/api/v1/networks/{network_id}"): ("read", None),
+}
+PLACES = {
+    "{signer_id}": "signer-1",
+    "{notification_id}": "hook-1",
+    "{delivery_id}": "msg_1",
+    "{relayer_id}": "relayer-1",
+    "{network_id}": "evm:sepolia",
+}
+
+
+def rows() -> list[int]:
+    return [model.objects.count() for model in (Signer, Notification, Relayer)]
+
+
+def ask(api: Api, operation: tuple[str, str]) -> Any:
+    method, path = operation
+    for place, value in PLACES.items():
+        path = path.replace(place, value)
+    return api(method, path, OPERATIONS[operation][1])
+
+
+def test_the_table_has_every_operation_of_the_extension() -> None:
+    paths = yaml.safe_load(DOCUMENT.read_text())["paths"]
+    documented = {
+        (method.upper(), path)
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if operation.get("x-extension") == "lifecycle"
+    }
+    assert documented == set(OPERATIONS)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=" ".join)
+def test_an_operation_is_for_tokens_with_its_scope_alone(user: User, operation: tuple[str, str]) -> None:
+    factories.relayer()
+    factories.notification("hook-1")
+    needed, _ = OPERATIONS[operation]
+    anonymous = ask(Api(), operation)
+    assert (anonymous.status, anonymous.body) == (401, bodies.failure("Unauthorized"))
+    for scopes in ([], *([scope.value] for scope in Scope)):
+        api = Api(AccessToken.objects.issue(name="tests", user=user, scopes=scopes)[1])
+        before = rows()
+        answer = ask(api, operation)
+        if grants(scopes, needed):
+            assert answer.status not in {401, 403}
+        else:
+            assert (answer.status, answer.body) == (403, bodies.failure("Forbidden"))
+            assert rows() == before
+
+
+def test_nothing_is_told_of_what_exists_without_the_scope(api: Api) -> None:
+    factories.relayer()
+    there, missing = api.get("/api/v1/relayers/relayer-1"), api.get("/api/v1/relayers/relayer-2")
+    assert (there.status, there.body) == (missing.status, missing.body) == (403, bodies.failure("Forbidden"))
+
+
+def test_the_operations_of_the_contract_need_no_scope(api: Api) -> None:
+    factories.notification("hook-1")
+    assert api.get("/api/v1/signers").status == 200
+    assert api.post("/api/v1/signers", SIGNER).status == 201
+    assert api.get("/api/v1/relayers").status == 200
+    assert api.patch("/api/v1/notifications/hook-1", {}).status == 200
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=" ".join)
+def test_without_the_extension_an_operation_is_as_unknown_as_any(
+    manager: Api, settings: Any, operation: tuple[str, str]
+) -> None:
+    settings.EXTENSIONS = []
+    factories.relayer()
+    factories.notification("hook-1")
+    _, path = operation
+    answer = ask(manager, operation)
+    # The contract has another method at these paths; an id may have slashes in it.
+    is_known = path == "/api/v1/relayers" or path.startswith("/api/v1/notifications/")
+    expected = (405, "Method Not Allowed") if is_known else (404, "Not Found")
+    assert (answer.status, answer.body) == (expected[0], bodies.failure(expected[1]))
+
+
+@pytest.mark.parametrize("ending", ["deliveries", "deliveries/msg_1/replay", "test", "test/"])
+def test_an_id_that_ends_like_a_path_of_the_extension_can_be_changed_as_the_contract_says(
+    api: Api, ending: str
+) -> None:
+    identifier = f"hooks/{ending}"
+    factories.notification(identifier)
+    answer = api.patch(f"/api/v1/notifications/{identifier}", {"url": "https://hooks.example.com/b"})
+    assert (answer.status, answer.body["data"]["id"]) == (200, identifier)
+    assert api.patch("/api/v1/notifications/another/test", {}).body == bodies.failure("Notification not found")

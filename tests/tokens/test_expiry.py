@@ -1,0 +1,52 @@
+"""Webhooks are told of tokens that expire soon: 14 days before, and 3 days before."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from notifications.models import Delivery, Notification
+from tokens import expiry
+from tokens.models import AccessToken
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def hook(db: None) -> Notification:
+    return Notification.objects.create(identifier="hook-1", url="https://hooks.example.com")
+
+
+def told_on(days_left: float, expires_at: datetime, monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(timezone, "now", lambda: expires_at - timedelta(days=days_left))
+    return expiry.announce()
+
+
+def events() -> list[Any]:
+    return [orjson.loads(bytes(row.body))["data"] for row in Delivery.objects.filter(event="token.expiring")]
+
+
+def test_a_token_is_told_of_twice(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=user, expires_at=NOON)
+    days = (20, 14.01, 13.99, 13, 4, 2.99, 1, 0, -1)
+    assert [told_on(left, NOON, monkeypatch) for left in days] == [0, 0, 1, 0, 0, 1, 0, 0, 0]
+    assert events() == [{"name": "ci", "token": f"rms_{token.key}", "expires_at": "2026-01-01T12:00:00.000000Z"}] * 2
+
+
+def test_a_later_expiry_is_told_anew(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    AccessToken.objects.issue(name="ci", user=user, expires_at=NOON)
+    assert told_on(1, NOON, monkeypatch) == 1
+    later = NOON + timedelta(days=90)
+    AccessToken.objects.update(expires_at=later)
+    assert [told_on(left, later, monkeypatch) for left in (20, 10, 9)] == [0, 1, 0]
+
+
+def test_tokens_that_nobody_uses_any_more_are_not_told_of(
+    hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AccessToken.objects.issue(name="off", user=user, expires_at=NOON, enabled=False)
+    AccessToken.objects.issue(name="for ever", user=user)
+    assert told_on(1, NOON, monkeypatch) == 0

@@ -1,0 +1,97 @@
+"""`manage.py tokens`: tokens without the admin."""
+
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from relayer_service.models import AuditEntry
+from tokens import credentials
+from tokens.models import AccessToken
+
+
+def run(*arguments: str) -> str:
+    output = io.StringIO()
+    call_command("tokens", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def test_tokens_are_listed_without_their_secrets(user: User) -> None:
+    moment = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
+    first, text = AccessToken.objects.issue(name="ci", user=user, scopes=["read", "send"], expires_at=moment)
+    second, _ = AccessToken.objects.issue(name="old", user=user, enabled=False)
+    lines = [line.split() for line in run("list").splitlines()]
+    assert lines == [
+        ["token", "name", "user", "state", "scopes", "expires", "last", "use"],
+        [f"rms_{first.key}_…", "ci", "alice", "active", "read,send", "2030-01-02", "03:04", "never"],
+        [f"rms_{second.key}_…", "old", "alice", "disabled", "none", "never", "never"],
+    ]
+    assert text[17:] not in run("list")
+
+
+def test_a_token_is_issued_as_by_issue_token(user: User) -> None:
+    text = run("issue", "ci", "--user", "alice", "--scope", "manage", "--days", "30")
+    credential = credentials.parse(text.removesuffix("\n"))
+    assert credential
+    token = AccessToken.objects.verify(credential)
+    assert token
+    assert (token.name, token.scopes, token.expires_at is None) == ("ci", ["manage"], False)
+
+
+@pytest.mark.parametrize("typed", ["{key}", "rms_{key}", "rms_{key}_…"])
+def test_a_token_is_rotated_with_an_overlap(user: User, typed: str) -> None:
+    rights = {"scopes": ["manage"], "allowed_networks": ["10.0.0.0/8"], "allowed_relayers": ["a"]}
+    old, _ = AccessToken.objects.issue(name="ci", user=user, **rights)
+    before = timezone.now()
+    text = run("rotate", typed.format(key=old.key), "--overlap-hours", "2")
+    credential = credentials.parse(text.removesuffix("\n"))
+    assert credential
+    new = AccessToken.objects.verify(credential)
+    assert new
+    assert {name: getattr(new, name) for name in rights} == rights
+    assert (new.name, new.user, new.expires_at) == ("ci", user, None)
+    old.refresh_from_db()
+    assert old.expires_at
+    assert before + timedelta(hours=2) <= old.expires_at <= timezone.now() + timedelta(hours=2)
+    entry = AuditEntry.objects.filter(object_pk=str(old.pk), action="changed").get()
+    assert (entry.actor, entry.reason) == ("tokens rotate", f"Replaced by {new}.")
+
+
+def test_a_token_that_expires_sooner_is_not_made_to_last(user: User) -> None:
+    soon = timezone.now() + timedelta(minutes=5)
+    old, _ = AccessToken.objects.issue(name="ci", user=user, expires_at=soon)
+    run("rotate", old.key)
+    old.refresh_from_db()
+    assert old.expires_at == soon
+
+
+def test_a_token_is_revoked(user: User) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=user)
+    assert run("revoke", token.key) == f"Revoked: {token}. Every process refuses it within seconds.\n"
+    token.refresh_from_db()
+    assert not token.enabled
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        (["revoke", "000000000000"], "there is no token rms_000000000000_…"),
+        (["rotate", "000000000000"], "there is no token rms_000000000000_…"),
+        (["rotate", "short"], "the public part of a token is required, as `tokens list` shows it"),
+        (["rotate", "000000000000", "--overlap-hours", "-1"], "--overlap-hours must be between 0 and 8760"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line(db: None, arguments: list[str], fault: str) -> None:
+    with pytest.raises(CommandError, match=fault.replace("(", "\\(")):
+        run(*arguments)
+
+
+def test_a_token_that_is_over_is_not_rotated(user: User) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=user, enabled=False)
+    with pytest.raises(CommandError, match="the token is disabled: issue another"):
+        run("rotate", token.key)
+    assert AccessToken.objects.count() == 1

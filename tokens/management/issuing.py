@@ -1,0 +1,62 @@
+"""Issuing a token from the command line: the arguments, and what they mean."""
+
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from tokens.models import AccessToken
+from tokens.scopes import Scope
+
+# What the command line calls a field of the token.
+OPTIONS = {"allowed_networks": "--cidr", "scopes": "--scope", "allowed_relayers": "--relayer"}
+MAX_DAYS = 36_500
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("name", help="what will use the token")
+    parser.add_argument("--user", help="whom it acts for; may be left out where there is one superuser")
+    parser.add_argument("--days", type=int, help="after how many days it expires")
+    parser.add_argument("--cidr", action="append", default=[], help="a network it is accepted from")
+    parser.add_argument(
+        "--scope", action="append", default=[], choices=Scope.values, help="what it may do beyond the contract"
+    )
+    parser.add_argument("--relayer", action="append", default=[], help="the id of a relayer it may send and sign with")
+
+
+def issue(options: dict[str, Any]) -> str:
+    """Issue a token as the arguments say, and return its text."""
+    days = options["days"]
+    if days is not None and not 0 < days <= MAX_DAYS:
+        raise CommandError(f"--days must be between 1 and {MAX_DAYS}")
+    try:
+        _, text = AccessToken.objects.issue(
+            name=options["name"],
+            user=_user(options["user"]),
+            expires_at=timezone.now() + timedelta(days=days) if days else None,
+            allowed_networks=options["cidr"],
+            scopes=options["scope"],
+            allowed_relayers=options["relayer"],
+        )
+    except ValidationError as error:
+        faults = [
+            f"{OPTIONS.get(field, field)}: {message}"
+            for field, messages in error.message_dict.items()
+            for message in messages
+        ]
+        raise CommandError(" ".join(faults)) from None
+    return text
+
+
+def _user(name: str | None) -> Any:
+    users = get_user_model().objects.filter(is_active=True)
+    users = users.filter(username=name) if name is not None else users.filter(is_superuser=True)
+    found = list(users[:2])
+    if len(found) != 1:
+        reason = f"there is no active user {name!r}" if name is not None else "name the token's user with --user"
+        raise CommandError(reason)
+    return found[0]
