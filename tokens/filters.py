@@ -24,6 +24,6 @@ def states() -> dict[str, Q]:
 
 
 class TokenStateFilter(StateFilter):
-    @property
-    def conditions(self) -> Mapping[str, Q]:  # type: ignore[override]  # they change with the time
+    @classmethod
+    def current_conditions(cls) -> Mapping[str, Q]:
         return states()

@@ -18,11 +18,16 @@ class StateFilter(DropdownFilter):
     parameter_name = "state"
     conditions: Mapping[str, Q]
 
+    @classmethod
+    def current_conditions(cls) -> Mapping[str, Q]:
+        """Return the conditions by state; for states that depend on the time, those of now."""
+        return cls.conditions
+
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in self.conditions]
+        return [(state, state.capitalize()) for state in self.current_conditions()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        condition = self.conditions.get(self.value())
+        condition = self.current_conditions().get(self.value())
         return queryset if condition is None else queryset.filter(condition)
 
 

@@ -58,7 +58,7 @@ def tabs(request: HttpRequest, state_filter: type[StateFilter]) -> list[dict[str
     for each in (PAGE_VAR, ERROR_FLAG, name):
         kept.pop(each, None)
     current = request.GET.get(name)
-    states = list(state_filter.conditions)
+    states = list(state_filter.current_conditions())
     items = [(None, "All"), *((state, state.capitalize()) for state in states)]
     found = []
     for state, title in items:

@@ -11,7 +11,8 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from playwright.sync_api import Page
 
-from relayer_service.models import AuditEntry, PeriodicRun
+from relayer_service.models import AuditEntry, Job, PeriodicRun
+from relayers.states import set_paused
 from rpc.models import FeeToken
 from tests.browser.conftest import add_session
 from tests.notifications.factories import emit_test
@@ -26,9 +27,35 @@ WIDTHS = {"desk": {"width": 1440, "height": 900}, "phone": {"width": 390, "heigh
 LISTS = [
     *("relayers/relayer", "rpc/feetoken", "signers/signer", "notifications/notification", "notifications/delivery"),
     *("tokens/accesstoken", "auth/user", "auth/group", "relayer_service/auditentry", "relayer_service/periodicrun"),
+    "relayer_service/job",
 ]
-READ_ONLY = {"notifications/delivery", "relayer_service/auditentry", "relayer_service/periodicrun"}
-SINGLE = ["", "password_change/", "auth/user/{auth/user}/password/"]
+READ_ONLY = {
+    *("notifications/delivery", "relayer_service/auditentry", "relayer_service/periodicrun", "relayer_service/job"),
+}
+SINGLE = [
+    *("", "password_change/", "auth/user/{auth/user}/password/"),
+    # What asks before something is done.
+    *("relayers/relayer/{relayers/relayer}/pause/", "notifications/delivery/{notifications/delivery}/replay/"),
+]
+
+# What the overview and the time line have something to say about.
+HOUR = int(timezone.now().timestamp()) // 3600 * 3600
+TROUBLE: dict[str, Any] = {
+    "balance_is_low": True,
+    "policies": {"min_balance": 10},
+    "balance_hours": [[HOUR - 7200, "12"], [HOUR, "5"]],
+}
+JOB: dict[str, Any] = {
+    "kind": "verify_signers",
+    "actor": "olga",
+    "selection": "1x2",
+    "total": 2,
+    "done": 1,
+    "failed": 1,
+    "failures": [["signer-1", "It is damaged."]],
+    "state": "running",
+    "due_at": timezone.now(),
+}
 
 # Without transitions, which show colours that no theme has.
 SET_THEME = """theme => {
@@ -65,8 +92,10 @@ def admin_pages() -> Iterator[str]:
 @pytest.fixture
 def keys(staff: User) -> dict[str, Any]:
     """The keys of an object of each kind, by the place of its list."""
-    relayer = factories.relayer(notification=factories.notification())
+    relayer = factories.relayer(notification=factories.notification(), balance_text="5", **TROUBLE)
     assert relayer.notification
+    set_paused(relayer, True, "Maintenance")
+    set_paused(relayer, False)
     token = AccessToken.objects.issue(name="Wallet", user=staff)[0]
     now = timezone.now()
     PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=now, finished_at=now, seconds=0.02)
@@ -81,6 +110,7 @@ def keys(staff: User) -> dict[str, Any]:
         "auth/group": Group.objects.get_or_create(name="On call")[0].pk,
         "relayer_service/auditentry": AuditEntry.objects.of(token).get().pk,
         "relayer_service/periodicrun": "heartbeat",
+        "relayer_service/job": Job.objects.create(title="Verify 2 signers", **JOB).pk,
     }
 
 
