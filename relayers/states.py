@@ -49,6 +49,8 @@ def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
 def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
     """Pause or resume relayers and emit the events, for callers that record the changes with others."""
     chosen = {relayer.pk: relayer for relayer in relayers}
+    if not chosen:
+        return
     with transaction.atomic():
         for batch in Selection.of_keys(chosen).batches(BATCH_SIZE):
             wake(_write(batch, paused)[1])

@@ -143,8 +143,8 @@ def test_its_badge_stands_beside_that_of_its_trouble(admin_client: Client) -> No
     shown = {cells[0]: cells[3] for cells in rows(admin_client.get(LIST))}
     assert shown == {
         "off": "disabled",
-        "gone": "disabled gone since 2026-01-01 12:00",
-        "fails": "disabled failing since 2026-01-01 12:00",
+        "gone": "disabled gone since 2026-01-01 12:00 UTC",
+        "fails": "disabled failing since 2026-01-01 12:00 UTC",
     }
     assert len(rows(admin_client.get(f"{LIST}?state=disabled"))) == 3
     assert rows(admin_client.get(f"{LIST}?state=gone")) == []

@@ -44,6 +44,7 @@ def test_the_states_are_tabs_and_the_active_one_is_marked(admin_client: Client) 
         ("?state=low+balance", "Low balance", False),
         ("?state=paused", "Paused", False),
         ("?state=no+address", "No address", False),
+        ("?state=nodes+failing", "Nodes failing", False),
         ("?state=unknown", "Unknown", False),
         ("?state=active", "Active", False),
     ]

@@ -40,6 +40,7 @@ def names(panels: list[Panel]) -> list[str]:
 def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
     assert names(declared_panels(admin.site.get_model_admin(Relayer))) == [
         "relayers.panels.Status",
+        "relayers.panels.TimeLine",
         "rpc.panels.TryEstimate",
         "rpc.panels.Calls",
     ]
