@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -78,11 +78,11 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     factories.relayer(identifier="own", network="my-chain", address="", balance_text=str(2**128 - 1))
     coins = "1.500000000000000001 ETH"
     few = "0.000000000000000005 ETH"
-    today = f"{timezone.now():%Y-%m-%d}"
+    Relayer.objects.update(created_at=datetime(2026, 7, 1, 3, 2, tzinfo=UTC))
     shown = rows(admin_client.get(LIST))
-    assert [row.pop() for row in shown] == [today] * 8
+    assert [row.pop() for row in shown] == ["2026-07-01 03:02 UTC"] * 8
     assert shown == [
-        ["Relayer 1", "own", "no address", "my-chain", "not known", f"{2**128 - 1} wei", "never"],
+        ["Relayer 1", "own", "no address", "my-chain", "unknown", f"{2**128 - 1} wei", "never"],
         ["Relayer 1", "disabled", "disabled paused", "sepolia", ADDRESS, "unknown", "never"],
         ["Relayer 1", "paused", "paused low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
         ["Relayer 1", "low", "low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
@@ -284,7 +284,7 @@ def test_a_relayer_without_an_address_says_why(
     signer = factories.signer()
     Signer.objects.update(type=signer_type, last_error=last_error)
     relayer = factories.relayer(address="", signer=signer, network="my-chain")
-    assert f'title="{escape(why)}">not known' in admin_client.get(LIST).content.decode()
+    assert f'title="{escape(why)}">unknown' in admin_client.get(LIST).content.decode()
     status = admin_client.get(page_of(relayer, "status"))
     assert facts(status)["No address"] == " ".join(re.sub("<[^>]*>", " ", why).split())
     assert escape(why) in status.content.decode()
