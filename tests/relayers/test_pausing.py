@@ -128,7 +128,7 @@ def test_the_page_asks_why_and_says_how_many_and_what_happens(admin_client: Clie
     page = admin_client.post(LIST, select("pause_selected", Relayer.objects.all()[0], select_across="1"))
     assert page.context["title"] == "Pause relayers"
     assert page.context["texts"] == [
-        PAUSE.explanation.format("12 relayers"),
+        PAUSE.explanation.format("11 relayers"),
         "Left alone, as paused already: 1 relayer.",
     ]
     assert [row[0] for row in asked(page)] == [f"r-{number}" for number in range(10)]
@@ -170,7 +170,8 @@ def test_nothing_is_paused_without_a_reason(admin_client: Client) -> None:
 
 def test_the_page_of_a_relayer_offers_what_applies_and_asks_why(admin_client: Client) -> None:
     relayer = factories.relayer(notification=factories.notification())
-    assert buttons(admin_client.get(change(relayer))) == ["Pause"]
+    deliveries = "Deliveries of this relayer"
+    assert buttons(admin_client.get(change(relayer))) == ["Pause", deliveries]
     page = admin_client.get(f"{LIST}{relayer.pk}/pause/")
     assert page.context["title"] == "Pause relayer"
     assert admin_client.post(f"{LIST}{relayer.pk}/pause/").context["form"].errors
@@ -178,9 +179,9 @@ def test_the_page_of_a_relayer_offers_what_applies_and_asks_why(admin_client: Cl
 
     page = admin_client.post(f"{LIST}{relayer.pk}/pause/", {"reason": "The vault is moved"}, follow=True)
     assert page.redirect_chain == [(change(relayer), 302)]
-    assert (told(page), buttons(page)) == (["Paused: 1 relayer."], ["Resume"])
+    assert (told(page), buttons(page)) == (["Paused: 1 relayer."], ["Resume", deliveries])
     page = admin_client.post(f"{LIST}{relayer.pk}/resume/", follow=True)
-    assert (told(page), buttons(page)) == (["Resumed: 1 relayer."], ["Pause"])
+    assert (told(page), buttons(page)) == (["Resumed: 1 relayer."], ["Pause", deliveries])
     assert list(AuditEntry.objects.order_by("pk").values_list("reason", flat=True)) == ["The vault is moved", ""]
     assert Delivery.objects.count() == 2
 
