@@ -437,7 +437,7 @@ def test_a_notification_that_a_relayer_uses_is_not_deleted(admin_client: Client)
     page = admin_client.post(f"/admin/notifications/notification/{relayer.notification.pk}/delete/", {"post": "yes"})
     (text,) = page.context["protected"]
     assert re.sub("<[^>]*>", "", text) == (
-        "hook-1 is used by 1 relayer: relayer-1. To delete it, point it to another notification or delete it first: "
-        "list the relayer."
+        "hook-1 is used by 1 relayer: relayer-1. To delete the notification, point the relayer to another one or "
+        "delete the relayer first: list the relayer."
     )
     assert Notification.objects.exists()
