@@ -6,7 +6,7 @@ import json
 import re
 import uuid
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -78,9 +78,9 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     factories.relayer(identifier="own", network="my-chain", address="", balance_text=str(2**128 - 1))
     coins = "1.500000000000000001 ETH"
     few = "0.000000000000000005 ETH"
-    Relayer.objects.update(created_at=datetime(2026, 7, 1, 3, 2, tzinfo=UTC))
+    created = [f"{relayer.created_at:%Y-%m-%d %H:%M} UTC" for relayer in Relayer.objects.order_by("-sequence")]
     shown = rows(admin_client.get(LIST))
-    assert [row.pop() for row in shown] == ["2026-07-01 03:02 UTC"] * 8
+    assert [row.pop() for row in shown] == created
     assert shown == [
         ["Relayer 1", "own", "no address", "my-chain", "unknown", f"{2**128 - 1} wei", "never"],
         ["Relayer 1", "disabled", "disabled paused", "sepolia", ADDRESS, "unknown", "never"],

@@ -27,6 +27,9 @@ from tests.notifications.admin_pages import asked, buttons, confirm, hidden_fiel
 from tests.relayers import factories
 from tests.relayers.admin_pages import LIST, change
 
+# The other button of a relayer's page.
+DELIVERIES = "Deliveries of this relayer"
+
 pytestmark = pytest.mark.django_db
 
 
@@ -170,8 +173,7 @@ def test_nothing_is_paused_without_a_reason(admin_client: Client) -> None:
 
 def test_the_page_of_a_relayer_offers_what_applies_and_asks_why(admin_client: Client) -> None:
     relayer = factories.relayer(notification=factories.notification())
-    deliveries = "Deliveries of this relayer"
-    assert buttons(admin_client.get(change(relayer))) == ["Pause", deliveries]
+    assert buttons(admin_client.get(change(relayer))) == ["Pause", DELIVERIES]
     page = admin_client.get(f"{LIST}{relayer.pk}/pause/")
     assert page.context["title"] == "Pause relayer"
     assert admin_client.post(f"{LIST}{relayer.pk}/pause/").context["form"].errors
@@ -179,9 +181,9 @@ def test_the_page_of_a_relayer_offers_what_applies_and_asks_why(admin_client: Cl
 
     page = admin_client.post(f"{LIST}{relayer.pk}/pause/", {"reason": "The vault is moved"}, follow=True)
     assert page.redirect_chain == [(change(relayer), 302)]
-    assert (told(page), buttons(page)) == (["Paused: 1 relayer."], ["Resume", deliveries])
+    assert (told(page), buttons(page)) == (["Paused: 1 relayer."], ["Resume", DELIVERIES])
     page = admin_client.post(f"{LIST}{relayer.pk}/resume/", follow=True)
-    assert (told(page), buttons(page)) == (["Resumed: 1 relayer."], ["Pause", deliveries])
+    assert (told(page), buttons(page)) == (["Resumed: 1 relayer."], ["Pause", DELIVERIES])
     assert list(AuditEntry.objects.order_by("pk").values_list("reason", flat=True)) == ["The vault is moved", ""]
     assert Delivery.objects.count() == 2
 
