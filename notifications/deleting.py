@@ -18,7 +18,7 @@ def blockers(notifications: Iterable[Notification], *, linked: bool = False) -> 
     pending = Delivery.objects.filter(notification=OuterRef("pk"), due_at__isnull=False)
     chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
     for notification in chosen.filter(Exists(pending)):
-        yield f"pending deliveries of {notification}: they have to arrive or fail first"
+        yield f"{notification} has pending deliveries. To delete it, wait until they have arrived or failed."
 
 
 def delete_logs(notifications: Iterable[Notification]) -> None:

@@ -235,8 +235,9 @@ class RelayerAdmin(ResourceAdmin):
             self._report(request, act.done, count, len(asked.selection) - count, act.left_alone)
             return asked.leave()
         relayers = self.get_queryset(request)
-        texts = [act.explanation.format(counted(len(asked.selection)))]
-        if others := asked.count(relayers.filter(paused=act.paused)):
+        others = asked.count(relayers.filter(paused=act.paused))
+        texts = [act.explanation.format(counted(len(asked.selection) - others))]
+        if others:
             texts.append(f"Left alone, as {act.left_alone}: {counted(others)}.")
         table = asked.first(relayers, {"Name": lambda row: row.name, "State": self.state})
         title = f"{act.word} {'relayer' if len(asked.selection) == 1 else 'relayers'}"

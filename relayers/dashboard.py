@@ -43,9 +43,9 @@ def address(row: Any) -> str:
     if row.address:
         return format_html(ADDRESS, row.pk, row.address[:-ADDRESS_END], row.address[-ADDRESS_END:])
     if not isinstance(row, Relayer):
-        return "not known"
+        return "unknown"
     why = why_no_address(row.signer)
-    return format_html('<span class="no-address" title="{}">not known</span>', why)
+    return format_html('<span class="no-address" title="{}">unknown</span>', why)
 
 
 def balance(relayer: Relayer) -> str:

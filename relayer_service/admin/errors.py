@@ -15,7 +15,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.utils.text import capfirst
 
-# The permission that each of an admin's own views needs; actions need the one to change, or rules of their own.
+# The permission that each of an admin's own views needs; actions name theirs.
 NEEDED = {"changelist": "view", "history": "view", "change": "view", "add": "add", "delete": "delete"}
 
 
@@ -39,7 +39,8 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
         return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", "You may not open this page.")
     opts = model_admin.opts
     verb = "change" if view == "change" and request.method == "POST" else NEEDED.get(view, "view")
-    missing = [] if request.user.has_perm(permission(verb, opts)) else [shown_permission(verb, opts)]
+    verbs = [verb] if view in NEEDED else [verb, *needed_by_action(model_admin, view)]
+    missing = [shown_permission(verb, opts) for verb in verbs if not request.user.has_perm(permission(verb, opts))]
     missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if view == "add" else []
     if missing:
         text = f"You need the permission {' and '.join(missing)}. Whoever manages users can grant it."
@@ -48,6 +49,12 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     else:
         text = "You may view this, and need another permission to do more with it. Whoever manages users can grant it."
     return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", text, opts)
+
+
+def needed_by_action(model_admin: Any, view: str) -> list[str]:
+    """Return the permissions that a button on the page of an object asks for, without those that have rules."""
+    asked = getattr(getattr(model_admin, view, None), "allowed_permissions", None) or []
+    return [verb for verb in asked if verb in NEEDED.values() or verb == "change"]
 
 
 def permission(verb: str, opts: Any) -> str:

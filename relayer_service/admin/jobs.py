@@ -141,7 +141,7 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
     }
     if job.is_over:
         facts["Ended"] = exact(job.finished_at)
-    if request.user.has_perm("relayer_service.view_auditentry"):
+    if chosen.is_recorded and request.user.has_perm("relayer_service.view_auditentry"):
         log = f"{reverse('admin:relayer_service_auditentry_changelist')}?q=job-{job.pk}"
         facts["Changes"] = format_html('<a class="underline" href="{}">in the audit log</a>', log)
     return {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR
 from django.db.models import QuerySet
 from django.db.models.expressions import OrderBy
@@ -19,6 +20,9 @@ class ResourceList(ChangeList):
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         """Return the rows. A filter by state is applied like the others, and shown as tabs instead of among them."""
+        if any("\0" in value for _, values in request.GET.lists() for value in values):
+            # PostgreSQL takes no NUL, so that no row has one.
+            raise IncorrectLookupParameters
         rows: QuerySet[Any] = super().get_queryset(request, *args, **kwargs)
         tabs = [spec for spec in self.filter_specs if isinstance(spec, StateFilter)]
         self.tab = next((spec.value() for spec in tabs if spec.value()), None)

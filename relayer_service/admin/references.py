@@ -64,9 +64,9 @@ def in_use(objs: Iterable[Model], *, linked: bool, without: Sequence[type[Model]
 
 def _use(obj: Model, model: Any, field: str, count: int, linked: bool) -> str:
     kind = obj._meta.verbose_name
-    name, them = (model._meta.verbose_name, "it") if count == 1 else (model._meta.verbose_name_plural, "them")
+    name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
     used = f"{obj} is used by {count:,} {name}"
-    advice = f"To delete it, point {them} to another {kind} or delete {them} first"
+    advice = f"To delete the {kind}, point the {name} to another one or delete the {name} first"
     if not linked:
         return f"{used}. {advice}."
     first = model._default_manager.filter(**{field: obj})[:MAX_SHOWN]

@@ -37,6 +37,8 @@ class Kind:
     left_alone: str
     batch_size = 500
     in_transaction = True
+    # Whether the audit log has what it does.
+    is_recorded = True
 
     def run(self, keys: Sequence[int]) -> Result:
         raise NotImplementedError

@@ -16,6 +16,8 @@ from django.db.models import QuerySet
 
 # More than anybody acts on at once, and few enough to hold.
 MAX_SELECTED = 1_000_000
+# The largest key that a database has.
+MAX_KEY = 2**63 - 1
 RUN = re.compile(r"(\d{1,18})(?:x(\d{1,7}))?")
 
 
@@ -51,14 +53,14 @@ class Selection:
         runs, last, total = [], 0, 0
         for part in text.split(",") if text else []:
             found = RUN.fullmatch(part)
-            if found is None or not int(found[1]):
+            distance, length = (int(found[1]), int(found[2] or 1)) if found else (0, 0)
+            start, total = last + distance, total + length
+            last = start + length - 1
+            if not distance or not length or last > MAX_KEY:
                 raise SelectionError("This is no selection of rows.")
-            length = int(found[2] or 1)
-            start, total = last + int(found[1]), total + length
             if total > MAX_SELECTED:
                 raise SelectionError(f"More than {MAX_SELECTED:,} rows cannot be selected.")
-            runs.append(range(start, start + length))
-            last = start + length - 1
+            runs.append(range(start, last + 1))
         return cls(tuple(runs))
 
     def __str__(self) -> str:

@@ -254,7 +254,7 @@ def test_the_overview_shows_staff_only_what_they_may_see(
 
 def test_an_empty_list_says_so_in_words_that_are_true_of_it(page: Page) -> None:
     page.goto("/admin/relayer_service/periodicrun/")
-    expect(page.get_by_text("What there is of periodic work will be listed here.")).to_be_visible()
+    expect(page.get_by_text("Periodic work will be listed here.")).to_be_visible()
     page.goto("/admin/tokens/accesstoken/?q=nothing-of-that-name")
     expect(page.get_by_text("No access token fits the search and the filters.")).to_be_visible()
 

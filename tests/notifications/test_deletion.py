@@ -96,7 +96,9 @@ def test_a_notification_with_pending_deliveries_is_kept_with_its_log(admin_clien
     notification = with_log(2)
     emit_test(notification)
     page = delete(admin_client, notification, post="yes")
-    assert page.context["protected"] == ["pending deliveries of hook: they have to arrive or fail first"]
+    assert page.context["protected"] == [
+        "hook has pending deliveries. To delete it, wait until they have arrived or failed."
+    ]
     assert rows() == (1, 3, 2)
 
 

@@ -19,6 +19,7 @@ from relayer_service.ops.tasks import queue
 from relayer_service.storage.selections import Selection
 from relayers.jobs import CheckRelayers
 from relayers.models import Relayer
+from signers.models import Signer
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may, told
 from tests.relayer_service.jobs import run_jobs
@@ -219,6 +220,13 @@ def test_a_job_is_seen_by_those_who_see_its_rows_and_stopped_by_those_who_may_st
     viewer.post(page_of(job, "stop"))
     job.refresh_from_db()
     assert (job.state == "stopped") is stops
+
+
+def test_a_job_leads_to_its_changes_in_the_audit_log_if_that_has_them(admin_client: Client) -> None:
+    check = start()
+    verify = running.start("verify_signers", Selection.of(Signer.objects.all()), "olga")
+    assert "in the audit log" not in admin_client.get(page_of(check)).content.decode()
+    assert f"auditentry/?q=job-{verify.pk}" in admin_client.get(page_of(verify)).content.decode()
 
 
 def test_nobody_changes_or_deletes_a_job(admin_client: Client) -> None:

@@ -82,7 +82,7 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     shown = rows(admin_client.get(LIST))
     assert [row.pop() for row in shown] == created
     assert shown == [
-        ["Relayer 1", "own", "no address", "my-chain", "not known", f"{2**128 - 1} wei", "never"],
+        ["Relayer 1", "own", "no address", "my-chain", "unknown", f"{2**128 - 1} wei", "never"],
         ["Relayer 1", "disabled", "disabled paused", "sepolia", ADDRESS, "unknown", "never"],
         ["Relayer 1", "paused", "paused low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
         ["Relayer 1", "low", "low balance", "sepolia", ADDRESS, few, "3 minutes ago"],
@@ -284,7 +284,7 @@ def test_a_relayer_without_an_address_says_why(
     signer = factories.signer()
     Signer.objects.update(type=signer_type, last_error=last_error)
     relayer = factories.relayer(address="", signer=signer, network="my-chain")
-    assert f'title="{escape(why)}">not known' in admin_client.get(LIST).content.decode()
+    assert f'title="{escape(why)}">unknown' in admin_client.get(LIST).content.decode()
     status = admin_client.get(page_of(relayer, "status"))
     assert facts(status)["No address"] == " ".join(re.sub("<[^>]*>", " ", why).split())
     assert escape(why) in status.content.decode()
@@ -437,7 +437,7 @@ def test_a_notification_that_a_relayer_uses_is_not_deleted(admin_client: Client)
     page = admin_client.post(f"/admin/notifications/notification/{relayer.notification.pk}/delete/", {"post": "yes"})
     (text,) = page.context["protected"]
     assert re.sub("<[^>]*>", "", text) == (
-        "hook-1 is used by 1 relayer: relayer-1. To delete it, point it to another notification or delete it first: "
-        "list the relayer."
+        "hook-1 is used by 1 relayer: relayer-1. To delete the notification, point the relayer to another one or "
+        "delete the relayer first: list the relayer."
     )
     assert Notification.objects.exists()

@@ -91,12 +91,13 @@ def test_a_page_that_nobody_may_open_says_so(admin_client: Client) -> None:
     ]
 
 
-def test_an_action_that_is_refused_to_somebody_who_may_view_says_so(staff_client: Client, user: User) -> None:
+def test_an_action_that_is_refused_names_the_permission_that_is_missing(staff_client: Client, user: User) -> None:
     permit(user, "view_notification")
     hook = factories.notification()
+    needed = "“Can change notification” (notifications.change_notification)"
     assert said(staff_client, f"/admin/notifications/notification/{hook.pk}/send_test_event/", 403) == [
         "Not allowed (403)",
-        "You may view this, and need another permission to do more with it. Whoever manages users can grant it.",
+        f"You need the permission {needed}. Whoever manages users can grant it.",
         "/admin/notifications/notification/",
         "/admin/",
     ]

@@ -133,6 +133,39 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
     assert "Select all that were found, at least 3 relayers" in asked
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("relayers/relayer/?network=%00", "signers/signer/?type__exact=a%00", "notifications/delivery/?event=%00"),
+        *("relayer_service/auditentry/?object_type=%00", "rpc/feetoken/?state=ok&network=%00"),
+    ],
+)
+def test_a_filter_that_no_database_accepts_is_left_out(admin_client: Client, path: str) -> None:
+    answer = admin_client.get(f"/admin/{path}")
+    assert (answer.status_code, answer["Location"]) == (302, f"/admin/{path.partition('?')[0]}?e=1")
+
+
+def test_a_choice_that_is_searched_for_by_what_no_database_accepts_is_not_found(admin_client: Client) -> None:
+    factories.signer()
+    field = {"app_label": "relayers", "model_name": "relayer", "field_name": "signer"}
+    found = admin_client.get("/admin/autocomplete/", {**field, "term": "\0"})
+    assert found.json() == {"results": [], "pagination": {"more": False}}
+
+
+@pytest.mark.parametrize(
+    ("path", "searched"),
+    [
+        ("relayers/relayer", "the beginning of an id, a name or an address"),
+        ("notifications/delivery", "the whole webhook-id"),
+    ],
+)
+def test_a_list_in_which_nothing_is_found_says_what_was_searched_for(
+    admin_client: Client, path: str, searched: str
+) -> None:
+    page = admin_client.get(f"/admin/{path}/?q=none").content.decode()
+    assert f"“none” was searched for as {searched}." in page
+
+
 def test_a_relayers_page_leads_to_its_deliveries(admin_client: Client) -> None:
     hook = factories.notification()
     for name in ("eu/1 ü", "other"):
