@@ -114,7 +114,7 @@ class AccessToken(models.Model):
         db_default=[],
         blank=True,
         validators=[validate_scopes],
-        help_text="What it may do beyond the contract, which needs no scope; only extensions ask for them.",
+        help_text="What it may do besides the calls of the interface document, which need no scope.",
     )
     allowed_relayers = models.JSONField(
         default=list,

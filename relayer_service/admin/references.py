@@ -40,7 +40,8 @@ def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) ->
         name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
         first = [link(row) for row in rows[:MAX_SHOWN]] if linked else []
         names = format_html_join(", ", "{}", ((link,) for link in first))
-        more = _more(obj, model, field, count - len(first)) if first and count > len(first) else ""
+        others = f"{count - len(first):,} more" if first and count > len(first) else ""
+        more = format_html(" and {}", _list_link(model, field, obj, others)) if others else ""
         number = f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
         parts.append(format_html("{} {}: {}{}" if first else "{} {}", number, name, names, more))
     return format_html_join("; ", "{}", ((part,) for part in parts)) or "nothing"
@@ -73,16 +74,16 @@ def _use(obj: Model, model: Any, field: str, count: int, linked: bool) -> str:
     names = format_html_join(", ", "{}", ((link(row),) for row in first))
     more = f" and {count - MAX_SHOWN:,} more" if count > MAX_SHOWN else ""
     all_of_them = _list_link(model, field, obj, f"list the {name}")
-    return format_html("{}: {}{}. {}{}.", used, names, more, advice, all_of_them)
+    return format_html("{}: {}{}. {}: {}.", used, names, more, advice, all_of_them)
 
 
 def _list_link(model: Any, field: str, obj: Model, text: str) -> str | SafeString:
-    """Return a link to the list of the rows that refer to an object, where there is one."""
-    if not admin.site.is_registered(model):
-        return ""
-    opts, query = model._meta, f"{field}__{obj._meta.pk.name}__exact={obj.pk}"
-    url = f"{reverse(f'admin:{opts.app_label}_{opts.model_name}_changelist')}?{query}"
-    return format_html(': <a class="underline" href="{}">{}</a>', url, text)
+    """Return a text as a link to the rows that refer to an object, where their list can be filtered by it."""
+    lookup = f"{field}__{obj._meta.pk.name}__exact"
+    if lookup not in getattr(admin.site._registry.get(model), "allowed_keys", ()):
+        return text
+    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+    return format_html('<a class="underline" href="{}?{}={}">{}</a>', url, lookup, obj.pk, text)
 
 
 def is_key(value: str) -> bool:
@@ -94,16 +95,6 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
     for relation in model._meta.related_objects:
         if relation.related_model not in without:
             yield relation.related_model, relation.field.name
-
-
-def _more(obj: Model, model: type[Model], field: str, count: int) -> str | SafeString:
-    """Return how many are not named, as a link to their list where it can be filtered by what they refer to."""
-    lookup = f"{field}__{obj._meta.pk.name}__exact"
-    text = f"{count:,} more"
-    if lookup not in getattr(admin.site._registry.get(model), "allowed_keys", ()):
-        return f" and {text}"
-    url = reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
-    return format_html(' and <a class="underline" href="{}?{}={}">{}</a>', url, lookup, obj.pk, text)
 
 
 def link(row: Model) -> str | SafeString:
