@@ -34,7 +34,7 @@ from notifications.trial import send_test_event
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins
-from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, record
 
 ON_ITS_WAY = "Delivery is on its way"
@@ -72,6 +72,7 @@ class NotificationViewSet(
     action_scopes = dict.fromkeys(("list", "retrieve", "deliveries"), "read") | dict.fromkeys(
         ("create", "destroy", "replay", "test"), "manage"
     )
+    locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
     idempotent_actions = {"create", "test"}
     action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
@@ -103,7 +104,9 @@ class NotificationViewSet(
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same id and body."""
-        delivery = self.get_object().deliveries.filter(identifier=delivery_id).first()
+        deliveries = self.get_object().deliveries
+        # PostgreSQL takes no NUL, so that no id has one.
+        delivery = None if "\0" in delivery_id else deliveries.filter(identifier=delivery_id).first()
         if delivery is None:
             raise NotFound("Delivery not found")
         with transaction.atomic():
@@ -116,10 +119,11 @@ class NotificationViewSet(
     @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
-        return idempotency.once(request, self.get_object, self._send_test)
+        return idempotency.once(request, lambda: None, self._send_test)
 
-    def _send_test(self, notification: Notification) -> Any:
-        sent = send_test_event(notification)
+    def _send_test(self, _: None) -> Any:
+        # Locked, so that it is still there when the delivery is.
+        sent = send_test_event(self.get_object())
         if sent is None:
             raise Conflict(DISABLED)
         return DeliverySerializer(sent).data
