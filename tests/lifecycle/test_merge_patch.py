@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.relayers import factories
 
 PATH = "/api/v1/relayers/relayer-1"
 NODE = "http://127.0.0.1:9"
+LEASE = UUID(int=7)
 
 
 def test_a_node_without_a_weight_has_the_whole_one(manager: Api) -> None:
@@ -68,6 +70,23 @@ def test_an_amount_is_stored_exactly_or_refused(manager: Api, written: bytes, st
     factories.relayer()
     answer = manager.patch(PATH, raw=b'{"policies":{"min_balance":%s}}' % written)
     assert (answer.status, Relayer.objects.get().policies.get("min_balance")) == (200 if stored else 400, stored)
+
+
+def test_what_stays_the_same_does_not_interrupt_a_check(manager: Api) -> None:
+    rpc_urls = [{"url": NODE, "weight": 100}]
+    relayer = factories.relayer(rpc_urls=rpc_urls, policies={"min_balance": 5})
+    Relayer.objects.update(lease=LEASE)
+    same = {"name": relayer.name, "custom_rpc_urls": rpc_urls, "policies": {"min_balance": 5}, "paused": False}
+    assert manager.patch(PATH, same).status == 200
+    assert Relayer.objects.get().lease == LEASE
+    manager.patch(PATH, {"policies": {"min_balance": 6}})
+    assert Relayer.objects.get().lease is None
+
+
+def test_a_relayer_whose_network_is_no_longer_known_can_be_paused(manager: Api) -> None:
+    factories.relayer(network="moon")
+    assert manager.patch(PATH, {"paused": True}).body["data"]["paused"] is True
+    assert manager.patch(PATH, {"name": "Refunds"}).status == 400
 
 
 def test_a_merge_patch_may_be_called_one(manager: Api) -> None:
