@@ -8,7 +8,6 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,12 +32,15 @@ from notifications.serializers import (
 from notifications.trial import send_test_event
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
-from relayer_service.api.filters import begins
+from relayer_service.api.filters import begins, one_of
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, record
 
 ON_ITS_WAY = "Delivery is on its way"
 DISABLED = "Notification is disabled"
+DELIVERY_FILTERS = {
+    "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only those in this state.")
+}
 
 
 @extend_schema_view(
@@ -90,14 +92,11 @@ class NotificationViewSet(
         return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
 
     @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
-    @action(detail=True, serializer_class=DeliverySerializer)
+    @action(detail=True, serializer_class=DeliverySerializer, list_filters=DELIVERY_FILTERS)
     def deliveries(self, request: Request, **kwargs: Any) -> Response:
         """Return the deliveries, the newest first."""
         rows = self.get_object().deliveries.order_by("-created_at", "-id")
-        state = request.query_params.get("state")
-        if state is not None and state not in Delivery.State.values:
-            raise ValidationError({"state": [f"must be one of: {', '.join(Delivery.State.values)}"]})
-        page = self.paginate_queryset(rows.filter(state=state) if state else rows)
+        page = self.paginate_queryset(self.filter_queryset(rows))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)

@@ -69,12 +69,16 @@ def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
     assert manager.get(PATH + query).body == bodies.page(expected, total_items=len(expected))
 
 
-def test_an_unknown_state_is_refused(manager: Api, hook: Notification) -> None:
-    answer = manager.get(f"{PATH}?state=lost")
-    assert (answer.status, answer.body) == (
-        400,
-        bodies.bad_request("state: must be one of: pending, delivered, failed"),
-    )
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("state=lost", "state: must be one of: pending, delivered, failed"),
+        ("state=failed&state=pending", "state: this parameter stands twice"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:
+    answer = manager.get(f"{PATH}?{query}")
+    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
 
 
 def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
