@@ -8,7 +8,7 @@ from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
-from notifications.models import Delivery, Notification
+from notifications.models import Notification
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
@@ -67,9 +67,6 @@ DELIVERY_EXAMPLE = OpenApiExample(
 )
 LIST_DELIVERIES: dict[str, Any] = {
     "responses": {200: DeliverySerializer(many=True)},
-    "parameters": [
-        OpenApiParameter("state", str, enum=Delivery.State.values, description="Only those in this state.")
-    ],
     "examples": [DELIVERY_EXAMPLE],
 }
 REPLAY_DELIVERY: dict[str, Any] = {

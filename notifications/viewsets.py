@@ -8,7 +8,6 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.exceptions import ValidationError
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -33,12 +32,15 @@ from notifications.serializers import (
 from notifications.trial import send_test_event
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
-from relayer_service.api.filters import begins
-from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.api.filters import begins, one_of
+from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, record
 
 ON_ITS_WAY = "Delivery is on its way"
 DISABLED = "Notification is disabled"
+DELIVERY_FILTERS = {
+    "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only those in this state.")
+}
 
 
 @extend_schema_view(
@@ -72,6 +74,7 @@ class NotificationViewSet(
     action_scopes = dict.fromkeys(("list", "retrieve", "deliveries"), "read") | dict.fromkeys(
         ("create", "destroy", "replay", "test"), "manage"
     )
+    locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
     idempotent_actions = {"create", "test"}
     action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
@@ -89,21 +92,20 @@ class NotificationViewSet(
         return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
 
     @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
-    @action(detail=True, serializer_class=DeliverySerializer)
+    @action(detail=True, serializer_class=DeliverySerializer, list_filters=DELIVERY_FILTERS)
     def deliveries(self, request: Request, **kwargs: Any) -> Response:
         """Return the deliveries, the newest first."""
         rows = self.get_object().deliveries.order_by("-created_at", "-id")
-        state = request.query_params.get("state")
-        if state is not None and state not in Delivery.State.values:
-            raise ValidationError({"state": [f"must be one of: {', '.join(Delivery.State.values)}"]})
-        page = self.paginate_queryset(rows.filter(state=state) if state else rows)
+        page = self.paginate_queryset(self.filter_queryset(rows))
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
     @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same id and body."""
-        delivery = self.get_object().deliveries.filter(identifier=delivery_id).first()
+        deliveries = self.get_object().deliveries
+        # PostgreSQL takes no NUL, so that no id has one.
+        delivery = None if "\0" in delivery_id else deliveries.filter(identifier=delivery_id).first()
         if delivery is None:
             raise NotFound("Delivery not found")
         with transaction.atomic():
@@ -116,10 +118,11 @@ class NotificationViewSet(
     @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
-        return idempotency.once(request, self.get_object, self._send_test)
+        return idempotency.once(request, lambda: None, self._send_test)
 
-    def _send_test(self, notification: Notification) -> Any:
-        sent = send_test_event(notification)
+    def _send_test(self, _: None) -> Any:
+        # Locked, so that it is still there when the delivery is.
+        sent = send_test_event(self.get_object())
         if sent is None:
             raise Conflict(DISABLED)
         return DeliverySerializer(sent).data

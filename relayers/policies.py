@@ -53,11 +53,32 @@ class EvmPolicies(StrictSerializer):
     )
 
 
+class EvmPoliciesPatch(EvmPolicies):
+    """The policies to change: those that are null are removed."""
+
+    def get_fields(self) -> Any:
+        fields = super().get_fields()
+        for field in fields.values():
+            field.allow_null = True
+        return fields
+
+
 POLICIES: dict[str, type[StrictSerializer]] = {"evm": EvmPolicies}
+PATCHES: dict[str, type[StrictSerializer]] = {"evm": EvmPoliciesPatch}
 
 
 def validate_policies(network_type: str, policies: Any) -> dict[str, Any]:
     """Return policies as they are stored; raise a validation error with the path of each fault."""
-    serializer = POLICIES[network_type](data=policies)
+    return _validated(POLICIES[network_type], policies)
+
+
+def merge_policies(network_type: str, policies: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """Return policies after a JSON Merge Patch; raise a validation error with the path of each fault."""
+    merged = {**policies, **_validated(PATCHES[network_type], patch)}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def _validated(serializer_class: type[StrictSerializer], data: Any) -> dict[str, Any]:
+    serializer = serializer_class(data=data)
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ from rest_framework.exceptions import ValidationError
 
 from notifications.models import Notification
 from relayer_service.api.exceptions import refusal
+from relayer_service.api.parsers import WrittenFloat
 from relayer_service.api.representation import RequestSerializer
 from relayer_service.api.serializers import (
     BooleanField,
@@ -22,6 +24,7 @@ from relayer_service.api.serializers import (
     ObjectField,
     StringField,
 )
+from relayer_service.audit.recording import snapshot
 from relayer_service.ops.tasks import push
 from relayer_service.storage.resources import new_identifier
 from relayers.account import ask_address, check_signer, choose_address, note_answer
@@ -29,7 +32,7 @@ from relayers.chain import nodes
 from relayers.chain.networks import closed, networks
 from relayers.config import MAX_CHAIN_ID
 from relayers.models import Relayer
-from relayers.policies import EvmAddressField, EvmPolicies, validate_policies
+from relayers.policies import EvmAddressField, EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
 from relayers.rpc_urls import RpcUrlsField
 from relayers.serializers import RelayerSerializer
 from relayers.states import write_paused
@@ -51,10 +54,17 @@ class PoliciesField(ObjectField):
         return {name: exact(value) for name, value in super().to_internal_value(data).items()}
 
 
+@extend_schema_field(EvmPoliciesPatch)
+class PoliciesPatchField(PoliciesField):
+    """Policies to change, and those to remove."""
+
+
 def exact(value: Any) -> Any:
     """Return a number that was written with an exponent as the whole number that it is, and all else as it is."""
-    # Its shortest form, which is what was written.
-    return int(Decimal(repr(value))) if isinstance(value, float) and value >= FIRST_EXPONENT else value
+    if not isinstance(value, WrittenFloat) or value < FIRST_EXPONENT:
+        return value
+    written = Decimal(value.text)
+    return int(written) if int(written) == written else value
 
 
 class CreateRelayerSerializer(RequestSerializer):
@@ -86,9 +96,10 @@ class CreateRelayerSerializer(RequestSerializer):
             network=attrs["network"],
             network_type=attrs["network_type"],
             chain_id=attrs.get("chain_id"),
-            policies=policies_of(attrs["network_type"], attrs.get("policies", {})),
             due_at=timezone.now(),
         )
+        with faults_of_policies():
+            relayer.policies = validate_policies(relayer.network_type, attrs.get("policies", {}))
         relayer.set_rpc_urls([dict(entry) for entry in attrs.get("custom_rpc_urls", [])])
         relayer.signer = referred(Signer, "signer_id", attrs["signer_id"])
         if "notification_id" in attrs:
@@ -130,7 +141,7 @@ class UpdateRelayerSerializer(RequestSerializer):
     paused = BooleanField(required=False)
     notification_id = StringField(required=False, allow_null=True)
     custom_rpc_urls = RpcUrlsField(required=False, allow_null=True, help_text="All of them: a list is replaced whole.")
-    policies = PoliciesField(
+    policies = PoliciesPatchField(
         required=False, allow_null=True, help_text="Merged by name: a policy that is null is removed."
     )
 
@@ -140,22 +151,23 @@ class UpdateRelayerSerializer(RequestSerializer):
         return value
 
     def update(self, instance: Relayer, validated_data: dict[str, Any]) -> Relayer:
-        changed = {*self._changed(instance, validated_data)}
-        try:
-            instance.clean()
-        except ModelError as error:
-            raise refusal(error) from None
-        if changed:
+        before, columns = snapshot(instance), {*self._put(instance, validated_data)}
+        # What is as it was, and a pause, harm no check, and must not depend on what has become of a network.
+        if snapshot(instance) != before:
+            try:
+                instance.clean()
+            except ModelError as error:
+                raise refusal(error) from None
             # A health check that is under way read the relayer as it was before, so it loses its lease.
             instance.due_at, instance.lease = timezone.now(), None
-            instance.save(update_fields=changed | {"due_at", "lease"})
+            instance.save(update_fields=columns | {"due_at", "lease"})
             push(check_relayers_now)
         if "paused" in validated_data:
             write_paused([instance], validated_data["paused"])
         return instance
 
-    def _changed(self, relayer: Relayer, values: dict[str, Any]) -> Iterator[str]:
-        """Put values onto a relayer; yield the columns that change."""
+    def _put(self, relayer: Relayer, values: dict[str, Any]) -> Iterator[str]:
+        """Put values onto a relayer; yield their columns."""
         if "name" in values:
             relayer.name = values["name"]
             yield "name"
@@ -166,10 +178,9 @@ class UpdateRelayerSerializer(RequestSerializer):
                 lock(Notification, "notification_id", relayer.notification.pk)
             yield "notification"
         if "policies" in values:
-            patch = values["policies"]
-            merged = {} if patch is None else {**relayer.policies, **patch}
-            kept = {name: value for name, value in merged.items() if value is not None}
-            relayer.policies = policies_of(relayer.network_type, kept)
+            stored, patch = relayer.policies, values["policies"]
+            with faults_of_policies():
+                relayer.policies = {} if patch is None else merge_policies(relayer.network_type, stored, patch)
             yield "policies"
         if "custom_rpc_urls" in values:
             relayer.set_rpc_urls([dict(entry) for entry in values["custom_rpc_urls"] or []])
@@ -190,9 +201,11 @@ def lock(model: Any, field: str, pk: int) -> None:
         raise ValidationError({field: [UNKNOWN]})
 
 
-def policies_of(network_type: str, policies: Any) -> dict[str, Any]:
+@contextmanager
+def faults_of_policies() -> Iterator[None]:
+    """Name the field in the faults of policies."""
     try:
-        return validate_policies(network_type, policies)
+        yield
     except ValidationError as error:
         raise ValidationError({"policies": error.detail}) from None
 

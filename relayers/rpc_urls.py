@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
 
 from relayer_service.api.serializers import IntegerField, ListField, StrictSerializer, StringField
 from relayer_service.net import addresses, outgoing
-from relayer_service.net.addresses import mask
+from relayer_service.net.addresses import MASK, mask
 
 MAX_WEIGHT = 100
 MAX_URLS = 50
@@ -17,11 +19,14 @@ MAX_URLS = 50
 def validate_node_url(value: str) -> None:
     """Refuse URLs that no node can have; what a host name resolves to is checked when connecting."""
     parts = addresses.split_http_url(value)
+    if parts.path == f"/{MASK}":
+        raise ValidationError("this is a URL as answers show it: the whole URL is required")
     address = addresses.literal_address(parts.hostname or "")
     if address and not outgoing.may_be_inside(address):
         raise ValidationError("this address is not allowed: it is private or reserved, or clouds serve metadata there")
 
 
+@extend_schema_field(OpenApiTypes.URI)
 class NodeUrlField(StringField):
     default_validators = [validate_node_url]
 

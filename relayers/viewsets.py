@@ -16,6 +16,7 @@ from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
 from relayer_service.api.pagination import PageRequest
+from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.storage.encryption import DecryptionError
@@ -71,8 +72,13 @@ class RelayerViewSet(
     in_use_message = "Relayer is in use"
     tags = ["Relayers"]
 
+    def get_parsers(self) -> list[Any]:
+        # There is no action yet; and no request at first, where the OpenAPI document is made.
+        is_patch = getattr(self.request, "method", "") == "PATCH"
+        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
+
     def get_throttles(self) -> list[Any]:
-        return super().get_throttles() if self.action == "list" else []
+        return [] if self.action in self.action_extensions else super().get_throttles()
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()

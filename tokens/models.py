@@ -166,13 +166,21 @@ class AccessToken(models.Model):
         self.digest = digest(credential.secret, pepper)
 
     def replace(self, accepted_until: datetime) -> tuple[AccessToken, str]:
-        """Issue a token with the same rights, and have this one expire then, or when it would have before."""
-        kept = ("name", "user", "expires_at", "allowed_networks", "scopes", "allowed_relayers")
+        """Issue a token with the same rights, and have this one expire then, or when it would have before.
+
+        The new one lasts as long as this one was to. Nobody needs to be told that this one expires.
+        """
+        kept = {
+            name: getattr(self, name) for name in ("name", "user", "allowed_networks", "scopes", "allowed_relayers")
+        }
+        now = timezone.now()
+        expires_at = now + (self.expires_at - self.created_at) if self.expires_at else None
         with transaction.atomic():
-            issued: tuple[AccessToken, str] = AccessToken.objects.issue(**{name: getattr(self, name) for name in kept})
+            issued: tuple[AccessToken, str] = AccessToken.objects.issue(expires_at=expires_at, **kept)
             before = {"expires_at": self.expires_at}
             self.expires_at = min(accepted_until, self.expires_at or accepted_until)
-            self.save(update_fields=["expires_at"])
+            self.expiry_announced_at = now
+            self.save(update_fields=["expires_at", "expiry_announced_at"])
             record([changed(self, before, {"expires_at": self.expires_at}, f"Replaced by {issued[0]}.")])
         return issued
 

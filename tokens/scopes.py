@@ -16,12 +16,12 @@ class Scope(TextChoices):
     SIGN = "sign", "Sign messages"
 
 
-INCLUDED = {Scope.MANAGE: {Scope.READ}}
+INCLUDED: dict[str, set[str]] = {Scope.MANAGE: {Scope.READ}}
 
 
 def grants(scopes: Iterable[str], needed: str) -> bool:
-    """Return whether one of the scopes is the needed one, or includes it."""
-    return any(scope == needed or needed in INCLUDED.get(Scope(scope), ()) for scope in scopes)
+    """Return whether one of the scopes is the needed one, or includes it; an unknown one allows nothing."""
+    return any(scope == needed or needed in INCLUDED.get(scope, ()) for scope in scopes)
 
 
 def validate_scopes(scopes: Any) -> None:

@@ -82,4 +82,4 @@ class ListFilters(BaseFilterBackend):
     @staticmethod
     def _filters(view: Any) -> dict[str, ListFilter]:
         filters: dict[str, ListFilter] = getattr(view, "list_filters", {})
-        return filters if view.action == "list" and extensions.is_on(EXTENSION) else {}
+        return filters if extensions.is_on(EXTENSION) else {}

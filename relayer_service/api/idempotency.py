@@ -42,6 +42,9 @@ def of(request: Request) -> IdempotentRequest | None:
         return None
     if not KEY.fullmatch(key):
         raise ValidationError({HEADER: ["1 to 255 visible ASCII characters are required"]})
+    if "\0" in request.path:
+        # No id has one, nor can it be looked up: what the path names does not exist.
+        return None
     route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
     return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest(request))
 

@@ -42,7 +42,7 @@ COMPONENTS: dict[str, dict[str, Any]] = {
 }
 IDEMPOTENCY_KEY = OpenApiParameter(
     "Idempotency-Key",
-    str,
+    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     OpenApiParameter.HEADER,
     description="The same request with the same key, within 24 hours, is carried out once and answered the same.",
     extensions={MARK: "lifecycle"},

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from django.conf import settings
 from rest_framework.exceptions import ParseError
@@ -41,6 +41,23 @@ class StrictJSONParser(BaseParser):
         if len(body) < length:
             raise ParseError(ENDED_EARLY)
         return loads(body)
+
+
+class MergePatchParser(StrictJSONParser):
+    """Reads a JSON Merge Patch under the name that RFC 7396 has for it."""
+
+    media_type = "application/merge-patch+json"
+
+
+class WrittenFloat(float):
+    """A number with a fraction or an exponent, and its text: a float may be another number."""
+
+    text: str
+
+    def __new__(cls, text: str) -> Self:
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
 
 
 def loads(body: bytes, max_values: float = MAX_VALUES) -> Any:
@@ -101,7 +118,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    number = float(text)
+    number = WrittenFloat(text)
     if not math.isfinite(number):
         raise ValueError(text)
     return number

@@ -117,7 +117,8 @@ class PartialUpdateMixin(LockingMixin):
     """Changes a resource."""
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        serializer = self.get_serializer(data=request.data, partial=True)
+        # Its own fields are optional. As `partial`, those of the objects inside it would be too.
+        serializer = self.get_serializer(data=request.data)
         # Before the row is locked: a body that comes slowly must not hold up other changes.
         serializer.is_valid(raise_exception=True)
         with transaction.atomic():

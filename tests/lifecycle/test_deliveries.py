@@ -11,6 +11,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from notifications import signing
 from notifications.models import Delivery, Notification
+from relayer_service.api import idempotency
 from relayer_service.models import AuditEntry
 from tests.api import Api
 from tests.contract import bodies
@@ -68,12 +69,16 @@ def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
     assert manager.get(PATH + query).body == bodies.page(expected, total_items=len(expected))
 
 
-def test_an_unknown_state_is_refused(manager: Api, hook: Notification) -> None:
-    answer = manager.get(f"{PATH}?state=lost")
-    assert (answer.status, answer.body) == (
-        400,
-        bodies.bad_request("state: must be one of: pending, delivered, failed"),
-    )
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("state=lost", "state: must be one of: pending, delivered, failed"),
+        ("state=failed&state=pending", "state: this parameter stands twice"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:
+    answer = manager.get(f"{PATH}?{query}")
+    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
 
 
 def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
@@ -84,7 +89,7 @@ def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
     assert AuditEntry.objects.get(object_id="msg_2").reason == "Replayed."
 
 
-@pytest.mark.parametrize("identifier", ["msg_3", "msg_4"])
+@pytest.mark.parametrize("identifier", ["msg_3", "msg_4", "msg_%00"])
 def test_a_delivery_of_another_notification_is_not_found(manager: Api, hook: Notification, identifier: str) -> None:
     answer = manager.post(f"{PATH}/{identifier}/replay")
     assert (answer.status, answer.body) == (404, bodies.failure("Delivery not found"))
@@ -100,6 +105,23 @@ def test_no_test_event_is_sent_to_a_disabled_notification(manager: Api, hook: No
     Notification.objects.update(enabled=False)
     answer = manager.post("/api/v1/notifications/hook-1/test")
     assert (answer.status, answer.body) == (409, bodies.failure("Notification is disabled"))
+
+
+@pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "4b1e-7"}])
+def test_no_test_event_is_sent_to_an_id_that_none_can_have(manager: Api, db: None, key: dict[str, str]) -> None:
+    answer = manager.post("/api/v1/notifications/%00/test", headers=key)
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
+
+
+def test_a_notification_that_is_deleted_meanwhile_gets_no_test_event(
+    manager: Api, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.notification("hook-1")
+    # The last thing that happens before the event is sent.
+    monkeypatch.setattr(idempotency, "claim", lambda key: Notification.objects.all().delete() and None)
+    answer = manager.post("/api/v1/notifications/hook-1/test", headers={"Idempotency-Key": "4b1e-7"})
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
+    assert not Delivery.objects.exists()
 
 
 def keys_that_verify(hook: Notification, *keys: str) -> list[str]:

@@ -69,6 +69,7 @@ BAD: dict[str, dict[str, Any]] = {
     "a URL that is none": node("node"),
     "a URL of another protocol": node("ftp://node.example.com"),
     "a URL where clouds serve metadata": node("http://169.254.169.254/latest"),
+    "a URL as answers show it": node("https://node.example.com/***"),
     "a weight above 100": node("https://node.example.com", 101),
     "a weight below 0": node("https://node.example.com", -1),
     "a node on another chain": node(ELSEWHERE),

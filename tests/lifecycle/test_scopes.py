@@ -15,7 +15,7 @@ from signers.models import Signer
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
-from tokens.models import AccessToken
+from tokens.models import AccessToken, forget
 from tokens.scopes import Scope, grants
 
 DOCUMENT = Path(__file__).parents[2] / "openapi-extensions.yaml"
@@ -97,6 +97,17 @@ def test_nothing_is_told_of_what_exists_without_the_scope(api: Api) -> None:
     factories.relayer()
     there, missing = api.get("/api/v1/relayers/relayer-1"), api.get("/api/v1/relayers/relayer-2")
     assert (there.status, there.body) == (missing.status, missing.body) == (403, bodies.failure("Forbidden"))
+
+
+def test_a_scope_that_is_unknown_allows_nothing_and_harms_nothing(user: User) -> None:
+    factories.relayer()
+    token, text = AccessToken.objects.issue(name="of a later release", user=user)
+    answers = []
+    for scopes in (["audit"], ["audit", "read"]):
+        AccessToken.objects.filter(pk=token.pk).update(scopes=scopes)
+        forget({token.key})
+        answers.append(Api(text).get("/api/v1/relayers/relayer-1").status)
+    assert answers == [403, 200]
 
 
 def test_the_operations_of_the_contract_need_no_scope(api: Api) -> None:

@@ -49,4 +49,7 @@ def test_tokens_that_nobody_uses_any_more_are_not_told_of(
 ) -> None:
     AccessToken.objects.issue(name="off", user=user, expires_at=NOON, enabled=False)
     AccessToken.objects.issue(name="for ever", user=user)
+    replaced, _ = AccessToken.objects.issue(name="replaced", user=user)
+    monkeypatch.setattr(timezone, "now", lambda: NOON - timedelta(days=2))
+    replaced.replace(NOON)
     assert told_on(1, NOON, monkeypatch) == 0

@@ -69,6 +69,14 @@ def test_a_token_that_expires_sooner_is_not_made_to_last(user: User) -> None:
     assert old.expires_at == soon
 
 
+def test_a_rotated_token_lasts_as_long_as_the_one_before_was_to(user: User) -> None:
+    issued = timezone.now() - timedelta(days=80)
+    old, _ = AccessToken.objects.issue(name="ci", user=user, created_at=issued, expires_at=issued + timedelta(days=90))
+    run("rotate", old.key)
+    new = AccessToken.objects.latest("pk")
+    assert new.expires_at - timezone.now() > timedelta(days=89)
+
+
 def test_a_token_is_revoked(user: User) -> None:
     token, _ = AccessToken.objects.issue(name="ci", user=user)
     assert run("revoke", token.key) == f"Revoked: {token}. Every process refuses it within seconds.\n"

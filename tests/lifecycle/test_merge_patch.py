@@ -1,0 +1,97 @@
+"""Changing a relayer by a JSON Merge Patch (RFC 7396)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from relayers.models import Relayer
+from tests.api import Api
+from tests.contract import bodies
+from tests.relayers import factories
+
+PATH = "/api/v1/relayers/relayer-1"
+NODE = "http://127.0.0.1:9"
+LEASE = UUID(int=7)
+
+
+def test_a_node_without_a_weight_has_the_whole_one(manager: Api) -> None:
+    factories.relayer()
+    answer = manager.patch(PATH, {"custom_rpc_urls": [{"url": NODE}]})
+    assert (answer.status, answer.body["data"]["custom_rpc_urls"]) == (200, [{"url": NODE, "weight": 100}])
+
+
+@pytest.mark.parametrize(
+    ("patch", "fault"),
+    [
+        ({"custom_rpc_urls": [{"weight": 5}]}, "custom_rpc_urls[0].url: this field is required"),
+        ({"policies": {"min_balnce": None}}, "policies.min_balnce: this field is not known"),
+        ({"name": None}, "name: null is not allowed here"),
+        ([], "an object is required"),
+    ],
+)
+def test_a_patch_that_makes_no_relayer_is_refused(manager: Api, patch: Any, fault: str) -> None:
+    factories.relayer()
+    answer = manager.patch(PATH, patch)
+    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+
+
+def test_null_removes(manager: Api) -> None:
+    rpc_urls = [{"url": NODE, "weight": 100}]
+    factories.relayer(
+        notification=factories.notification("hook-1"),
+        rpc_urls=rpc_urls,
+        policies={"min_balance": 5, "gas_price_cap": 7},
+    )
+    manager.patch(PATH, {"notification_id": None, "custom_rpc_urls": None, "policies": {"min_balance": None}})
+    stored = Relayer.objects.get()
+    assert (stored.notification, stored.custom_rpc_urls, stored.policies) == (None, None, {"gas_price_cap": 7})
+    manager.patch(PATH, {"policies": None})
+    assert Relayer.objects.get().policies == {}
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        (b"1e21", 10**21),
+        (b"1.23456789012345678901234E23", 123456789012345678901234),
+        (b"1234567890123456789012.0", 1234567890123456789012),
+        (b"1234567890123456789012.5", None),
+        (b"1.5", None),
+        (b"-1e21", None),
+        (b"1e300", None),
+        (b"1e400", None),
+        (b"NaN", None),
+    ],
+)
+def test_an_amount_is_stored_exactly_or_refused(manager: Api, written: bytes, stored: int | None) -> None:
+    factories.relayer()
+    answer = manager.patch(PATH, raw=b'{"policies":{"min_balance":%s}}' % written)
+    assert (answer.status, Relayer.objects.get().policies.get("min_balance")) == (200 if stored else 400, stored)
+
+
+def test_what_stays_the_same_does_not_interrupt_a_check(manager: Api) -> None:
+    rpc_urls = [{"url": NODE, "weight": 100}]
+    relayer = factories.relayer(rpc_urls=rpc_urls, policies={"min_balance": 5})
+    Relayer.objects.update(lease=LEASE)
+    same = {"name": relayer.name, "custom_rpc_urls": rpc_urls, "policies": {"min_balance": 5}, "paused": False}
+    assert manager.patch(PATH, same).status == 200
+    assert Relayer.objects.get().lease == LEASE
+    manager.patch(PATH, {"policies": {"min_balance": 6}})
+    assert Relayer.objects.get().lease is None
+
+
+def test_a_relayer_whose_network_is_no_longer_known_can_be_paused(manager: Api) -> None:
+    factories.relayer(network="moon")
+    assert manager.patch(PATH, {"paused": True}).body["data"]["paused"] is True
+    assert manager.patch(PATH, {"name": "Refunds"}).status == 400
+
+
+def test_a_merge_patch_may_be_called_one(manager: Api) -> None:
+    factories.relayer()
+    media_type = {"Content-Type": "application/merge-patch+json"}
+    assert manager.patch(PATH, {"name": "Refunds"}, headers=media_type).body["data"]["name"] == "Refunds"
+    answer = manager.post("/api/v1/relayers", {}, headers=media_type)
+    assert (answer.status, answer.body) == (400, bodies.bad_request("the content type must be application/json"))
