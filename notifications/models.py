@@ -119,12 +119,14 @@ class Notification(Resource):
             before = self.signing_key
         except DecryptionError:
             before = None
-        if signing_key != before:
-            hours = settings.WEBHOOK_KEY_OVERLAP_HOURS if signing_key and before else 0
+        changed = {"signing_key"}
+        hours = settings.WEBHOOK_KEY_OVERLAP_HOURS if signing_key and before else 0
+        if signing_key != before and (hours or self.previous_key_until):
             self.previous_signing_key = before if hours else None
             self.previous_key_until = timezone.now() + timedelta(hours=hours) if hours else None
+            changed |= {"previous_signing_key", "previous_key_until"}
         self.signing_key = signing_key or None
-        return {"signing_key", "previous_signing_key", "previous_key_until"}
+        return changed
 
     def other_signing_keys(self) -> list[str]:
         """Return the keys that sign beside the one that is set."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiExample, OpenApiResponse
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
 from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.serializers import BalanceSerializer, RelayerSerializer, StatusSerializer
@@ -112,3 +112,7 @@ NETWORK_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
+LIST_NETWORKS: dict[str, Any] = {
+    "parameters": [OpenApiParameter("q", str, description="Only those whose name begins with this.")],
+    "examples": [NETWORK_EXAMPLE],
+}

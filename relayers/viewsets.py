@@ -27,7 +27,15 @@ from relayers.chain.errors import NodesUnreachable
 from relayers.chain.networks import networks
 from relayers.models import CONDITIONS, Relayer
 from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
-from relayers.schema import BALANCE, CREATE_RELAYER, NETWORK_EXAMPLE, RELAYER_EXAMPLE, STATUS, UPDATE_RELAYER
+from relayers.schema import (
+    BALANCE,
+    CREATE_RELAYER,
+    LIST_NETWORKS,
+    NETWORK_EXAMPLE,
+    RELAYER_EXAMPLE,
+    STATUS,
+    UPDATE_RELAYER,
+)
 from relayers.serializers import NetworkSerializer, RelayerSerializer, StatusSerializer
 
 logger = logging.getLogger(__name__)
@@ -111,7 +119,7 @@ def read_balance(relayer: Relayer) -> int:
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_networks", summary="List networks", examples=[NETWORK_EXAMPLE]),
+    list=extend_schema(operation_id="list_networks", summary="List networks", **LIST_NETWORKS),
     retrieve=extend_schema(operation_id="get_network", summary="Get a network", examples=[NETWORK_EXAMPLE]),
 )
 class NetworkViewSet(ResourceViewSet):
@@ -125,7 +133,8 @@ class NetworkViewSet(ResourceViewSet):
     tags = ["Networks"]
 
     def list(self, request: Request) -> Response:
-        page, known = PageRequest.parse(request.query_params), [*networks().values()]
+        page, beginning = PageRequest.parse(request.query_params), request.query_params.get("q", "").lower()
+        known = [network for network in networks().values() if network.name.startswith(beginning)]
         shown = [self._shown(network) for network in known[page.offset : page.offset + page.per_page]]
         return Response(envelope.Page(shown, page.pagination(len(known)), page.logs))
 

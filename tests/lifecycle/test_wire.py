@@ -162,6 +162,8 @@ def test_networks_are_listed_and_read(manager: Api) -> None:
             "rpc_urls": [{"url": "http://127.0.0.1:8545", "weight": 100}],
         },
     )
+    found = send(manager, "GET", "/api/v1/networks?q=HARDH").body
+    assert [network["id"] for network in found["data"]] == ["evm:hardhat"]
     gone = send(manager, "GET", "/api/v1/networks/evm%3Amoon")
     assert (gone.status, gone.body) == (404, bodies.failure("Network with ID 'evm:moon' not found"))
 

@@ -23,7 +23,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--days", type=int, help="after how many days it expires")
     parser.add_argument("--cidr", action="append", default=[], help="a network it is accepted from")
     parser.add_argument(
-        "--scope", action="append", default=[], choices=Scope.values, help="what it may do besides the calls of the interface document"
+        "--scope",
+        action="append",
+        default=[],
+        choices=Scope.values,
+        help="what it may do besides the calls of the interface document",
     )
     parser.add_argument("--relayer", action="append", default=[], help="the id of a relayer it may send and sign with")
 
