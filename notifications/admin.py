@@ -169,7 +169,7 @@ class NotificationAdmin(ResourceAdmin):
             texts.append(
                 f"Tried again though they have answered 410 Gone, and told of what is emitted from now on: {gone:,}."
             )
-        return ask_or_start(request, self, asked, "send_test_events", self._first(request, asked), texts)
+        return ask_or_start(request, self, asked, "send_test_events", self._first(request, asked), texts, disabled)
 
     def _first(self, request: HttpRequest, asked: Asked) -> Table:
         return asked.first(self.get_queryset(request), {"URL": self.shown_url, "State": self.state})

@@ -33,12 +33,21 @@ VARIANTS: dict[str, str] = {
 
 
 def ask_or_start(
-    request: HttpRequest, model_admin: Any, asked: Asked, name: str, table: Table, texts: Sequence[str] = ()
+    request: HttpRequest,
+    model_admin: Any,
+    asked: Asked,
+    name: str,
+    table: Table,
+    texts: Sequence[str] = (),
+    left_alone: int = 0,
 ) -> HttpResponse:
-    """Ask whether a job of a kind is to be started; start one that was confirmed, with a message that leads to it."""
+    """Ask whether a job of a kind is to be started; start one that was confirmed, with a message that leads to it.
+
+    The texts say of so many rows that they are left alone.
+    """
     chosen = kind(name)
     if not asked.is_confirmed:
-        explanation = chosen.explanation.format(chosen.counted(len(asked.selection)))
+        explanation = chosen.explanation.format(chosen.counted(len(asked.selection) - left_alone))
         return confirmation.ask(request, model_admin, asked, chosen.title, [explanation, *texts], table)
     job = running.start(name, asked.selection, request.user.get_username())
     page = reverse("admin:relayer_service_job_change", args=[job.pk])

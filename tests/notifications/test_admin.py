@@ -296,7 +296,7 @@ def test_a_test_event_is_sent_to_each_selected_notification(admin_client: Client
     form = {"action": "send_test_event_to_selected", "_selected_action": [item.pk for item in chosen]}
     Notification.objects.filter(identifier="off").update(enabled=False)
     assert admin_client.post(LIST, form).context["texts"] == [
-        "A test event is sent at once to each: 3 notifications.",
+        "A test event is sent at once to each: 2 notifications.",
         "Left alone, as disabled: 1.",
     ]
     confirm(admin_client, LIST, form)
