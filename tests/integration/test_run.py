@@ -174,8 +174,10 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
 @pytest.mark.long
 def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) -> None:
     def pid_of(part: str) -> int:
-        parents = {pid: command for pid, command in children(service.process.pid).items() if part in command}
-        return min(parents, default=0)
+        """Return the process that the service itself has started for this, not one that that has started in turn."""
+        command = ["ps", "-o", "pid=,args=", "--ppid", str(service.process.pid)]
+        started = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+        return next((int(line.split()[0]) for line in started if part in line), 0)
 
     for part in ("manage.py worker", "relayer_service.server"):
         killed = pid_of(part)

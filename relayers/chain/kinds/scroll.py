@@ -12,8 +12,8 @@ from relayers.chain.readings import Reading
 from relayers.chain.transactions import Transaction
 
 ORACLE = "0x5300000000000000000000000000000000000002"
-# How the network's nodes compress: level 3, without the magic number in front.
-COMPRESSION = zstandard.ZstdCompressionParameters.from_level(3, format=zstandard.FORMAT_ZSTD1_MAGICLESS)
+# How the network's nodes compress; without the magic number in front.
+LEVEL = 3
 
 
 class Scroll(NetworkKind):
@@ -29,4 +29,8 @@ class Scroll(NetworkKind):
 
 def compressed(signed: bytes) -> bytes:
     """Return the bytes whose number the network charges for."""
-    return min(zstandard.ZstdCompressor(compression_params=COMPRESSION).compress(signed), signed, key=len)
+    # With the size, on which the parameters of a level depend.
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        LEVEL, source_size=len(signed), format=zstandard.FORMAT_ZSTD1_MAGICLESS
+    )
+    return min(zstandard.ZstdCompressor(compression_params=parameters).compress(signed), signed, key=len)

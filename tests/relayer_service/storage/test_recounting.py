@@ -20,7 +20,10 @@ from relayer_service.storage.counting import Comparison, CountRows
 from tests.sample.models import Item
 
 TABLE = "sample_item"
-RIGHT = "relayers_relayer: 0 rows, 0 counted\n{}signers_signer: 0 rows, 0 counted\n"
+RIGHT = (
+    "notifications_notification: 0 rows, 0 counted\nrelayers_relayer: 0 rows, 0 counted\n"
+    "{}signers_signer: 0 rows, 0 counted\n"
+)
 
 
 def make(count: int) -> None:
