@@ -93,9 +93,9 @@ class CreateMixin(ResourceViewSet):
         return envelope.Noted(serializer.data, getattr(serializer, "warnings", []))
 
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
+        """Save and record, in the transaction that `once` has begun and that a conflict ends."""
         try:
-            with transaction.atomic():
-                record([created(serializer.save())])
+            record([created(serializer.save())])
         except IntegrityError:
             raise Conflict(self.id_taken_message) from None
 

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from signers.models import Signer
 from tests.api import Api, WireApi
@@ -248,3 +250,18 @@ def test_other_methods_are_not_offered(api: Api, method: str) -> None:
     answer = api(method, "/api/v1/signers")
     assert (answer.status, answer.body) == (405, bodies.failure("Method Not Allowed"))
     assert answer.headers["allow"] == "GET, HEAD, POST"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("taken", "statements"),
+    [(False, ["BEGIN", "INSERT", "INSERT", "COMMIT"]), (True, ["BEGIN", "INSERT", "ROLLBACK"])],
+)
+def test_a_creation_makes_as_many_statements_as_it_needs(api: Api, taken: bool, statements: list[str]) -> None:
+    if taken:
+        api.post("/api/v1/signers", signer(id="signer-1"))
+    # A token that was verified a moment ago costs nothing.
+    api.get("/api/v1/items")
+    with CaptureQueriesContext(connection) as captured:
+        api.post("/api/v1/signers", signer(id="signer-1"))
+    assert [query["sql"].split()[0] for query in captured] == statements

@@ -20,6 +20,8 @@ def pooled() -> Iterator[Any]:
     with named(ALIAS, connection.settings_dict):
         pool = connections[ALIAS].pool  # type: ignore[attr-defined]  # PostgreSQL's alone
         pool.open()
+        # Else one of those that it opens at first might come while there are enough.
+        pool.wait()
         for idle in [pool.getconn() for _ in range(CONNECTIONS)]:
             pool.putconn(idle)
         yield connections[ALIAS]
