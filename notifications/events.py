@@ -182,7 +182,7 @@ def emit_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> set
 
 
 def wake(targets: Iterable[int]) -> None:
-    """Have the deliveries of webhooks sent as soon as the current transaction is committed, one task for each.
+    """Push a task for each webhook, so that its deliveries are sent once the current transaction is committed.
 
     Of very many the sweep finds the others, a moment later.
     """

@@ -12,10 +12,9 @@ from notifications.events import timestamp
 from notifications.models import Delivery, Notification, validate_webhook_url
 from relayer_service.api.exceptions import refusal
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
-from relayer_service.api.serializers import BooleanField, ChoiceField, IdentifierField, IntegerField, StringField
+from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
 from relayer_service.storage.resources import new_identifier
 
-ID_HELP = "The caller's identifier; when it is left out, a UUID is generated."
 URL_HELP = "An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one."
 
 
@@ -81,7 +80,7 @@ class CreateNotificationSerializer(RequestSerializer):
 
     answer_class = NotificationSerializer
 
-    id = IdentifierField(required=False, help_text=ID_HELP)
+    id = NewIdentifierField()
     type = TypeField(required=False)
     url = WebhookUrlField(help_text=URL_HELP)
     signing_key = SigningKeyField(

@@ -71,7 +71,7 @@ class RelayerForm(ResourceForm):
             self.fields["identifier"].widget.attrs["data-slug-of"] = self["name"].id_for_label
 
     def _read_amounts_in_coins(self) -> None:
-        """Have the minimum balance read in the coin of the network that is typed, and say what is set in it."""
+        """Read the minimum balance in the coin of the network that is typed, and show what is set in it."""
         typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
         field = self.fields[f"{PREFIX}min_balance"]
         assert isinstance(field, AmountField)

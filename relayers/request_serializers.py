@@ -19,8 +19,8 @@ from relayer_service.api.representation import RequestSerializer
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
-    IdentifierField,
     IntegerField,
+    NewIdentifierField,
     ObjectField,
     StringField,
 )
@@ -72,9 +72,7 @@ class CreateRelayerSerializer(RequestSerializer):
 
     answer_class = RelayerSerializer
 
-    id = IdentifierField(
-        required=False, help_text="The caller's identifier; when it is left out, a UUID is generated."
-    )
+    id = NewIdentifierField()
     name = StringField(max_length=255)
     network = StringField(max_length=64, help_text="One of `GET /networks`, or another with `chain_id` and nodes.")
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)

@@ -91,7 +91,7 @@ class SignerForm(ResourceForm):
                 self.fields[field.key].help_text = "Kept secret. Leave it empty to keep the value that is set."
 
     def _show_installed_types(self) -> None:
-        """Say in the choice of types which of them work in this installation, and what the others need."""
+        """Label the choice of types with which of them work in this installation, and what the others need."""
         missing = {each: signing.missing_library(each) for each in SignerType}
         # As untyped as Django's choices, which may be many things.
         field: Any = self.fields["type"]

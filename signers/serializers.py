@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
-from relayer_service.api.serializers import ChoiceField, IdentifierField, ObjectField, StringField
+from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField
 from relayer_service.storage.resources import new_identifier
 from signers.config_shapes import CONFIGS
 from signers.models import Signer
@@ -43,9 +43,7 @@ class CreateSignerSerializer(RequestSerializer):
 
     answer_class = SignerSerializer
 
-    id = IdentifierField(
-        required=False, help_text="The caller's identifier; when it is left out, a UUID is generated."
-    )
+    id = NewIdentifierField()
     type = ChoiceField(choices=SignerType.choices)
     config = ObjectField()
 

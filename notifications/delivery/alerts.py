@@ -35,7 +35,7 @@ MIN_INTERVAL = timedelta(hours=1)
 
 
 def announce(target: Notification, outcomes: Iterable[Outcome], *, became_gone: bool) -> None:
-    """Tell other targets what the outcomes have changed of this one, as part of the current transaction."""
+    """Emit to other targets what the outcomes have changed of this one, as part of the current transaction."""
     now = timezone.now()
     if became_gone:
         tell_others(NOTIFICATION_GONE, target, NotificationData(notification_id=target.identifier))

@@ -68,7 +68,7 @@ class AuditedAdmin(DjangoModelAdmin):
     def log_deletions(self, *args: Any, **kwargs: Any) -> Any: ...
 
     def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
-        """Say so on a page of its own; Django would lead to the overview, with a message there."""
+        """Raise what the 404 page names; Django would redirect to the overview, with a message there."""
         raise ObjectNotFound(opts)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:

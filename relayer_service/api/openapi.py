@@ -167,7 +167,7 @@ class ApiSchema(AutoSchema):
         return f"{getattr(own, '__doc__', None) or ''} Needs the scope `{scope}`.".strip()
 
     def get_override_parameters(self) -> list[Any]:
-        """Let creations have a key with which they can be sent again."""
+        """Return the header of creations with which they can be sent again."""
         creates = self.method == "POST" and self.view.action in getattr(self.view, "idempotent_actions", ())
         return [IDEMPOTENCY_KEY] if creates and extensions.is_on("lifecycle") else []
 

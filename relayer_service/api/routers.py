@@ -24,7 +24,7 @@ class ResourceRouter(SimpleRouter):
         self.trailing_slash = "/?"
 
     def get_routes(self, viewset: Any) -> list[Any]:
-        """Let the paths of extensions below a resource take the contract's methods of a resource too.
+        """Return the routes; paths of extensions below a resource take the contract's methods of a resource too.
 
         An id may end like such a path, and what the contract offers for it must not depend on extensions.
         """

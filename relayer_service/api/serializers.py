@@ -71,6 +71,14 @@ class IdentifierField(StringField):
         super().__init__(max_length=MAX_IDENTIFIER_LENGTH, **kwargs)
 
 
+class NewIdentifierField(IdentifierField):
+    """The id of a resource to create, which the caller may leave out."""
+
+    def __init__(self) -> None:
+        help_text = "The caller's identifier; when it is left out, a UUID is generated."
+        super().__init__(required=False, help_text=help_text)
+
+
 class ChoiceField(LiteralField, serializers.ChoiceField):
     """One of a few strings; the fault names them and never repeats what was sent."""
 

@@ -53,7 +53,7 @@ def start(name: str, selection: Selection, actor: str) -> Job:
 
 
 def stop(job: Job, actor: str) -> None:
-    """Have a job stopped: at once if it has not begun, else after the batch that is in progress."""
+    """Stop a job: at once if it has not begun, else after the batch that is in progress."""
     now = timezone.now()
     waiting = Job.objects.filter(pk=job.pk, state=State.WAITING)
     if not waiting.update(stopped_by=actor, **job.end(State.STOPPED, now)):
