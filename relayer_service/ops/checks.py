@@ -127,6 +127,5 @@ def check_row_counts(databases: Sequence[str] | None = None, **kwargs: Any) -> l
             id="relayer_service.W005",
         )
         for alias in databases or []
-        for table in counting.counted_tables(connections[alias])
-        if not counting.is_counted(connections[alias], table)
+        for table in counting.uncounted_tables(connections[alias])
     ]

@@ -162,6 +162,14 @@ def counted_tables(connection: BaseDatabaseWrapper) -> list[str]:
     return sorted({model._meta.db_table for model in models if model})
 
 
+def uncounted_tables(connection: BaseDatabaseWrapper) -> list[str]:
+    """Return the tables that have lost a trigger; none while migrations are pending, as those bring triggers."""
+    loader = MigrationLoader(connection)
+    if loader.graph.nodes.keys() - loader.applied_migrations.keys():
+        return []
+    return [table for table in counted_tables(connection) if not is_counted(connection, table)]
+
+
 def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
     """Put back the triggers that SQLite drops when it rebuilds a table, and those that a release adds.
 

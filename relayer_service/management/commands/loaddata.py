@@ -25,8 +25,12 @@ class Command(loaddata.Command):
         # What is loaded is counted by the triggers.
         self.excluded_models.add(RowDelta)
         super().loaddata(fixture_labels)
+
+    def reset_sequences(self, *args: Any) -> None:
+        """Refuse what cannot be read: this is the last step before success is reported."""
         if self.unreadable and not self.allow_unreadable:
             raise CommandError(f"Nothing was loaded, as so many secrets cannot be read: {self.unreadable}.")
+        super().reset_sequences(*args)
 
     def save_obj(self, obj: Any) -> bool:
         """Load a row, and name a secret of it that cannot be read: another row's, or one of a key that is not here."""

@@ -44,9 +44,7 @@ def same_table_after() -> Iterator[None]:
 
 
 def migration(*operations: Operation) -> Migration:
-    made = Migration("test", "sample")
-    made.operations, made.atomic = list(operations), False
-    return made
+    return type("Apart", (Migration,), {"operations": operations, "atomic": False})("test", "sample")
 
 
 def apply(*operations: Operation, state: ProjectState | None = None) -> ProjectState:

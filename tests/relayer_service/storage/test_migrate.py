@@ -1,0 +1,89 @@
+"""`manage.py migrate` beside transactions that hold the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+from django.db import OperationalError, connection, connections
+from django.db.migrations.recorder import MigrationRecorder
+
+from relayer_service.management.commands import migrate
+from tests import databases
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TABLE = "tokens_accesstoken"
+
+
+@contextmanager
+def first_release(folder: Path) -> Iterator[str]:
+    """Name a database in which migrations of the tokens are pending."""
+    with databases.empty("locked", folder) as alias:
+        call_command("migrate", "tokens", "0001", database=alias, verbosity=0)
+        yield alias
+
+
+@contextmanager
+def reading(alias: str) -> Iterator[psycopg.Connection[Any]]:
+    """Open a transaction that has read the table."""
+    name = connections[alias].settings_dict["NAME"]
+    with psycopg.connect(urlunsplit(urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}"))) as reader:
+        reader.execute(f"SELECT count(*) FROM {TABLE}")
+        yield reader
+
+
+def applied(alias: str) -> list[str]:
+    found = MigrationRecorder(connections[alias]).applied_migrations()
+    return sorted(name for app, name in found if app == "tokens")
+
+
+def timeouts(alias: str) -> Any:
+    with connections[alias].cursor() as cursor:
+        cursor.execute("SELECT current_setting('lock_timeout'), current_setting('statement_timeout')")
+        return cursor.fetchone()
+
+
+def test_a_migration_gives_way_to_a_transaction_and_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor == "sqlite":
+        return
+    with first_release(tmp_path) as alias, reading(alias) as reader:
+        pauses: list[float] = []
+
+        def pause(seconds: float) -> None:
+            pauses.append(seconds)
+            assert applied(alias) == ["0001_initial"]
+            # Nobody waits behind it meanwhile: this lock is the strongest that a request takes.
+            reader.execute(f"LOCK TABLE {TABLE} IN ROW EXCLUSIVE MODE NOWAIT")
+            if len(pauses) == 2:
+                reader.rollback()
+
+        monkeypatch.setattr(migrate.time, "sleep", pause)
+        before = timeouts(alias)
+        call_command("migrate", "tokens", database=alias, verbosity=0)
+        assert len(pauses) == 2
+        assert applied(alias)[:2] == ["0001_initial", "0002_console"]
+        assert timeouts(alias) == before != ("500ms", "0")
+
+
+def test_a_migration_that_gets_no_lock_for_long_fails_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connection.vendor == "sqlite":
+        return
+    monkeypatch.setattr(migrate, "RETRY_SECONDS", 0)
+    with first_release(tmp_path) as alias, reading(alias):
+        before = timeouts(alias)
+        with pytest.raises(OperationalError, match="lock timeout"):
+            call_command("migrate", "tokens", database=alias, verbosity=0)
+        assert applied(alias) == ["0001_initial"]
+        assert timeouts(alias) == before
