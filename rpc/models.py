@@ -190,7 +190,7 @@ class PriceSource(models.Model):
         help_text="In the native coin's smallest unit (wei): a pair that holds less gives no price.",
     )
     # By feed, the bounds of its aggregator as the worker has read them: `rpc/bound_checks.py` writes them.
-    feed_bounds = models.JSONField(default=dict, editable=False)
+    feed_bounds = models.JSONField(default=dict, db_default={}, editable=False)
 
     # What each kind needs, and what it may have besides; nothing else is stored.
     REQUIRED = {
