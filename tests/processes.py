@@ -11,15 +11,15 @@ from typing import IO
 from urllib.parse import urlsplit, urlunsplit
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, connections
 
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
 
 
-def database_url() -> str:
-    """Name the test database that pytest-django made, for another process to use."""
-    name = str(connection.settings_dict["NAME"])
+def database_url(alias: str = "default") -> str:
+    """Name a database for another process to use: the one that pytest-django made, or another of the tests."""
+    name = str(connections[alias].settings_dict["NAME"])
     if connection.vendor == "sqlite":
         return f"sqlite:{name}"
     return urlunsplit(urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}"))

@@ -6,17 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
-from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError, connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 
 from relayer_service.management.commands import migrate
-from tests import databases
+from tests import databases, processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,8 +32,7 @@ def first_release(folder: Path) -> Iterator[str]:
 @contextmanager
 def reading(alias: str) -> Iterator[psycopg.Connection[Any]]:
     """Open a transaction that has read the table."""
-    name = connections[alias].settings_dict["NAME"]
-    with psycopg.connect(urlunsplit(urlsplit(settings.DATABASE_URL)._replace(path=f"/{name}"))) as reader:
+    with psycopg.connect(processes.database_url(alias)) as reader:
         reader.execute(f"SELECT count(*) FROM {TABLE}")
         yield reader
 

@@ -1,0 +1,113 @@
+"""The last release's code on this release's schema: what it writes while an upgrade is in progress, and after."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from django.db import connection
+
+from tests import databases, processes, settings
+from tests.concurrency import PATIENCE_SECONDS
+from tests.servers import PROJECT
+from tests.upgrade import release
+
+WRITES = Path(__file__).with_name("writes.py")
+
+
+@dataclass
+class Checkout:
+    """The code of a release, with a database that it shares with another."""
+
+    code: Path
+    env: dict[str, str]
+
+    def migrate(self) -> None:
+        command = [sys.executable, "manage.py", "migrate", "--noinput"]
+        done = subprocess.run(command, cwd=self.code, env=self.env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@dataclass
+class Writer:
+    """A process that writes to all tables, round after round."""
+
+    output: IO[str]
+
+    def rounds(self, count: int) -> None:
+        """Wait until so many more rounds have begun and ended."""
+        # The one that is in progress may have begun before.
+        for _ in range(count + 1):
+            assert self.output.readline().startswith("round"), "the writer has ended"
+
+
+@contextmanager
+def writing(old: Checkout, report: dict[str, Any]) -> Iterator[Writer]:
+    """Run the old code's writes, and put their report where the caller finds it."""
+    command = [sys.executable, "-P", str(WRITES)]
+    with (
+        (old.code / "log").open("ab") as log,
+        subprocess.Popen(
+            command, cwd=old.code, env=old.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        ) as process,
+    ):
+        try:
+            assert process.stdin
+            assert process.stdout
+            yield Writer(process.stdout)
+            process.stdin.close()
+            *_, last = process.stdout
+            report.update(json.loads(last))
+            assert process.wait(PATIENCE_SECONDS) == 0
+        finally:
+            process.kill()
+
+
+def checkout(code: Path, url: str, data_dir: Path) -> Checkout:
+    env = os.environ | settings.SECRETS
+    env |= {"DJANGO_SETTINGS_MODULE": "relayer_service.settings", "PROFILE": "local", "EXTENSIONS": "lifecycle"}
+    env |= {"PYTHONPATH": str(code), "DATABASE_URL": url, "DATA_DIR": str(data_dir), "REDIS_URL": ""}
+    return Checkout(code, env)
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+def test_the_last_release_writes_to_every_table_during_and_after_migrate(tmp_path: Path) -> None:
+    release.extract(tmp_path / "old")
+    with databases.empty("shared", tmp_path) as alias:
+        url = processes.database_url(alias)
+        old, new = (checkout(code, url, tmp_path) for code in (tmp_path / "old", PROJECT))
+        old.migrate()
+        before: dict[str, Any] = {}
+        during: dict[str, Any] = {}
+        if connection.vendor == "sqlite":
+            # One writer at a time is its rule: a migration and requests wait for each other.
+            with writing(old, before) as writer:
+                writer.rounds(0)
+            new.migrate()
+        with writing(old, during) as writer:
+            if connection.vendor == "postgresql":
+                writer.rounds(1)
+                new.migrate()
+            writer.rounds(1)
+    assert Path(during["code"]).is_relative_to(tmp_path / "old")
+    assert before.get("failures", []) == during["failures"] == []
+    assert set(during["tables"]) - set(during["inserted"]) == set()
+
+
+def test_a_checkout_without_the_last_release_is_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "last_release"
+    file.write_text("0" * 40)
+    monkeypatch.setattr(release, "FILE", file)
+    with pytest.raises(release.NoHistory, match=r"^The last release 0{40} cannot be read: .*--unshallow"):
+        release.extract(tmp_path / "old")
