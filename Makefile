@@ -29,6 +29,7 @@ check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment
 	$(BIN)/mypy .
 	$(BIN)/lint-imports
 	$(TEST_ENV) $(BIN)/python manage.py makemigrations --check --dry-run
+	$(BIN)/python -m tests.check_migrations
 	$(BIN)/python -m tests.check_deploy
 	$(BIN)/python -m tests.check_schema
 

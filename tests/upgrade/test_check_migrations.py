@@ -1,0 +1,101 @@
+"""The check of migrations in `make check`: what it refuses on a large table, and what it lets through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import migrations, models
+from django.db.migrations import Migration
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
+from django.db.models.functions import Now, Random
+
+from relayer_service.storage import operations
+from tests import check_migrations
+from tests.upgrade import release
+
+INDEX = models.Index(fields=["name"], name="relayer_by_name")
+CHECK = models.CheckConstraint(condition=~models.Q(name="x"), name="relayer_not_x")
+UNIQUE = models.UniqueConstraint(fields=["name"], name="relayer_name_once")
+ADD_COLUMN = migrations.AddField("Relayer", "note", models.TextField(db_default=""))
+
+
+def checked(*steps: Operation, app: str = "relayers", **attributes: Any) -> list[str]:
+    made = type("New", (Migration,), {"operations": steps, **attributes})("0009_new", app)
+    return list(check_migrations.migration_problems(made, ProjectState.from_apps(apps)))
+
+
+def add(field: models.Field[Any, Any], model: str = "Relayer") -> migrations.AddField:
+    return migrations.AddField(model, "note", field)
+
+
+def alter(name: str, field: models.Field[Any, Any]) -> migrations.AlterField:
+    return migrations.AlterField("Relayer", name, field)
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        (migrations.AddIndex("Relayer", INDEX), "use AddIndexConcurrently"),
+        (migrations.SeparateDatabaseAndState([migrations.AddIndex("Relayer", INDEX)]), "use AddIndexConcurrently"),
+        (migrations.RemoveIndex("Relayer", "relayer_due"), "use RemoveIndexConcurrently"),
+        (migrations.AddConstraint("Relayer", UNIQUE), "read through"),
+        (migrations.AddConstraint("Relayer", CHECK), "use AddConstraintNotValid"),
+        (migrations.AlterUniqueTogether("Relayer", {("name", "network")}), "locked"),
+        (add(models.TextField(db_default="", db_index=True)), "index is built"),
+        (add(models.TextField(null=True, unique=True)), "index is built"),
+        (add(models.ForeignKey("signers.Signer", models.CASCADE, null=True)), "index is built"),
+        (add(models.TextField(default="")), "needs null=True or db_default"),
+        (add(models.FloatField(db_default=Random())), "rewritten"),
+        (alter("name", models.CharField(max_length=255, db_index=True)), "index is built or dropped"),
+        (alter("checked_at", models.DateTimeField()), "for NULL"),
+        (alter("name", models.IntegerField()), "another type"),
+        (alter("network_type", models.CharField(max_length=1)), "another type"),
+    ],
+)
+def test_an_operation_that_keeps_a_large_table_locked_is_refused(operation: Operation, reason: str) -> None:
+    (problem,) = checked(operation)
+    assert reason in problem
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        add(models.TextField(null=True)),
+        ADD_COLUMN,
+        add(models.DateTimeField(db_default=Now())),
+        add(models.ForeignKey("signers.Signer", models.CASCADE, null=True, db_index=False)),
+        alter("network_type", models.CharField(max_length=200)),
+        operations.AddConstraintNotValid("Relayer", CHECK),
+        migrations.RemoveConstraint("Relayer", "relayer_identifier_not_empty"),
+        migrations.CreateModel("Note", [("id", models.BigAutoField(primary_key=True))]),
+    ],
+)
+def test_an_operation_that_is_quick_at_any_size_is_accepted(operation: Operation) -> None:
+    assert checked(operation) == []
+
+
+def test_concurrent_operations_stand_alone_outside_of_a_transaction() -> None:
+    concurrent = operations.AddIndexConcurrently("Relayer", INDEX)
+    assert checked(concurrent, atomic=False) == []
+    refused = ["concurrent operations belong in a migration of their own with `atomic = False`"]
+    assert checked(concurrent) == checked(ADD_COLUMN, concurrent, atomic=False) == refused
+
+
+def test_on_a_small_table_only_a_column_that_the_last_release_cannot_fill_is_refused() -> None:
+    assert checked(add(models.TextField(db_default="", db_index=True), "FeeToken"), app="rpc") == []
+    (problem,) = checked(add(models.TextField(), "FeeToken"), app="rpc")
+    assert "as the last release writes rows without it" in problem
+
+
+def test_the_check_reads_what_is_newer_than_the_release_and_skips_tables_of_its_own() -> None:
+    loader = MigrationLoader(None)
+    assert list(check_migrations.problems(loader, release.migrations())) == []
+    # The first migrations of an app make its tables, and so may index them.
+    first = {key for key in release.migrations() if key[1] == "0001_initial"}
+    found = list(check_migrations.problems(loader, first))
+    assert any(problem.startswith("notifications/migrations/0002_console.py: AddIndex on") for problem in found)
+    assert not any("relayer_service.auditentry" in problem for problem in found)
