@@ -1,4 +1,4 @@
-"""Databases besides the one of the tests: empty ones, and the last release's with a row in every table."""
+"""Databases besides the one of the tests: empty ones, and the oldest schema with a row in every table."""
 
 from __future__ import annotations
 

@@ -21,6 +21,9 @@ from tests.servers import PROJECT
 from tests.upgrade import release
 
 WRITES = Path(__file__).with_name("writes.py")
+# What takes long on a busy machine is no failure.
+PATIENT = dict.fromkeys(("DATABASE_LOCK_TIMEOUT_MS", "DATABASE_STATEMENT_TIMEOUT_MS"), str(PATIENCE_SECONDS * 1000))
+PATIENT |= dict.fromkeys(("NODE_ATTEMPT_SECONDS", "NODE_DEADLINE_SECONDS", "WEBHOOK_TIMEOUT_SECONDS"), "60")
 
 
 @dataclass
@@ -72,7 +75,7 @@ def writing(old: Checkout, report: dict[str, Any]) -> Iterator[Writer]:
 
 
 def checkout(code: Path, url: str, data_dir: Path) -> Checkout:
-    env = os.environ | settings.SECRETS
+    env = os.environ | settings.SECRETS | PATIENT
     env |= {"DJANGO_SETTINGS_MODULE": "relayer_service.settings", "PROFILE": "local", "EXTENSIONS": "lifecycle"}
     env |= {"PYTHONPATH": str(code), "DATABASE_URL": url, "DATA_DIR": str(data_dir), "REDIS_URL": ""}
     return Checkout(code, env)

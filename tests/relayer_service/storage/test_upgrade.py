@@ -1,4 +1,4 @@
-"""A database of the last release with a row in every table: forwards to this one, and back."""
+"""A database of the oldest schema with a row in every table: forwards to this one, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relayer_service.storage import counting
 from relayer_service.storage.counting import Comparison
 from tests import databases
 
-LAST_RELEASE = [
+OLDEST = [
     ("relayer_service", "0001_initial"),
     ("tokens", "0001_initial"),
     ("signers", "0001_initial"),
@@ -42,14 +42,14 @@ def counts(connection: BaseDatabaseWrapper) -> list[Comparison]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_filled_database_of_the_last_release_goes_forwards_and_back(tmp_path: Path) -> None:
+def test_a_filled_database_of_the_oldest_schema_goes_forwards_and_back(tmp_path: Path) -> None:
     with databases.empty("upgraded", tmp_path) as alias:
         connection = connections[alias]
         executor = MigrationExecutor(connection)
-        old = executor.migrate([*LAST_RELEASE, ("auth", "0012_alter_user_first_name_max_length")]).apps
+        old = executor.migrate([*OLDEST, ("auth", "0012_alter_user_first_name_max_length")]).apps
         with connection.cursor() as cursor:
             if connection.vendor == "postgresql":
-                # That release did not count TRUNCATE.
+                # Its release did not count TRUNCATE.
                 for table in LISTED:
                     cursor.execute(f"DROP TRIGGER {table}_count_TRUNCATE ON {table}")
         databases.fill(old, alias)
@@ -61,7 +61,7 @@ def test_a_filled_database_of_the_last_release_goes_forwards_and_back(tmp_path: 
         assert counts(connection) == [Comparison(1, 1, 0)] * 2
         assert databases.secrets(apps, alias) == databases.SECRETS
 
-        MigrationExecutor(connection).migrate(LAST_RELEASE)
+        MigrationExecutor(connection).migrate(OLDEST)
         assert databases.rows(old, alias) == before
         assert counts(connection) == [Comparison(1, 1, 0)] * 2
 
