@@ -1,4 +1,4 @@
-"""All that the last release writes, over and over, until its input ends; run with that release's code on the path.
+"""All that the last release writes, over and over until its input ends and once more, with that release's code.
 
 A line of output for each round, and a report in JSON at the end: what failed, and which tables got rows.
 """
@@ -182,12 +182,12 @@ class Round:
 def main() -> None:
     logging.getLogger().addHandler(Failures(logging.ERROR))
     prepare_queue()
-    over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-    number = 0
+    reading = threading.Thread(target=sys.stdin.read, daemon=True)
+    reading.start()
+    number, is_last = 0, False
     with serve(StandInNode()) as node, receiver() as hook:
-        while not over.is_set():
-            number += 1
+        while not is_last:
+            number, is_last = number + 1, not reading.is_alive()
             try:
                 Round(f"r{os.getpid()}-{number}", node, hook).run()
             except Exception:

@@ -58,13 +58,13 @@ def test_a_migration_gives_way_to_a_transaction_and_comes_back(
 
         def pause(seconds: float) -> None:
             pauses.append(seconds)
-            assert applied(alias) == ["0001_initial"]
+            assert (applied(alias), timeouts(alias)) == (["0001_initial"], ("500ms", "0"))
             # Nobody waits behind it meanwhile: this lock is the strongest that a request takes.
             reader.execute(f"LOCK TABLE {TABLE} IN ROW EXCLUSIVE MODE NOWAIT")
             if len(pauses) == 2:
                 reader.rollback()
 
-        monkeypatch.setattr(migrate.time, "sleep", pause)
+        monkeypatch.setattr("relayer_service.management.commands.migrate.time.sleep", pause)
         before = timeouts(alias)
         call_command("migrate", "tokens", database=alias, verbosity=0)
         assert len(pauses) == 2

@@ -44,7 +44,8 @@ def same_table_after() -> Iterator[None]:
 
 
 def migration(*operations: Operation) -> Migration:
-    return type("Apart", (Migration,), {"operations": operations, "atomic": False})("test", "sample")
+    made: type[Migration] = type("Apart", (Migration,), {"operations": operations, "atomic": False})
+    return made("test", "sample")
 
 
 def apply(*operations: Operation, state: ProjectState | None = None) -> ProjectState:
