@@ -1,13 +1,17 @@
 """Ask the web process on this machine for /health, and exit with 0 if it answers.
 
-A number as argument is for how many seconds to keep asking. PORT and the first of ALLOWED_HOSTS, which are settings of
-the process too, say where and by which name.
+A number as argument is for how many seconds to keep asking; the process then has to answer for long enough that the
+proxy uses it, and the next one can be stopped. PORT and the first of ALLOWED_HOSTS, which are settings of the process
+too, say where and by which name.
 """
 
 import http.client
 import os
 import sys
 import time
+
+# Longer than the proxy's `fail_timeout`, for which it sends nothing to a process that it could not reach.
+SECONDS_UNTIL_USED = 3
 
 
 def answers() -> bool:
@@ -25,9 +29,16 @@ def answers() -> bool:
 
 def main(arguments: list[str]) -> int:
     deadline = time.monotonic() + int(arguments[0]) if arguments else 0.0
-    while not (found := answers()) and time.monotonic() < deadline:
+    while True:
+        if answers():
+            if not arguments:
+                return 0
+            time.sleep(SECONDS_UNTIL_USED)
+            if answers():
+                return 0
+        if time.monotonic() > deadline:
+            return 1
         time.sleep(0.2)
-    return 0 if found else 1
 
 
 if __name__ == "__main__":

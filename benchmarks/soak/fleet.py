@@ -82,14 +82,14 @@ class Fleet:
         """Return which processes have ended that nobody has killed."""
         return [f"{name} has ended ({each.returncode})" for name, each in self._all() if each.poll() is not None]
 
-    def stop(self) -> list[str]:
+    def stop(self, patience: int = 1) -> list[str]:
         """Stop all at once, as a deployment does; return which did not end well."""
         for _, process in self._all():
             process.terminate()
         faults = []
         for name, process in self._all():
             try:
-                code = process.wait(STOP_SECONDS)
+                code = process.wait(STOP_SECONDS * patience)
             except subprocess.TimeoutExpired:
                 process.kill()
                 code = process.wait()
