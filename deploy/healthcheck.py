@@ -12,12 +12,13 @@ import time
 
 # Longer than the proxy's `fail_timeout`, for which it sends nothing to a process that it could not reach.
 SECONDS_UNTIL_USED = 3
+ANSWER_SECONDS = 4
 
 
 def answers() -> bool:
     port = int(os.environ.get("PORT") or 8000)
     host = os.environ.get("ALLOWED_HOSTS", "").split(",")[0].strip().lstrip(".") or "localhost"
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=4)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
     try:
         connection.request("GET", "/health", headers={"Host": host})
         return connection.getresponse().status == http.HTTPStatus.OK

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +18,7 @@ from benchmarks.soak.client import Site
 from benchmarks.soak.receiver import Receiver
 from benchmarks.soak.rows import Row
 from benchmarks.soak.verdict import Emitted
+from tests.servers import PROJECT
 
 METADATA: dict[str, list[Any]] = {"logs": [], "traces": []}
 CREATED = {"data": {"id": "a"}, "error": "", "metadata": METADATA, "success": True}
@@ -170,3 +174,13 @@ def test_a_test_event_that_was_not_acknowledged_may_have_been_emitted(rows: int,
     prober.acknowledged, prober.unanswered = 2, 1
     sent = [emitted(str(number), "notification.test") for number in range(rows)]
     assert verdict.lost_events(sent, [], [prober]) == faults
+
+
+@pytest.mark.long
+@pytest.mark.one_engine
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="there is no redis-server")
+def test_a_short_soak_finds_no_fault() -> None:
+    # With the patience of a machine that is shared: promises are kept or not, however long all takes.
+    command = [sys.executable, "-m", "benchmarks.soak", "--fast", "--patience", "10"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["0 faults."]), done.stdout + done.stderr

@@ -175,7 +175,8 @@ class Soak:
         """Wait until all is well and no webhook pending, for as long as one may take that a killed worker held."""
         deadline = time.monotonic() + DRAIN_SECONDS * self.pace.patience
         while time.monotonic() < deadline:
-            if self.connection.execute(verdict.PENDING).fetchone() == (0,) and not verdict.not_ready(self.fleet.port):
+            pending = self.connection.execute(verdict.PENDING).fetchone()
+            if pending == (0,) and self.fleet.workers_are_up() and not verdict.not_ready(self.fleet.port):
                 return
             time.sleep(0.5)
 
