@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import importlib
 import json
 import os
 import re
@@ -19,13 +20,13 @@ import pytest
 import yaml
 from django.conf import settings
 
-from deploy import healthcheck
 from relayer_service.run import Supervisor
 from tests import proxy, servers
 from tests.servers import PROJECT
 from tests.test_repository import variables_read
 
 DEPLOY = PROJECT / "deploy"
+healthcheck = importlib.import_module("deploy.healthcheck")
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]

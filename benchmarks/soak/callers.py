@@ -93,6 +93,8 @@ class Patcher(Caller):
 
     def read_back(self) -> int | None:
         """Return the number that the service has now."""
+        # The service closes a connection that was idle for as long as the last webhooks may take.
+        self.client = Client(self.site)
         url = self._patch({})
         return int(url.rpartition("/")[2]) if url else None
 
