@@ -287,6 +287,42 @@ def test_the_proxy_reads_the_certificate_where_the_hook_puts_it() -> None:
     assert "${TLS_FOLDER:?is missing in deploy/.env}:/etc/nginx/tls:ro" in SERVICES["proxy"]["volumes"]
 
 
+def test_the_documented_environment_has_what_the_deployment_needs() -> None:
+    containers, units = (
+        set(re.findall(r"^    ([A-Z_]+)=", text, re.M)) for text in documented("> .env", "/environment")
+    )
+    assert containers == set(re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()))
+    given = SERVICES["web-1"]["environment"].keys()
+    assert (units, units - KNOWN) == (given, set())
+
+
+def test_the_documented_manage_command_runs_as_the_units_do() -> None:
+    (command,) = documented("    manage() {", end="\n    }\n")
+    worker = Unit("relayer-worker@.service")["Service"]
+    python, program, *_ = worker["ExecStart"].split()
+    assert {
+        f"--uid={worker['User']}",
+        f"--gid={worker['Group']}",
+        f"--working-directory={worker['WorkingDirectory']}",
+        f"--property=EnvironmentFile={worker['EnvironmentFile']}",
+        f"--setenv={worker['Environment']}",
+        python,
+        program,
+    } <= set(command.split())
+
+
+def test_the_documented_upgrade_reloads_the_units_before_it_restarts_them() -> None:
+    (upgrade,) = documented("With systemd, after the new release", end="With containers")
+    commands = re.findall(r"^    (cp deploy/systemd|systemctl [\w-]+)", upgrade, re.M)
+    assert commands == ["cp deploy/systemd", "systemctl daemon-reload", *["systemctl restart"] * 4]
+
+
+def documented(*begins: str, end: str = "    END\n") -> list[str]:
+    """Return the parts of docs/operations.md that begin with these words."""
+    text = (PROJECT / "docs/operations.md").read_text()
+    return [text[text.index(begin) :].partition(end)[0] for begin in begins]
+
+
 def check_health(port: int) -> int:
     environment = os.environ | {"PORT": str(port), "ALLOWED_HOSTS": ".example.com,localhost"}
     return subprocess.call([sys.executable, DEPLOY / "healthcheck.py"], env=environment)

@@ -52,11 +52,11 @@ def ask(front: Proxy, method: str, path: str, body: bytes | None = None) -> tupl
 
 
 def ask_for_headers(
-    front: Proxy, method: str, path: str, body: bytes | None = None, **headers: str
+    front: Proxy, method: str, path: str, body: bytes | None = None, request_id: str = ""
 ) -> tuple[int, Message, bytes]:
     connection = http.client.HTTPSConnection("localhost", front.https_port, context=front.trusting(), timeout=60)
     with closing(connection):
-        connection.request(method, path, body, headers)
+        connection.request(method, path, body, {"X-Request-ID": request_id} if request_id else {})
         response = connection.getresponse()
         return response.status, response.headers, response.read()
 
@@ -77,7 +77,7 @@ def test_programs_get_the_error_envelope_when_no_web_process_answers(tmp_path: P
 def test_an_answer_of_the_proxy_has_a_request_id(tmp_path: Path, path: str) -> None:
     with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
         _, made, _ = ask_for_headers(front, "GET", path)
-        _, kept, _ = ask_for_headers(front, "GET", path, **{"X-Request-ID": "claimed"})
+        _, kept, _ = ask_for_headers(front, "GET", path, request_id="claimed")
         _, too_long, _ = ask_for_headers(front, "POST", path, b" " * 1_048_577)
     logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
     identifiers = [headers["X-Request-ID"] for headers in (made, kept, too_long)]
