@@ -271,7 +271,7 @@ def test_a_renewed_certificate_is_copied_out_of_its_links_and_the_proxy_reloaded
     for name in ("fullchain", "privkey"):
         (archive / f"{name}1.pem").write_text(name)
         (live / f"{name}.pem").symlink_to(f"../../archive/example/{name}1.pem")
-    hook = [DEPLOY / "certbot-hook.sh", folder, "touch", tmp_path / "reloaded"]
+    hook = [str(DEPLOY / "certbot-hook.sh"), str(folder), "touch", str(tmp_path / "reloaded")]
     subprocess.run(
         hook, env=os.environ | {"RENEWED_LINEAGE": str(live), "TLS_OWNER": str(os.getuid())}, check=True, umask=0o077
     )

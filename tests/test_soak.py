@@ -85,6 +85,21 @@ def test_only_what_a_blow_explains_is_excused_and_only_for_a_while(
     assert answers.is_excused(answer, [answers.Disturbance(done, 10.0)]) is excused
 
 
+@pytest.mark.parametrize(
+    ("trouble", "done", "ended", "excused"),
+    [
+        (NO_ANSWER, WEB_KILLED, 19.5, True),
+        (NO_ANSWER, WEB_KILLED, 20.5, False),
+        (UNAVAILABLE, CUT, 39.5, True),
+        (UNAVAILABLE, CUT, 40.5, False),
+        (OTHER, CUT, 10.5, False),
+    ],
+)
+def test_patience_excuses_for_longer_and_nothing_else(trouble: str, done: str, ended: float, excused: bool) -> None:
+    answer = answers.Answer("list", "503", ended - 0.1, ended, trouble)
+    assert answers.is_excused(answer, [answers.Disturbance(done, 10.0)], patience=10) is excused
+
+
 def test_a_soak_kills_cuts_and_stops_as_often_as_it_says() -> None:
     planned = chaos.plan(chaos.Pace(120))
     assert planned == [

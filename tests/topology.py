@@ -31,7 +31,8 @@ DATABASE = "relayer_topology"
 PASSWORD = "a-password-of-the-topology"
 ARGUMENTS = Supervisor().arguments
 WEB_UNIT = (servers.PROJECT / "deploy/systemd/relayer-web@.service").read_text()
-HEALTH_WAIT = re.findall(r"^ExecStartPost=\S+ (.*)$", WEB_UNIT, re.M)[0].split()
+# Without its last word, for how many seconds it waits.
+HEALTH_WAIT = re.findall(r"^ExecStartPost=\S+ (.*) \d+$", WEB_UNIT, re.M)
 
 
 @dataclass
@@ -103,7 +104,8 @@ class Topology:
         """Start a web process and wait for it, both as its unit does."""
         address = {"HOST": "127.0.0.1", "PORT": str(port)}
         self.webs[port] = self.start(f"web-{port}", *ARGUMENTS["web"], **address)
-        subprocess.run([sys.executable, *HEALTH_WAIT], cwd=servers.PROJECT, env=self.environment | address, check=True)
+        command = [sys.executable, *HEALTH_WAIT, str(PATIENCE_SECONDS)]
+        subprocess.run(command, cwd=servers.PROJECT, env=self.environment | address, check=True)
 
     def replace_web(self, port: int) -> int:
         """Stop a web process, put another in its place, and return the code with which the old one ended."""
