@@ -108,7 +108,9 @@ def test_a_container_is_limited_in_what_it_may_use_and_do(name: str) -> None:
 
 def test_memory_suffices_for_what_redis_may_keep() -> None:
     command = SERVICES["redis"]["command"]
-    assert (command[command.index("--maxmemory") + 1], SERVICES["redis"]["mem_limit"]) == ("256mb", "512m")
+    kept = command[command.index("--maxmemory") + 1].removesuffix("mb")
+    # Half of it is for copies while it writes and for connections.
+    assert int(kept) * 2 <= int(SERVICES["redis"]["mem_limit"].removesuffix("m"))
 
 
 def test_every_image_has_an_exact_version() -> None:

@@ -86,11 +86,16 @@ def test_an_answer_of_the_proxy_has_a_request_id(tmp_path: Path, path: str) -> N
     assert [line["request_id"] for line in logged] == identifiers
 
 
-def test_the_service_takes_over_the_request_id_of_the_proxy(front: Proxy, webs: list[socket.socket]) -> None:
+@pytest.mark.parametrize(
+    ("sent", "passed_on"), [(b"", rb"[0-9a-f]{32}"), (b"X-Request-ID: " + b"1" * 128 + b"\r\n", rb"1{128}")]
+)
+def test_the_service_gets_the_request_id_of_the_client_or_the_proxy(
+    front: Proxy, webs: list[socket.socket], sent: bytes, passed_on: bytes
+) -> None:
     with front.connected() as client:
-        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: not one\r\n\r\n")
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + sent + b"\r\n")
         with caller(webs) as (connection, request):
-            (identifier,) = re.findall(rb"\r\nX-Request-ID: ([0-9a-f]{32})\r\n", request)
+            (identifier,) = re.findall(rb"\r\nX-Request-ID: (" + passed_on + rb")\r\n", request)
             connection.sendall(ANSWER.replace(b"\r\n\r\n", b"\r\nX-Request-ID: " + identifier + b"\r\n\r\n"))
             assert client.recv(65536).count(b"X-Request-ID: ") == 1
 
