@@ -1,7 +1,8 @@
 """Ask the web process on this machine for /health, and exit with 0 if it answers.
 
-A number as argument is for how many seconds to keep asking. PORT and the first of ALLOWED_HOSTS, which are settings of
-the process too, say where and by which name.
+A number as argument is for how many seconds to keep asking; the process then has to answer for long enough that the
+proxy uses it, and the next one can be stopped. PORT and the first of ALLOWED_HOSTS, which are settings of the process
+too, say where and by which name.
 """
 
 import http.client
@@ -9,11 +10,15 @@ import os
 import sys
 import time
 
+# Longer than the proxy's `fail_timeout`, for which it sends nothing to a process that it could not reach.
+SECONDS_UNTIL_USED = 3
+ANSWER_SECONDS = 4
+
 
 def answers() -> bool:
     port = int(os.environ.get("PORT") or 8000)
     host = os.environ.get("ALLOWED_HOSTS", "").split(",")[0].strip().lstrip(".") or "localhost"
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=4)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=ANSWER_SECONDS)
     try:
         connection.request("GET", "/health", headers={"Host": host})
         return connection.getresponse().status == http.HTTPStatus.OK
@@ -25,9 +30,16 @@ def answers() -> bool:
 
 def main(arguments: list[str]) -> int:
     deadline = time.monotonic() + int(arguments[0]) if arguments else 0.0
-    while not (found := answers()) and time.monotonic() < deadline:
+    while True:
+        if answers():
+            if not arguments:
+                return 0
+            time.sleep(SECONDS_UNTIL_USED)
+            if answers():
+                return 0
+        if time.monotonic() > deadline:
+            return 1
         time.sleep(0.2)
-    return 0 if found else 1
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ import signal
 import socket
 import struct
 import sys
+import threading
+import time
 from typing import Any
 
 from django.conf import settings
@@ -79,13 +81,16 @@ class WebServer(Server):
         super().startup(*args)
 
     def shutdown(self, exit_code: int = 0) -> None:
-        refuse_new_connections(self.listener)
+        threading.Thread(target=stop_listening, args=[self.listener]).start()
         super().shutdown(exit_code)
 
     def _init_shared_socket(self) -> None:
         self._ssp = None
         self._sso = self.listener
         self._shd = SocketHolder(self.listener.fileno(), False, settings.WEB_BACKLOG)
+
+    def _drop_shared_socket(self) -> None:
+        """Leave the socket to `stop_listening`."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -107,11 +112,19 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def refuse_new_connections(listener: socket.socket) -> None:
-    """Have the kernel ignore new connections, while those that wait to be accepted still are; only Linux can.
+def stop_listening(listener: socket.socket) -> None:
+    """Have processes that drain accept connections for half of the time, and then only those that wait already.
 
-    Otherwise a server that ends would close connections whose first request is on its way.
+    So a proxy that has no other web process just now still gets its answers, and no connection is lost with its first
+    request on the way.
     """
+    with listener:
+        time.sleep(settings.WEB_DRAIN_SECONDS / 2)
+        ignore_new_connections(listener)
+
+
+def ignore_new_connections(listener: socket.socket) -> None:
+    """Have the kernel ignore new connections, while those that wait to be accepted still are; only Linux can."""
     if sys.platform == "linux":
         program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in DROP_NEW_CONNECTIONS))
         address = struct.pack("HP", len(DROP_NEW_CONNECTIONS), ctypes.addressof(program))

@@ -86,8 +86,9 @@ WEB_CONNECTIONS = env.integer("WEB_CONNECTIONS", 4096, minimum=1)
 CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 20, minimum=1)
 # How long a client may take to send a request's body.
 BODY_TIMEOUT_SECONDS = env.integer("BODY_TIMEOUT_SECONDS", 10, minimum=1)
-# A process that is stopped first answers with `Connection: close` for a while, then finishes what it has received.
-WEB_DRAIN_SECONDS = env.integer("WEB_DRAIN_SECONDS", 1)
+# A process that is stopped first answers with `Connection: close` for a while, for half of it on new connections too,
+# then finishes what it has received.
+WEB_DRAIN_SECONDS = env.integer("WEB_DRAIN_SECONDS", 2)
 WEB_STOP_SECONDS = env.integer("WEB_STOP_SECONDS", 25, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
 # Threads that only wait: for name servers, separately for webhooks, nodes and signers, and for nodes.

@@ -85,6 +85,7 @@ def prepare(proxy: Proxy, web_ports: Sequence[int]) -> list[str]:
         .replace("listen 443 ssl;", f"listen 127.0.0.1:{proxy.https_port} ssl;")
         .replace("/etc/nginx/tls/fullchain.pem", str(proxy.certificate))
         .replace("/etc/nginx/tls/privkey.pem", str(proxy.certificate))
+        .replace("/etc/nginx/tls/webroot", str(folder / "webroot"))
     )
     # Started by root, it would read and write these folders as nobody.
     user = "user root root; " if os.geteuid() == 0 else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import importlib
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from tests.servers import PROJECT
 from tests.test_repository import variables_read
 
 DEPLOY = PROJECT / "deploy"
+healthcheck = importlib.import_module("deploy.healthcheck")
 DOCKERFILE = (DEPLOY / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -92,7 +94,46 @@ def test_compose_has_each_part_of_the_topology() -> None:
     assert SERVICES.keys() == {"migrate", "web-1", "web-2", "worker", "proxy", "postgres", "redis"}
     assert SERVICES["worker"]["deploy"] == {"replicas": 2}
     for name in ("migrate", "web-1", "web-2", "worker", "proxy", "redis"):
-        assert (SERVICES[name]["read_only"], SERVICES[name]["cap_drop"]) == (True, ["ALL"]), name
+        assert SERVICES[name]["read_only"] is True, name
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_container_is_limited_in_what_it_may_use_and_do(name: str) -> None:
+    service = SERVICES[name]
+    assert {"mem_limit", "cpus", "pids_limit"} <= service.keys()
+    assert service["logging"]["options"].keys() == {"max-size", "max-file"}
+    assert (service["cap_drop"], service["security_opt"]) == (["ALL"], ["no-new-privileges:true"])
+    assert set(service.get("cap_add", [])) <= {"CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"}
+
+
+def test_memory_suffices_for_what_redis_may_keep() -> None:
+    command = SERVICES["redis"]["command"]
+    kept = command[command.index("--maxmemory") + 1].removesuffix("mb")
+    # Half of it is for copies while it writes and for connections.
+    assert int(kept) * 2 <= int(SERVICES["redis"]["mem_limit"].removesuffix("m"))
+
+
+def test_every_image_has_an_exact_version() -> None:
+    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.M)
+    images = {service["image"] for service in SERVICES.values()} - {SERVICES["web-1"]["image"]}
+    assert len(images) == 3
+    assert all(re.fullmatch(r"\w+:\d+\.\d+(\.\d+)?-[a-z]\S+", image) for image in {*images, *bases})
+    assert SERVICES["web-1"]["image"] == "relayer-service:${VERSION:?is missing in deploy/.env}"
+
+
+@pytest.mark.parametrize("name", ["web-1", "web-2", "worker", "proxy", "redis"])
+def test_a_container_that_is_unhealthy_ends_and_is_started_again(name: str) -> None:
+    service = SERVICES[name]
+    kind, command = service["healthcheck"]["test"]
+    # Signals do not end the first process of a container, which for this reason is not the service itself.
+    assert (kind, command.partition(" || ")[2], service["init"]) == ("CMD-SHELL", "kill -KILL -1", True)
+    assert service["restart"] == "unless-stopped"
+
+
+def test_a_health_check_may_take_as_long_as_it_asks() -> None:
+    check = SERVICES["web-1"]["healthcheck"]
+    asks = int(re.findall(r"healthcheck\.py (\d+)", check["test"][1])[0])
+    assert seconds(check["timeout"]) > asks + healthcheck.SECONDS_UNTIL_USED + 2 * healthcheck.ANSWER_SECONDS
 
 
 def test_proxy_and_web_processes_know_each_others_addresses() -> None:
@@ -112,7 +153,24 @@ def test_the_proxy_takes_bodies_as_long_as_the_service_does() -> None:
 
 def test_the_proxy_drops_an_idle_connection_before_the_web_server_does() -> None:
     (kept,) = re.findall(r"^ *keepalive_timeout (\d+)s;", NGINX["upstream.conf"], re.M)
-    assert int(kept) < settings.CLIENT_TIMEOUT_SECONDS
+    assert int(kept) < min(settings.WEB_DRAIN_SECONDS, settings.CLIENT_TIMEOUT_SECONDS)
+
+
+def test_the_proxy_uses_a_restarted_process_before_the_next_is_stopped() -> None:
+    timeouts = re.findall(r"fail_timeout=(\d+)s", NGINX["upstream.conf"])
+    # nginx counts whole seconds.
+    assert [int(timeout) + 1 < healthcheck.SECONDS_UNTIL_USED for timeout in timeouts] == [True] * 2
+    for command in (
+        Unit("relayer-web@.service")["Service"]["ExecStartPost"],
+        SERVICES["web-1"]["healthcheck"]["test"][1],
+    ):
+        assert re.search(r"deploy/healthcheck\.py \d+", command)
+
+
+def test_the_proxy_waits_for_a_connection_until_its_retry_is_refused() -> None:
+    # A web process that is about to end ignores the first packet; the kernel repeats it after a second.
+    (connecting,) = re.findall(r"proxy_connect_timeout (\d+)s;", NGINX["proxy.conf"])
+    assert int(connecting) > 1
 
 
 def test_processes_may_stop_for_longer_than_they_need() -> None:
@@ -121,6 +179,17 @@ def test_processes_may_stop_for_longer_than_they_need() -> None:
     assert seconds(Unit("relayer-web@.service")["Service"]["TimeoutStopSec"]) > web
     assert seconds(SERVICES["worker"]["stop_grace_period"]) > settings.WORKER_STOP_SECONDS
     assert seconds(Unit("relayer-worker@.service")["Service"]["TimeoutStopSec"]) > settings.WORKER_STOP_SECONDS
+
+
+def test_systemd_restarts_a_worker_that_hangs() -> None:
+    worker = Unit("relayer-worker@.service")["Service"]
+    assert (worker["Type"], worker["Restart"], seconds(worker["WatchdogSec"])) == ("notify", "always", 120)
+
+
+@pytest.mark.parametrize("name", ["relayer-web@.service", "relayer-worker@.service"])
+def test_a_unit_may_use_as_much_as_its_container(name: str) -> None:
+    unit, container = Unit(name)["Service"], SERVICES["web-1"]
+    assert (unit["MemoryMax"].lower(), int(unit["TasksMax"])) == (container["mem_limit"], container["pids_limit"])
 
 
 def seconds(text: str) -> int:
@@ -182,10 +251,78 @@ def test_the_health_check_asks_as_the_proxy_does(answers: int, code: int) -> Non
     assert hosts == ["example.com /health"]
 
 
+def test_a_process_that_starts_has_to_answer_until_the_proxy_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [False, True, False, True, True]
+    slept: list[float] = []
+    monkeypatch.setattr(healthcheck, "answers", lambda: answers.pop(0))
+    monkeypatch.setattr(healthcheck.time, "sleep", slept.append)
+    assert healthcheck.main(["60"]) == 0
+    assert slept == [0.2, healthcheck.SECONDS_UNTIL_USED, 0.2, healthcheck.SECONDS_UNTIL_USED]
+
+
 def test_the_health_check_fails_where_nobody_listens() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         assert check_health(held.getsockname()[1]) == 1
+
+
+def test_a_renewed_certificate_is_copied_out_of_its_links_and_the_proxy_reloaded(tmp_path: Path) -> None:
+    archive, live, folder = tmp_path / "archive/example", tmp_path / "live/example", tmp_path / "tls"
+    for path in (archive, live):
+        path.mkdir(parents=True)
+    for name in ("fullchain", "privkey"):
+        (archive / f"{name}1.pem").write_text(name)
+        (live / f"{name}.pem").symlink_to(f"../../archive/example/{name}1.pem")
+    hook = [str(DEPLOY / "certbot-hook.sh"), str(folder), "touch", str(tmp_path / "reloaded")]
+    subprocess.run(
+        hook, env=os.environ | {"RENEWED_LINEAGE": str(live), "TLS_OWNER": str(os.getuid())}, check=True, umask=0o077
+    )
+    copied = {path.name: (path.is_symlink(), oct(path.stat().st_mode & 0o777)) for path in folder.iterdir()}
+    assert copied == {"fullchain.pem": (False, "0o644"), "privkey.pem": (False, "0o400")}
+    assert oct(folder.stat().st_mode & 0o777) == "0o755"
+    assert (tmp_path / "reloaded").exists()
+
+
+def test_the_proxy_reads_the_certificate_where_the_hook_puts_it() -> None:
+    places = re.findall(r"^ssl_certificate(?:_key)? (\S+);", NGINX["listen.conf"], re.M)
+    assert places == ["/etc/nginx/tls/fullchain.pem", "/etc/nginx/tls/privkey.pem"]
+    assert "${TLS_FOLDER:?is missing in deploy/.env}:/etc/nginx/tls:ro" in SERVICES["proxy"]["volumes"]
+
+
+def test_the_documented_environment_has_what_the_deployment_needs() -> None:
+    containers, units = (
+        set(re.findall(r"^    ([A-Z_]+)=", text, re.M)) for text in documented("> .env", "/environment")
+    )
+    assert containers == set(re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()))
+    given = SERVICES["web-1"]["environment"].keys()
+    assert (units, units - KNOWN) == (given, set())
+
+
+def test_the_documented_manage_command_runs_as_the_units_do() -> None:
+    (command,) = documented("    manage() {", end="\n    }\n")
+    worker = Unit("relayer-worker@.service")["Service"]
+    python, program, *_ = worker["ExecStart"].split()
+    assert {
+        f"--uid={worker['User']}",
+        f"--gid={worker['Group']}",
+        f"--working-directory={worker['WorkingDirectory']}",
+        f"--property=EnvironmentFile={worker['EnvironmentFile']}",
+        f"--setenv={worker['Environment']}",
+        python,
+        program,
+    } <= set(command.split())
+
+
+def test_the_documented_upgrade_reloads_the_units_before_it_restarts_them() -> None:
+    (upgrade,) = documented("With systemd, after the new release", end="With containers")
+    commands = re.findall(r"^    (cp deploy/systemd|systemctl [\w-]+)", upgrade, re.M)
+    assert commands == ["cp deploy/systemd", "systemctl daemon-reload", *["systemctl restart"] * 4]
+
+
+def documented(*begins: str, end: str = "    END\n") -> list[str]:
+    """Return the parts of docs/operations.md that begin with these words."""
+    text = (PROJECT / "docs/operations.md").read_text()
+    return [text[text.index(begin) :].partition(end)[0] for begin in begins]
 
 
 def check_health(port: int) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +18,7 @@ from benchmarks.soak.client import Site
 from benchmarks.soak.receiver import Receiver
 from benchmarks.soak.rows import Row
 from benchmarks.soak.verdict import Emitted
+from tests.servers import PROJECT
 
 METADATA: dict[str, list[Any]] = {"logs": [], "traces": []}
 CREATED = {"data": {"id": "a"}, "error": "", "metadata": METADATA, "success": True}
@@ -79,6 +83,21 @@ def test_only_what_a_blow_explains_is_excused_and_only_for_a_while(
 ) -> None:
     answer = answers.Answer("list", "503", ended - 0.1, ended, trouble)
     assert answers.is_excused(answer, [answers.Disturbance(done, 10.0)]) is excused
+
+
+@pytest.mark.parametrize(
+    ("trouble", "done", "ended", "excused"),
+    [
+        (NO_ANSWER, WEB_KILLED, 19.5, True),
+        (NO_ANSWER, WEB_KILLED, 20.5, False),
+        (UNAVAILABLE, CUT, 39.5, True),
+        (UNAVAILABLE, CUT, 40.5, False),
+        (OTHER, CUT, 10.5, False),
+    ],
+)
+def test_patience_excuses_for_longer_and_nothing_else(trouble: str, done: str, ended: float, excused: bool) -> None:
+    answer = answers.Answer("list", "503", ended - 0.1, ended, trouble)
+    assert answers.is_excused(answer, [answers.Disturbance(done, 10.0)], patience=10) is excused
 
 
 def test_a_soak_kills_cuts_and_stops_as_often_as_it_says() -> None:
@@ -170,3 +189,13 @@ def test_a_test_event_that_was_not_acknowledged_may_have_been_emitted(rows: int,
     prober.acknowledged, prober.unanswered = 2, 1
     sent = [emitted(str(number), "notification.test") for number in range(rows)]
     assert verdict.lost_events(sent, [], [prober]) == faults
+
+
+@pytest.mark.long
+@pytest.mark.one_engine
+@pytest.mark.skipif(not shutil.which("redis-server"), reason="there is no redis-server")
+def test_a_short_soak_finds_no_fault() -> None:
+    # With the patience of a machine that is shared: promises are kept or not, however long all takes.
+    command = [sys.executable, "-m", "benchmarks.soak", "--fast", "--patience", "10"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["0 faults."]), done.stdout + done.stderr

@@ -7,9 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar
@@ -28,6 +30,9 @@ from tests.settings import SECRETS
 DATABASE = "relayer_topology"
 PASSWORD = "a-password-of-the-topology"
 ARGUMENTS = Supervisor().arguments
+WEB_UNIT = (servers.PROJECT / "deploy/systemd/relayer-web@.service").read_text()
+# Without its last word, for how many seconds it waits.
+HEALTH_WAIT = re.findall(r"^ExecStartPost=\S+ (.*) \d+$", WEB_UNIT, re.M)
 
 
 @dataclass
@@ -96,10 +101,11 @@ class Topology:
         return self.folder / f"worker-{number}.beat"
 
     def start_web(self, port: int) -> None:
-        """Start a web process and wait until it says that it is ready."""
-        self.webs[port] = self.start(f"web-{port}", *ARGUMENTS["web"], HOST="127.0.0.1", PORT=str(port))
-        servers.wait_for_port(port, process=self.webs[port])
-        wait_until(lambda: DirectApi(port=port).get("/ready").status == 200)
+        """Start a web process and wait for it, both as its unit does."""
+        address = {"HOST": "127.0.0.1", "PORT": str(port)}
+        self.webs[port] = self.start(f"web-{port}", *ARGUMENTS["web"], **address)
+        command = [sys.executable, *HEALTH_WAIT, str(PATIENCE_SECONDS)]
+        subprocess.run(command, cwd=servers.PROJECT, env=self.environment | address, check=True)
 
     def replace_web(self, port: int) -> int:
         """Stop a web process, put another in its place, and return the code with which the old one ended."""
@@ -137,6 +143,51 @@ class Topology:
         """Wait until periodic work has had the occasion to do something a second time."""
         reached = self.slot(name) + turns
         wait_until(lambda: self.slot(name) >= reached)
+
+
+Ask = Callable[[TlsApi], Answer]
+# What `read` and `call` get from a service that answers.
+EXPECTED = {"read 200", "call 404"}
+
+
+def read(client: TlsApi) -> Answer:
+    return client.get("/api/v1/signers?per_page=0")
+
+
+def call(client: TlsApi) -> Answer:
+    return client.post("/api/v1/relayers/none/rpc", {"jsonrpc": "2.0", "id": "1", "method": "none", "params": {}})
+
+
+class Load:
+    """Clients that ask through the proxy without a pause, over connections that they keep, and count the answers."""
+
+    def __init__(self, service: Topology, *asks: Ask) -> None:
+        self.service, self.token = service, service.manage("issue_token", "busy")
+        self.answers: Counter[str] = Counter()
+        self._ending = threading.Event()
+        self._threads = [threading.Thread(target=self._ask, args=[ask]) for ask in asks]
+
+    def __enter__(self) -> Load:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for_more(self, count: int = 200) -> None:
+        enough = self.answers.total() + count
+        wait_until(lambda: self.answers.total() >= enough)
+
+    def _ask(self, ask: Ask) -> None:
+        try:
+            with self.service.outside(self.token) as client:
+                while not self._ending.is_set():
+                    self.answers[f"{ask.__name__} {ask(client).status}"] += 1
+        except (OSError, http.client.HTTPException) as error:
+            self.answers[f"{ask.__name__} {error!r}"] += 1
 
 
 class Browser:

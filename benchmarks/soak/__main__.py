@@ -33,7 +33,7 @@ from benchmarks.soak.callers import (
     Reader,
 )
 from benchmarks.soak.chaos import SPARED_FROM, Chaos, Pace, plan
-from benchmarks.soak.client import Client, Site
+from benchmarks.soak.client import ANSWER_SECONDS, Client, Site
 from benchmarks.soak.fleet import WEB_COMMAND, WEB_PROCESSES, WORKERS, Fleet, Redis
 from benchmarks.soak.memory import SAMPLE_SECONDS, Memory, leaks
 from benchmarks.soak.preparation import create_database, machine, prepare_environment, prepare_rows, start_node
@@ -53,12 +53,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=480, help="for which the service is called")
     parser.add_argument("--fast", action="store_true", help="a smoke run of a minute, which writes nothing")
+    parser.add_argument("--patience", type=int, default=1, help="by which each limit of time is multiplied")
     options = parser.parse_args(arguments)
-    pace = Pace(40, kill_seconds=8, cut_seconds=12, redis_seconds=4) if options.fast else Pace(options.seconds)
+    pace = Pace(options.seconds, patience=options.patience)
+    if options.fast:
+        pace = Pace(40, kill_seconds=8, cut_seconds=12, redis_seconds=4, patience=options.patience)
     # So that the servers are stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     signal.signal(signal.SIGALRM, lambda *_: sys.exit("The soak hangs: it took longer than it may."))
-    signal.alarm(pace.seconds + BESIDE_SECONDS)
+    signal.alarm(pace.seconds + BESIDE_SECONDS * pace.patience)
     # The files of secrets are for this user alone.
     os.umask(0o077)
     folder = Path(tempfile.mkdtemp(prefix="relayer-soak-"))
@@ -95,7 +98,8 @@ class Soak:
         self.rows = prepare_rows(start_node(stack), self.receiver)
         self.connection = stack.enter_context(psycopg.connect(database, autocommit=True))
         self.fleet = Fleet(environment, folder, stack)
-        self.site = Site(self.fleet.port, self.rows.token, log_in(self.fleet.port))
+        cookies = log_in(self.fleet.port)
+        self.site = Site(self.fleet.port, self.rows.token, cookies, ANSWER_SECONDS * pace.patience)
         self.chaos = Chaos(self.fleet, self.redis, self.connection)
         self.creators = [Creator(self.site)]
         self.patchers = [Patcher(self.site, target, self.receiver) for target in self.rows.targets]
@@ -107,9 +111,9 @@ class Soak:
         self.load()
         self.drain()
         self.compare()
-        self.faults += self.fleet.stop()
+        self.faults += self.fleet.stop(self.pace.patience)
         logged, unexplained = logs.read(self.folder)
-        excused, faults = report.troubles(self.site.answers, self.chaos.done)
+        excused, faults = report.troubles(self.site.answers, self.chaos.done, self.pace.patience)
         emitted = verdict.outbox(self.connection)
         memory = self.memory.lines(self.pace.seconds * WATCHED_PART)
         return {
@@ -122,7 +126,7 @@ class Soak:
             "seconds_of_load": self.pace.seconds,
             "done": dict(Counter(disturbance.name for disturbance in self.chaos.done)),
             "requests": report.request_figures(self.site.answers),
-            "failed_by_it": report.excuses(excused, self.chaos.done, start),
+            "failed_by_it": report.excuses(excused, self.chaos.done, start, self.pace.patience),
             "signers_acknowledged": sum(len(creator.acknowledged) for creator in self.creators),
             "patches_acknowledged": sum(patcher.acknowledged for patcher in self.patchers),
             "events_acknowledged": sum(caller.acknowledged for caller in [*self.pausers, *self.probers]),
@@ -168,10 +172,11 @@ class Soak:
         self.faults += self.fleet.ended()
 
     def drain(self) -> None:
-        """Wait until no webhook is pending any more, for as long as one may take that a killed worker held."""
-        deadline = time.monotonic() + DRAIN_SECONDS
+        """Wait until all is well and no webhook pending, for as long as one may take that a killed worker held."""
+        deadline = time.monotonic() + DRAIN_SECONDS * self.pace.patience
         while time.monotonic() < deadline:
-            if self.connection.execute(verdict.PENDING).fetchone() == (0,):
+            pending = self.connection.execute(verdict.PENDING).fetchone()
+            if pending == (0,) and self.fleet.workers_are_up() and not verdict.not_ready(self.fleet.port):
                 return
             time.sleep(0.5)
 

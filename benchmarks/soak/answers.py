@@ -41,13 +41,16 @@ WEB_KILLED, WORKER_KILLED, CUT = "web process killed", "worker killed", "databas
 REDIS_STOPPED, REDIS_STARTED = "Redis stopped", "Redis started"
 
 
-def is_excused(answer: Answer, disturbances: Iterable[Disturbance]) -> bool:
-    """Return whether what was done to the service explains that a request got no answer, or a 5xx."""
+def is_excused(answer: Answer, disturbances: Iterable[Disturbance], patience: int = 1) -> bool:
+    """Return whether what was done to the service explains that a request got no answer, or a 5xx.
+
+    The times are multiplied by the patience that a busy machine needs.
+    """
     for disturbance in disturbances:
         since = answer.ended - disturbance.at
-        if answer.trouble == NO_ANSWER and disturbance.name == WEB_KILLED and 0 <= since <= KILL_SECONDS:
+        if answer.trouble == NO_ANSWER and disturbance.name == WEB_KILLED and 0 <= since <= KILL_SECONDS * patience:
             return True
-        began_in_time = answer.began <= disturbance.at + CUT_SECONDS
+        began_in_time = answer.began <= disturbance.at + CUT_SECONDS * patience
         if answer.trouble == UNAVAILABLE and disturbance.name == CUT and since >= 0 and began_in_time:
             return True
     return False

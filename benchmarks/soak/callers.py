@@ -1,6 +1,7 @@
 """The callers: each asks for one kind of thing again and again, and remembers what it was promised."""
 
 import itertools
+import re
 import time
 import traceback
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from benchmarks.soak.receiver import Receiver, signing_key
 from benchmarks.soak.rows import ESTIMATED, Row
 
 SIGNERS, RELAYERS, NOTIFICATIONS = "/api/v1/signers", "/api/v1/relayers", "/api/v1/notifications"
+RELAYER_PAGE = "/admin/relayers/relayer/"
+# With these the confirmation page of an action sends back what it asked about.
+HIDDEN_FIELD = re.compile(r'<input type="hidden" name="(\w+)" value="(\w+)">')
 
 
 class Caller:
@@ -89,6 +93,8 @@ class Patcher(Caller):
 
     def read_back(self) -> int | None:
         """Return the number that the service has now."""
+        # The service closes a connection that was idle for as long as the last webhooks may take.
+        self.client = Client(self.site)
         url = self._patch({})
         return int(url.rpartition("/")[2]) if url else None
 
@@ -99,7 +105,7 @@ class Patcher(Caller):
 
 
 class Pauser(Caller):
-    """Pauses and resumes a relayer that nobody else touches.
+    """Pauses and resumes a relayer that nobody else touches, and confirms it as staff do.
 
     Each change emits one event, however often it has to be asked for: to pause a paused relayer changes nothing.
     """
@@ -114,8 +120,13 @@ class Pauser(Caller):
 
     def step(self) -> None:
         action = "resume_selected" if self.acknowledged % 2 else "pause_selected"
-        path, form = "/admin/relayers/relayer/", {"action": action, "_selected_action": self.relayer.pk}
-        if self.client.post_form("pause a relayer", path, **form):
+        selected = {"action": action, "_selected_action": self.relayer.pk}
+        page = self.client.post_form("ask to pause", RELAYER_PAGE, HTML, **selected)
+        # Without its page nothing can have changed.
+        if page is None:
+            return
+        form = dict(HIDDEN_FIELD.findall(page.body.decode())) | {"reason": "Soak"}
+        if self.client.post_form("pause a relayer", RELAYER_PAGE, **form):
             self.acknowledged += 1
             self.unanswered = 0
         else:
@@ -149,8 +160,7 @@ SIGNER_LISTS = lists("list signers", SIGNERS, ["", "?page=2", "?page=3&per_page=
 RELAYER_LISTS = lists("list relayers", RELAYERS, ["", "?page=2", "?page=2&per_page=100", "?page=20"])
 ESTIMATES = [Request("estimate a fee", CALL, "POST", f"{RELAYERS}/{ESTIMATED}/rpc", orjson.dumps(ESTIMATE))]
 PAGES = [
-    Request("admin page", HTML, "GET", path)
-    for path in ("/admin/", "/admin/relayers/relayer/", "/admin/notifications/delivery/")
+    Request("admin page", HTML, "GET", path) for path in ("/admin/", RELAYER_PAGE, "/admin/notifications/delivery/")
 ]
 REFUSALS = [
     Request("refused call", REFUSAL, "GET", SIGNERS, expected=frozenset({401}), token="unknown"),

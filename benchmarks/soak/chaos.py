@@ -22,12 +22,13 @@ REDIS_STOPS_AT = (0.25, 0.6)
 
 @dataclass(frozen=True)
 class Pace:
-    """For how long the service is called, and how often what is done to it."""
+    """For how long the service is called, how often what is done to it, and by how much a busy machine is excused."""
 
     seconds: int
     kill_seconds: int = 20
     cut_seconds: int = 30
     redis_seconds: int = 10
+    patience: int = 1
 
 
 def plan(pace: Pace) -> list[tuple[float, str]]:

@@ -24,6 +24,7 @@ class Site:
     port: int
     token: str
     cookies: dict[str, str]
+    answer_seconds: int = ANSWER_SECONDS
     answers: list[Answer] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -55,7 +56,7 @@ class Client:
     def __init__(self, site: Site) -> None:
         self.site = site
         self._asked = 0
-        self._connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=ANSWER_SECONDS)
+        self._connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=site.answer_seconds)
 
     def ask(self, request: Request) -> Reply | None:
         """Send a request and record its answer; return it, or None if it was not the one that is wanted."""
@@ -77,10 +78,11 @@ class Client:
         self._record(request, label, began, trouble, f"{content_type}: {body[:300]!r}" if trouble else "")
         return None if trouble else Reply(response.status, body)
 
-    def post_form(self, kind: str, path: str, **form: object) -> Reply | None:
-        """Post a form of the admin; its answer is a redirect."""
+    def post_form(self, kind: str, path: str, shape: str = REDIRECT, **form: object) -> Reply | None:
+        """Post a form of the admin; its answer is a redirect, or a page where it asks for confirmation."""
         values = {**form, "csrfmiddlewaretoken": self.site.cookies["csrftoken"]}
-        return self.ask(Request(kind, REDIRECT, "POST", path, urlencode(values).encode(), frozenset({302})))
+        expected = frozenset({302 if shape == REDIRECT else 200})
+        return self.ask(Request(kind, shape, "POST", path, urlencode(values).encode(), expected))
 
     def _headers(self, request: Request) -> dict[str, str]:
         if request.shape in {HTML, REDIRECT}:

@@ -48,13 +48,21 @@ class Fleet:
         self._logs = logs
         self.port = int(environment["PORT"])
         self.web = self._start("web", WEB_COMMAND)
-        self.workers = [self._start(f"worker-{number + 1}", WORKER_COMMAND) for number in range(WORKERS)]
+        self.workers = [self._start_worker(number) for number in range(WORKERS)]
         stack.callback(self.stop)
         wait_for_port(self.port, process=self.web)
 
     def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with self._log(name) as log:
             return subprocess.Popen(command, env=self._environment, cwd=PROJECT, stdout=log, stderr=log)
+
+    def _start_worker(self, number: int) -> subprocess.Popen[bytes]:
+        beat = self._beat_file(number)
+        beat.unlink(missing_ok=True)
+        return self._start(f"worker-{number + 1}", [*WORKER_COMMAND, "--beat", str(beat)])
+
+    def _beat_file(self, number: int) -> Path:
+        return self._logs / f"worker-{number + 1}.beat"
 
     def _log(self, name: str) -> IO[bytes]:
         return (self._logs / f"{name}.log").open("ab")
@@ -76,20 +84,24 @@ class Fleet:
         number = [worker.pid for worker in self.workers].index(pid)
         self.workers[number].kill()
         self.workers[number].wait()
-        self.workers[number] = self._start(f"worker-{number + 1}", WORKER_COMMAND)
+        self.workers[number] = self._start_worker(number)
+
+    def workers_are_up(self) -> bool:
+        """Return whether each worker works since it was started; before, a signal would end it by itself."""
+        return all(self._beat_file(number).exists() for number in range(WORKERS))
 
     def ended(self) -> list[str]:
         """Return which processes have ended that nobody has killed."""
         return [f"{name} has ended ({each.returncode})" for name, each in self._all() if each.poll() is not None]
 
-    def stop(self) -> list[str]:
+    def stop(self, patience: int = 1) -> list[str]:
         """Stop all at once, as a deployment does; return which did not end well."""
         for _, process in self._all():
             process.terminate()
         faults = []
         for name, process in self._all():
             try:
-                code = process.wait(STOP_SECONDS)
+                code = process.wait(STOP_SECONDS * patience)
             except subprocess.TimeoutExpired:
                 process.kill()
                 code = process.wait()

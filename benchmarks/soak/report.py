@@ -30,10 +30,12 @@ def line(answers: list[Answer]) -> dict[str, Any]:
     }
 
 
-def troubles(answers: Iterable[Answer], disturbances: list[Disturbance]) -> tuple[list[Answer], list[str]]:
+def troubles(
+    answers: Iterable[Answer], disturbances: list[Disturbance], patience: int
+) -> tuple[list[Answer], list[str]]:
     """Return the answers that what was done to the service excuses, and the faults."""
     wrong = [answer for answer in answers if answer.trouble]
-    excused = [answer for answer in wrong if is_excused(answer, disturbances)]
+    excused = [answer for answer in wrong if is_excused(answer, disturbances, patience)]
     faults = [answer for answer in wrong if answer not in set(excused)]
     return excused, [f"{describe(answer, disturbances)}: {answer.details}" for answer in faults]
 
@@ -44,12 +46,14 @@ def describe(answer: Answer, disturbances: list[Disturbance]) -> str:
     return f"{answer.kind}, {answer.status} after {answer.ended - answer.began:.2f} s{since}"
 
 
-def excuses(excused: Iterable[Answer], disturbances: list[Disturbance], start: float) -> list[dict[str, Any]]:
+def excuses(
+    excused: Iterable[Answer], disturbances: list[Disturbance], start: float, patience: int
+) -> list[dict[str, Any]]:
     """Return what each disturbance cost: the requests that failed by it, and until when."""
     lines = []
     left = list(excused)
     for disturbance in disturbances:
-        mine = [answer for answer in left if is_excused(answer, [disturbance])]
+        mine = [answer for answer in left if is_excused(answer, [disturbance], patience)]
         left = [answer for answer in left if answer not in set(mine)]
         if mine:
             lines.append(

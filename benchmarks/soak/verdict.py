@@ -126,6 +126,8 @@ def not_ready(port: int) -> list[str]:
         connection.request("GET", "/ready")
         response = connection.getresponse()
         body = response.read()
+    except (OSError, http.client.HTTPException) as error:
+        return [f"/ready does not answer at the end: {error!r}"]
     finally:
         connection.close()
     return [] if response.status == 200 else [f"/ready answers {response.status} at the end: {body!r}"]

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -26,6 +25,7 @@ from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.models import EncryptionKey, IdempotentRequest, PeriodicRun
 from relayer_service.ops.logs import request_id
 from relayer_service.ops.queues import create_queue
+from relayer_service.ops.watchdog import SCHEDULER, THREAD, Watchdog
 from relayer_service.storage import counting
 from relayer_service.storage.databases import require_room
 
@@ -40,6 +40,7 @@ BROKEN_SECONDS = 2
 
 queue = create_queue(settings.TASK_QUEUE_URL)
 task = queue.task
+watchdog = Watchdog()
 
 
 def prepare_queue() -> None:
@@ -128,6 +129,10 @@ class SecondsScheduler(Scheduler):
 
     periodic_task_seconds = 1
 
+    def loop(self, now: datetime | None = None) -> None:
+        super().loop(now)
+        watchdog.record_turn(SCHEDULER)
+
 
 class TurnTakingThread(WorkerThread):
     """Let one idle thread at a time wait for a task, whatever the number of threads.
@@ -137,13 +142,10 @@ class TurnTakingThread(WorkerThread):
     """
 
     turn = threading.Lock()
-    # Touched at each turn: a file that grows old shows a worker that hangs.
-    beat_file: Path | None = None
 
     def loop(self, now: datetime | None = None) -> None:
         with self.turn:
-            if self.beat_file is not None:
-                self.beat_file.touch()
+            watchdog.record_turn(THREAD)
             task = None if self.stop_flag.is_set() else self._next_task()
         if task is not None:
             self._run(task, now)

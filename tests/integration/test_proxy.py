@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import select
 import socket
 import ssl
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from email.message import Message
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -45,11 +47,18 @@ def front(tmp_path: Path, webs: list[socket.socket]) -> Iterator[Proxy]:
 
 
 def ask(front: Proxy, method: str, path: str, body: bytes | None = None) -> tuple[int, str, bytes]:
+    status, headers, content = ask_for_headers(front, method, path, body)
+    return status, headers["Content-Type"], content
+
+
+def ask_for_headers(
+    front: Proxy, method: str, path: str, body: bytes | None = None, request_id: str = ""
+) -> tuple[int, Message, bytes]:
     connection = http.client.HTTPSConnection("localhost", front.https_port, context=front.trusting(), timeout=60)
     with closing(connection):
-        connection.request(method, path, body)
+        connection.request(method, path, body, {"X-Request-ID": request_id} if request_id else {})
         response = connection.getresponse()
-        return response.status, response.headers["Content-Type"], response.read()
+        return response.status, response.headers, response.read()
 
 
 def failure(status: HTTPStatus) -> tuple[int, str, bytes]:
@@ -62,6 +71,64 @@ def test_programs_get_the_error_envelope_when_no_web_process_answers(tmp_path: P
         assert ask(front, "GET", "/api/v1/signers") == failure(HTTPStatus.BAD_GATEWAY)
         assert ask(front, "GET", "/api") == failure(HTTPStatus.BAD_GATEWAY)
         assert ask(front, "GET", "/admin/")[:2] == (502, "text/html")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/signers", "/admin/"])
+def test_an_answer_of_the_proxy_has_a_request_id(tmp_path: Path, path: str) -> None:
+    with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
+        _, made, _ = ask_for_headers(front, "GET", path)
+        _, kept, _ = ask_for_headers(front, "GET", path, request_id="claimed")
+        _, too_long, _ = ask_for_headers(front, "POST", path, b" " * 1_048_577)
+    logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
+    identifiers = [headers["X-Request-ID"] for headers in (made, kept, too_long)]
+    assert identifiers[1] == "claimed"
+    assert all(re.fullmatch("[0-9a-f]{32}", identifier) for identifier in identifiers[::2])
+    assert [line["request_id"] for line in logged] == identifiers
+
+
+@pytest.mark.parametrize(
+    ("sent", "passed_on"), [(b"", rb"[0-9a-f]{32}"), (b"X-Request-ID: " + b"1" * 128 + b"\r\n", rb"1{128}")]
+)
+def test_the_service_gets_the_request_id_of_the_client_or_the_proxy(
+    front: Proxy, webs: list[socket.socket], sent: bytes, passed_on: bytes
+) -> None:
+    with front.connected() as client:
+        client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + sent + b"\r\n")
+        with caller(webs) as (connection, request):
+            (identifier,) = re.findall(rb"\r\nX-Request-ID: (" + passed_on + rb")\r\n", request)
+            connection.sendall(ANSWER.replace(b"\r\n\r\n", b"\r\nX-Request-ID: " + identifier + b"\r\n\r\n"))
+            assert client.recv(65536).count(b"X-Request-ID: ") == 1
+
+
+def test_a_client_with_too_many_requests_at_once_learns_when_to_retry(front: Proxy, webs: list[socket.socket]) -> None:
+    with ExitStack() as stack:
+        for _ in range(100):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", front.http_port), timeout=60))
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            # In progress: the proxy has passed it on.
+            stack.enter_context(caller(webs))
+        status, headers, content = ask_for_headers(front, "GET", "/api/v1/signers")
+        assert (status, headers["Content-Type"], content) == failure(HTTPStatus.TOO_MANY_REQUESTS)
+        assert (headers["Retry-After"], len(headers["X-Request-ID"])) == ("1", 32)
+        assert ask_for_headers(front, "GET", "/admin/")[1]["Retry-After"] == "1"
+
+
+def test_a_refusal_of_the_service_keeps_its_own_retry_after(front: Proxy, webs: list[socket.socket]) -> None:
+    refusal = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}"
+    with front.connected() as client:
+        client.sendall(b"GET /api/v1/relayers HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        with caller(webs) as (connection, _):
+            connection.sendall(refusal)
+            assert re.findall(rb"Retry-After: (\d+)", client.recv(65536)) == [b"7"]
+
+
+def test_a_challenge_of_a_certificate_authority_is_answered_by_the_proxy(front: Proxy) -> None:
+    challenge = front.folder / "webroot/.well-known/acme-challenge/token"
+    challenge.parent.mkdir(parents=True)
+    challenge.write_text("an answer")
+    with closing(http.client.HTTPConnection("127.0.0.1", front.http_port, timeout=60)) as connection:
+        connection.request("GET", "/.well-known/acme-challenge/token")
+        assert connection.getresponse().read() == b"an answer"
 
 
 def test_a_body_over_the_limit_is_a_bad_request_that_no_web_process_sees(

@@ -114,6 +114,16 @@ def test_a_request_that_was_half_received_at_the_stop_is_answered() -> None:
         assert process.wait(PATIENCE_SECONDS) == 0
 
 
+def test_a_server_that_drains_answers_on_new_connections_too() -> None:
+    # For half of it, and so for as long as this takes.
+    with serving(WEB_DRAIN_SECONDS="600") as (process, port):
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: is_stopping(port))
+        outcomes: Counter[str] = Counter()
+        asked(port, outcomes, 2)
+        assert outcomes == {"200": 1}
+
+
 def is_stopping(port: int) -> bool:
     """Return whether the server closes a connection after one answer, or takes none any more."""
     outcomes: Counter[str] = Counter()

@@ -7,19 +7,17 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
-from relayer_service.ops.tasks import TurnTakingThread, Worker, prepare_queue, queue
+from relayer_service.ops.tasks import Worker, prepare_queue, queue, watchdog
 
 
 class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
-            "--beat", type=Path, metavar="FILE", help="touched each time that a thread asks for a task"
-        )
+        parser.add_argument("--beat", type=Path, metavar="FILE", help="touched every few seconds while all is well")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        TurnTakingThread.beat_file = options["beat"]
+        watchdog.beat_file = options["beat"]
         autodiscover_modules("tasks")
         prepare_queue()
         worker = Worker(
