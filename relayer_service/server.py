@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import sys
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -134,10 +135,20 @@ def allow_connections(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def share_metrics() -> None:
+    """Have the processes of this server share their metrics through files, which begin empty."""
+    if settings.WEB_PROCESSES > 1:
+        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
+    if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        for file in Path(folder).glob("*.db"):
+            file.unlink(missing_ok=True)
+
+
 def main(arguments: list[str]) -> int:
     """Serve until a signal; another application than the service's own may be named."""
     try:
         listener = listen(settings.HOST, settings.PORT)
+        share_metrics()
     except (CannotStart, ImproperlyConfigured) as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1

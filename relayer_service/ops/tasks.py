@@ -18,12 +18,14 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import close_old_connections, transaction
+from django.utils.module_loading import autodiscover_modules
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
 
 from relayer_service.audit import actors, retention
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.models import EncryptionKey, IdempotentRequest, PeriodicRun
+from relayer_service.ops import metrics
 from relayer_service.ops.logs import request_id
 from relayer_service.ops.queues import create_queue
 from relayer_service.storage import counting
@@ -77,6 +79,15 @@ def queue_depth() -> dict[str, int] | None:
         _asking_depth.release()
 
 
+_intervals: dict[str, int] = {}
+
+
+def periodic_intervals() -> dict[str, int]:
+    """Return the periodic work of all apps by name, with the seconds after which it runs again."""
+    autodiscover_modules("tasks")
+    return _intervals
+
+
 def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
     """Run a function once in each slot of so many seconds, however many workers there are.
 
@@ -86,6 +97,7 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
 
     def decorator(function: Callable[[], None]) -> Any:
         name = function.__name__
+        _intervals[name] = seconds
         last_slot = 0
 
         def is_due(now: datetime) -> bool:
@@ -113,11 +125,13 @@ def begin(task: Any) -> None:
     actor = Actor(ActorKind.WORKER, task.name, request_id=f"task-{task.id}")
     request_id.set(actor.request_id)
     actors.finder.set(lambda: actor)
+    task.started_at = time.monotonic()
     close_old_connections()
 
 
 @queue.post_execute()
 def end(task: Any, value: Any, exception: BaseException | None) -> None:
+    metrics.observe_task(task.name, time.monotonic() - task.started_at, failed=exception is not None)
     close_old_connections()
     request_id.set("-")
     actors.finder.set(Actor)
@@ -142,6 +156,7 @@ class TurnTakingThread(WorkerThread):
 
     def loop(self, now: datetime | None = None) -> None:
         with self.turn:
+            metrics.WORKER_POLLED.set_to_current_time()
             if self.beat_file is not None:
                 self.beat_file.touch()
             task = None if self.stop_flag.is_set() else self._next_task()

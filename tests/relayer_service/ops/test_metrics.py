@@ -50,7 +50,7 @@ def test_metrics_are_read_with_a_token(client: Client, token: str) -> None:
     response = client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
     assert response.status_code == 200
     assert response["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "http_requests_total" in response.content.decode()
+    assert "relayer_http_requests_total" in response.content.decode()
 
 
 @pytest.mark.parametrize(("address", "status"), [("192.0.2.7", 200), ("192.0.2.8", 401), ("::ffff:192.0.2.7", 200)])
@@ -69,13 +69,15 @@ def test_requests_are_counted_by_route_and_status(client: Client, token: str, sc
     client.get("/api/v1/no-such-path")
     client.generic("BREW", "/health")
     after = scrape()
-    grown = {name: after[name] - before.get(name, 0) for name in after if name.startswith("http_requests_total")}
+    grown = {
+        name: after[name] - before.get(name, 0) for name in after if name.startswith("relayer_http_requests_total")
+    }
     assert {name: value for name, value in grown.items() if value} == {
-        "http_requests_total{method=GET,route=item-list,status=200}": 2,
-        "http_requests_total{method=GET,route=item-list,status=401}": 1,
-        "http_requests_total{method=GET,route=unmatched,status=404}": 1,
-        "http_requests_total{method=other,route=health,status=405}": 1,
-        "http_requests_total{method=GET,route=metrics,status=200}": 1,
+        "relayer_http_requests_total{method=GET,route=item-list,status=200}": 2,
+        "relayer_http_requests_total{method=GET,route=item-list,status=401}": 1,
+        "relayer_http_requests_total{method=GET,route=unmatched,status=404}": 1,
+        "relayer_http_requests_total{method=other,route=health,status=405}": 1,
+        "relayer_http_requests_total{method=GET,route=metrics,status=200}": 1,
     }
 
 
@@ -84,7 +86,7 @@ def test_latency_is_a_histogram_by_route(client: Client, scrape: Any) -> None:
     client.get("/health")
     after = scrape()
     for name in ("count{method=GET,route=health}", "bucket{le=+Inf,method=GET,route=health}"):
-        series = f"http_request_duration_seconds_{name}"
+        series = f"relayer_http_request_duration_seconds_{name}"
         assert after[series] - before.get(series, 0) == 1
 
 
@@ -94,11 +96,11 @@ def test_no_series_carries_what_a_caller_wrote(client: Client, scrape: Any) -> N
 
 
 def test_the_depth_of_the_queue_is_read_when_it_is_asked_for(scrape: Any) -> None:
-    assert scrape()["task_queue_depth{kind=waiting}"] == 0
+    assert scrape()["relayer_task_queue_depth{kind=waiting}"] == 0
     record_use(1, 0.0)
     record_use.schedule((1, 0.0), delay=3600)
-    depth = {name: value for name, value in scrape().items() if name.startswith("task_queue_depth")}
-    assert depth == {"task_queue_depth{kind=waiting}": 2, "task_queue_depth{kind=scheduled}": 0}
+    depth = {name: value for name, value in scrape().items() if name.startswith("relayer_task_queue_depth")}
+    assert depth == {"relayer_task_queue_depth{kind=waiting}": 2, "relayer_task_queue_depth{kind=scheduled}": 0}
 
 
 def test_a_queue_that_cannot_be_read_leaves_the_other_series(
@@ -110,20 +112,22 @@ def test_a_queue_that_cannot_be_read_leaves_the_other_series(
 
     monkeypatch.setattr(queue, "storage", Broken("tests"))
     found = scrape()
-    assert not [name for name in found if name.startswith("task_queue_depth")]
-    assert [name for name in found if name.startswith("http_requests_total")]
+    assert not [name for name in found if name.startswith("relayer_task_queue_depth")]
+    assert [name for name in found if name.startswith("relayer_http_requests_total")]
     assert "The task queue cannot be read" in caplog.text
 
 
 def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client, scrape: Any) -> None:
     client.get("/ready")
-    shown = {name: value for name, value in scrape().items() if name.startswith("database_pool_connections")}
+    shown = {name: value for name, value in scrape().items() if name.startswith("relayer_database_pool_connections")}
     if connection.vendor == "sqlite":
         assert shown == {}
         return
-    assert set(shown) == {f"database_pool_connections{{state={state}}}" for state in ("open", "idle", "waiting")}
-    assert shown["database_pool_connections{state=open}"] >= 1
-    assert shown["database_pool_connections{state=waiting}"] == 0
+    assert set(shown) == {
+        f"relayer_database_pool_connections{{state={state}}}" for state in ("open", "idle", "waiting")
+    }
+    assert shown["relayer_database_pool_connections{state=open}"] >= 1
+    assert shown["relayer_database_pool_connections{state=waiting}"] == 0
 
 
 COUNT_ONE_REQUEST = """
@@ -151,8 +155,8 @@ def test_several_processes_are_counted_together(tmp_path: Path) -> None:
 
     run(COUNT_ONE_REQUEST)
     found = samples(run(COUNT_ONE_REQUEST + READ))
-    assert found["http_requests_total{method=GET,route=item-list,status=200}"] == 2
-    assert found["http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
+    assert found["relayer_http_requests_total{method=GET,route=item-list,status=200}"] == 2
+    assert found["relayer_http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
 
 
 def test_a_method_that_nobody_knows_makes_no_series_of_its_own(db: None) -> None:
