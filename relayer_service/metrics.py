@@ -8,6 +8,7 @@ from prometheus_client.registry import Collector
 
 from relayer_service.models import PeriodicRun
 from relayer_service.ops.metrics import shared
+from relayer_service.ops.probes import ProbeFailed
 from relayer_service.ops.tasks import periodic_intervals, queue_depth
 
 
@@ -15,10 +16,12 @@ class QueueCollector(Collector):
     """The task queue, of which every process finds the same."""
 
     def collect(self) -> Iterable[Metric]:
-        depth = queue_depth()
-        if depth is None:
-            return
         family = GaugeMetricFamily("relayer_task_queue_depth", "Tasks that wait, by kind.", labels=["kind"])
+        try:
+            depth = queue_depth()
+        except Exception as error:
+            # Each kind of queue has errors of its own.
+            raise ProbeFailed(f"the task queue cannot be read ({type(error).__name__})") from error
         for kind, count in depth.items():
             family.add_metric([kind], count)
         yield family

@@ -29,7 +29,7 @@ from relayer_service.ops import metrics
 from relayer_service.ops.logs import request_id
 from relayer_service.ops.queues import create_queue
 from relayer_service.storage import counting
-from relayer_service.storage.databases import require_room
+from relayer_service.storage.databases import is_unavailable, require_room
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +42,20 @@ BROKEN_SECONDS = 2
 
 queue = create_queue(settings.TASK_QUEUE_URL)
 task = queue.task
+
+
+class OutageFilter(logging.Filter):
+    """Drops the traceback of what failed as a database or a disk was away or full: it recurs with every task."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, OSError) or is_unavailable(error):
+            record.msg, record.args = f"{record.getMessage()} {type(error).__name__}: {error}", None
+            record.exc_info = record.exc_text = None
+        return True
+
+
+logging.getLogger("huey").addFilter(OutageFilter())
 
 
 def prepare_queue() -> None:
@@ -63,20 +77,9 @@ def push(function: Any, *args: Any) -> None:
     transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
 
 
-_asking_depth = threading.Lock()
-
-
-def queue_depth() -> dict[str, int] | None:
-    """Return what the queue holds, or None; a queue that hangs blocks one caller, and the others get None."""
-    if not _asking_depth.acquire(blocking=False):
-        return None
-    try:
-        return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
-    except Exception:
-        logger.exception("The task queue cannot be read")
-        return None
-    finally:
-        _asking_depth.release()
+def queue_depth() -> dict[str, int]:
+    """Return how many tasks the queue holds, by kind."""
+    return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
 
 
 _intervals: dict[str, int] = {}

@@ -29,11 +29,11 @@ class Outage:
 
     def forget(self) -> None:
         self.is_away = False
-        self._retry_at = 0.0
+        self.retry_at = 0.0
 
     def require_none(self) -> None:
         """Raise OperationalError while PostgreSQL is away and it is not yet time for another attempt."""
-        if self.is_away and time.monotonic() < self._retry_at:
+        if self.is_away and time.monotonic() < self.retry_at:
             raise psycopg.OperationalError("PostgreSQL was away a moment ago.")
 
     @contextmanager
@@ -41,7 +41,7 @@ class Outage:
         """Record how an attempt to connect ends, or raise OperationalError if it is too early for one."""
         with self._lock:
             self.require_none()
-            self._retry_at = time.monotonic() + RETRY_SECONDS
+            self.retry_at = time.monotonic() + RETRY_SECONDS
         try:
             yield
         except psycopg.OperationalError as error:
@@ -53,7 +53,7 @@ class Outage:
     def _record(self, *, is_away: bool, reason: str = "") -> None:
         with self._lock:
             changed, self.is_away = is_away != self.is_away, is_away
-            self._retry_at = time.monotonic() + RETRY_SECONDS
+            self.retry_at = time.monotonic() + RETRY_SECONDS
         if changed and is_away:
             logger.error("PostgreSQL is away: %s", reason)
         elif changed:

@@ -114,7 +114,7 @@ def test_a_queue_that_cannot_be_read_leaves_the_other_series(
     found = scrape()
     assert not [name for name in found if name.startswith("relayer_task_queue_depth")]
     assert [name for name in found if name.startswith("relayer_http_requests_total")]
-    assert "The task queue cannot be read" in caplog.text
+    assert "The scrape by QueueCollector failed: the task queue cannot be read (OSError)" in caplog.text
 
 
 def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client, scrape: Any) -> None:
