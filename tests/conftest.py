@@ -165,10 +165,12 @@ class Log:
     def text(self) -> str:
         return self._stream.getvalue()
 
+    def parsed(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text.splitlines()]
+
     def lines(self, request_id: str) -> list[dict[str, Any]]:
         """Return the lines of a request."""
-        lines = [json.loads(line) for line in self.text.splitlines()]
-        return [line for line in lines if line["request_id"] == request_id]
+        return [line for line in self.parsed() if line["request_id"] == request_id]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """/health and /ready: what they say when a part fails, and what they do not say."""
 
 import errno
-import json
 import os
 import threading
 from collections.abc import Callable, Collection
@@ -93,7 +92,7 @@ def test_a_probe_is_logged_when_it_begins_to_fail_and_when_it_works_again(client
             client.get("/ready")
     for _ in range(2):
         client.get("/ready")
-    lines = [json.loads(line) for line in log.text.splitlines()]
+    lines = log.parsed()
     probes = ("database", "migrations", "encryption", "worker")
     why = "could not connect to db.internal as relayer"
     assert [(line["level"], line["message"]) for line in lines if line["logger"] != "relayer_service.requests"] == [

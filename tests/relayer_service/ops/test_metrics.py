@@ -1,8 +1,10 @@
 """/metrics: who may read it and what it tells."""
 
 import os
+import platform
 import subprocess
 import sys
+from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from django.test import Client
 from huey.storage import MemoryStorage
 from prometheus_client.parser import text_string_to_metric_families
 
+from relayer_service import __version__
+from relayer_service.models import PeriodicRun
 from relayer_service.ops import metrics
 from relayer_service.ops.tasks import queue
 from tests.servers import PROJECT
@@ -59,6 +63,15 @@ def test_metrics_are_read_from_the_allowed_networks_without_a_token(
 ) -> None:
     settings.METRICS_ALLOW = [ip_network("192.0.2.7/32")]
     assert client.get("/metrics", REMOTE_ADDR=address).status_code == status
+
+
+def test_a_scrape_from_the_allowed_networks_may_name_any_host(client: Client, settings: Any, db: None) -> None:
+    settings.ALLOWED_HOSTS = ["relayer.example.com"]
+    settings.METRICS_ALLOW = [ip_network("192.0.2.7/32")]
+    asked = {"headers": {"Host": "10.0.0.5:8000"}}
+    assert client.get("/metrics", REMOTE_ADDR="192.0.2.7", **asked).status_code == 200
+    assert client.get("/metrics", REMOTE_ADDR="192.0.2.8", **asked).status_code == 400
+    assert client.get("/ready", REMOTE_ADDR="192.0.2.7", **asked).status_code == 400
 
 
 def test_requests_are_counted_by_route_and_status(client: Client, token: str, scrape: Any) -> None:
@@ -128,6 +141,31 @@ def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client
     }
     assert shown["relayer_database_pool_connections{state=open}"] >= 1
     assert shown["relayer_database_pool_connections{state=waiting}"] == 0
+
+
+def test_the_parts_of_ready_are_shown(scrape: Any, settings: Any) -> None:
+    found = {name: value for name, value in scrape().items() if name.startswith("relayer_ready")}
+    parts = {"database": 1, "cache": 1, "migrations": 1, "encryption": 1, "worker": 0}
+    assert found == {f"relayer_ready{{part={part}}}": value for part, value in parts.items()}
+
+
+def test_the_last_run_of_periodic_work_is_shown(scrape: Any) -> None:
+    ran = {"started_at": datetime.fromtimestamp(1000, UTC), "finished_at": datetime.fromtimestamp(1002, UTC)}
+    PeriodicRun.objects.create(name="check_relayers", slot=1, seconds=2.0, failed=True, **ran)
+    PeriodicRun.objects.create(name="work of a release that is gone", slot=1, **ran)
+    assert {name: value for name, value in scrape().items() if name.startswith("relayer_periodic")} == {
+        "relayer_periodic_interval_seconds{task=check_relayers}": 2,
+        "relayer_periodic_last_run_timestamp_seconds{task=check_relayers}": 1000,
+        "relayer_periodic_last_success_timestamp_seconds{task=check_relayers}": 1002,
+        "relayer_periodic_last_duration_seconds{task=check_relayers}": 2,
+        "relayer_periodic_failed{task=check_relayers}": 1,
+    }
+
+
+def test_release_and_process_are_shown(scrape: Any) -> None:
+    found = scrape()
+    assert found[f"relayer_build_info{{python={platform.python_version()},version={__version__}}}"] == 1
+    assert found[f"relayer_process_resident_memory_bytes{{pid={os.getpid()}}}"] > 0
 
 
 COUNT_ONE_REQUEST = """
