@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -27,6 +28,13 @@ ENVIRONMENT = {"ALLOWED_HOSTS": "relayer.example.com", "METRICS_ALLOW": "127.0.0
 class Prometheus:
     def __init__(self, port: int) -> None:
         self.port = port
+
+    def is_ready(self) -> bool:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{self.port}/-/ready", timeout=PATIENCE_SECONDS).close()
+        except urllib.error.HTTPError:
+            return False
+        return True
 
     def query(self, expression: str) -> dict[str, float]:
         """Return what an expression is now, by the job and the other labels of each series."""
@@ -68,7 +76,9 @@ def prometheus(folder: Path, webs: list[int], workers: list[int]) -> Iterator[Pr
         process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             wait_for_port(port, process=process)
-            yield Prometheus(port)
+            found = Prometheus(port)
+            wait_until(found.is_ready)
+            yield found
         finally:
             processes.stop(process)
 
@@ -108,4 +118,4 @@ def test_prometheus_reads_web_servers_and_workers_by_their_addresses(transaction
         wait_until(lambda: found.query("count(relayer_worker_last_poll_timestamp_seconds > 0)") == {"": 2})
         beats = 'sum(relayer_task_duration_seconds_count{task="heartbeat"}) > 0'
         wait_until(lambda: found.query(beats))
-        assert not found.query('{__name__!~"relayer_.*|up|scrape_.*|ALERTS.*"}')
+        assert not found.query('{job=~"relayer-.*",__name__!~"relayer_.*|up|scrape_.*|ALERTS.*"}')
