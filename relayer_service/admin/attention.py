@@ -34,7 +34,7 @@ PARTS = {
     "cache": "It does not answer: rate limits are not enforced.",
     "migrations": "Some were not applied: run manage.py migrate.",
     "encryption": "A key that secrets are encrypted with is missing from ENCRYPTION_KEYS, or has another value there.",
-    "worker": "No worker runs, or it cannot write: webhooks, checks and prices wait.",
+    "worker": "No worker runs, it cannot write, or periodic work is late: webhooks, checks and prices wait.",
 }
 
 
