@@ -21,7 +21,7 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server import Server
 
-from relayer_service.ops.processes import signal_when_parent_dies
+from relayer_service.ops.processes import is_running, signal_when_parent_dies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
@@ -136,12 +136,13 @@ def allow_connections(count: int) -> None:
 
 
 def share_metrics() -> None:
-    """Have the processes of this server share their metrics through files, which begin empty."""
+    """Have the processes of this server share their metrics through files, without those of earlier ones."""
     if settings.WEB_PROCESSES > 1:
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
     if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        for file in Path(folder).glob("*.db"):
-            file.unlink(missing_ok=True)
+        for file in Path(folder).glob("*_*.db"):
+            if not is_running(int(file.stem.rpartition("_")[2])):
+                file.unlink(missing_ok=True)
 
 
 def main(arguments: list[str]) -> int:

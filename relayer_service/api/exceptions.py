@@ -91,7 +91,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = sys.exception()
     if not is_unavailable(error):
         return defaults.server_error(request)
-    log_once(f"The database cannot answer: {error}")
+    reason, _, _ = str(error).partition("\n")
+    log_once(f"The database cannot answer: {reason}")
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     response = HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
