@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from django.db import connection
 
 from tests import processes
@@ -17,6 +18,7 @@ from tests.relayer_service.ops.test_metrics import samples
 OF_THE_DATABASE = ("database", "migrations", "encryption", "worker")
 
 
+@pytest.mark.long
 def test_an_outage_of_postgresql_is_told_and_survived(transactional_db: None, token: str, tmp_path: Path) -> None:
     if connection.vendor == "sqlite":
         assert not hasattr(connection, "pool")

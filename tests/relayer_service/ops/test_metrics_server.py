@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from relayer_service.ops import tasks
 from relayer_service.ops.metrics_server import start_metrics_server
 from tests.concurrency import PATIENCE_SECONDS
+from tests.conftest import Log
 from tests.relayer_service.ops.test_metrics import samples
 
 
@@ -71,7 +72,7 @@ def test_an_address_without_host_or_port_is_refused(text: str) -> None:
         call_command("worker", f"--metrics={text}")
 
 
-def test_tasks_are_counted_with_their_time_and_their_failures(settings: Any, log: Any) -> None:
+def test_tasks_are_counted_with_their_time_and_their_failures(settings: Any, db: None, log: Log) -> None:
     settings.METRICS_ALLOW = [ip_network("127.0.0.0/8")]
 
     @tasks.task()
