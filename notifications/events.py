@@ -16,6 +16,7 @@ from notifications import skipped
 from notifications.delivery.schedule import next_attempt
 from notifications.models import Delivery, Notification, new_message_id
 from notifications.tasks import deliver
+from relayer_service.ops import logs
 from relayer_service.ops.tasks import push
 from relayer_service.storage.inserting import insert
 
@@ -140,6 +141,7 @@ def emit_to(notifications: Iterable[Notification], event: Event[Data], data: Dat
                     notification=notification,
                     event=event.name,
                     subject=subject_of(data),
+                    request_id=cause(),
                     body=body,
                     created_at=now,
                     due_at=due_at,
@@ -168,6 +170,7 @@ def emit_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> set
             "state": Delivery.State.PENDING,
             "attempts_made": 0,
             "error": "",
+            "request_id": cause(),
             "created_at": now,
             "due_at": first_attempt(now),
         },
@@ -193,6 +196,12 @@ def wake(targets: Iterable[int]) -> None:
 def subject_of(data: Mapping[str, object]) -> str:
     """Return the id of the relayer that an event is about, or nothing for other events."""
     return str(data.get("relayer_id", ""))
+
+
+def cause() -> str:
+    """Return the id of the request or task in progress, or nothing outside of one."""
+    identifier = logs.request_id.get()
+    return "" if identifier == "-" else identifier
 
 
 def first_attempt(now: datetime) -> datetime | None:

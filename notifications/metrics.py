@@ -3,23 +3,40 @@
 from collections.abc import Iterable
 from typing import Any
 
+from django.conf import settings
 from django.db.models import QuerySet
 from django.utils import timezone
+from prometheus_client import Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from notifications import skipped
 from notifications.delivery import counts
-from notifications.filters import TARGET_STATES
-from notifications.models import Notification
-from relayer_service.ops.metrics import StateCollector, shared
+from notifications.delivery.attempts import Outcome
+from notifications.models import TARGET_TROUBLES, Notification
+from relayer_service.ops.metrics import BUCKETS, StateCollector, shared
 from relayer_service.storage.states import first_state
 
 OK = "ok"
-TROUBLES = {state: TARGET_STATES[state] for state in ("disabled", "gone", "failing")}
+TROUBLES = {state: TARGET_TROUBLES[state] for state in ("disabled", "gone", "failing")}
+
+ATTEMPTS = Counter(
+    "relayer_webhook_attempts_total",
+    "Attempts at deliveries, by what became of the delivery: `delivered`, `retried` later, or `failed` for good.",
+    ["outcome"],
+)
+ATTEMPT_SECONDS = Histogram(
+    "relayer_webhook_attempt_duration_seconds", "Time that one attempt takes.", buckets=(*BUCKETS, 15, 30)
+)
+
+
+def observe_attempt(outcome: Outcome) -> None:
+    is_last = outcome.gone or outcome.delivery.attempts_made + 1 >= len(settings.WEBHOOK_SCHEDULE)
+    ATTEMPTS.labels("delivered" if outcome.succeeded else "failed" if is_last else "retried").inc()
+    ATTEMPT_SECONDS.observe(outcome.milliseconds / 1000)
 
 
 class WebhookCollector(StateCollector):
-    name, text, states = "webhook_targets", "Webhook targets, by state.", [OK, *TROUBLES]
+    name, text, states = "relayer_webhook_targets", "Webhook targets, by state.", [OK, *TROUBLES]
 
     def rows(self) -> QuerySet[Any]:
         return Notification.objects.order_by().annotate(state=first_state(TROUBLES, OK))
@@ -27,7 +44,7 @@ class WebhookCollector(StateCollector):
     def more(self) -> Iterable[Metric]:
         held = counts.held().count()
         pending = GaugeMetricFamily(
-            "webhook_deliveries_pending",
+            "relayer_webhook_deliveries_pending",
             "Deliveries that are still to arrive; those of disabled targets are held.",
             labels=["held"],
         )
@@ -35,12 +52,12 @@ class WebhookCollector(StateCollector):
         pending.add_metric(["yes"], held)
         yield pending
         yield GaugeMetricFamily(
-            "webhook_deliveries_failed_last_day",
+            "relayer_webhook_deliveries_failed_last_day",
             "Deliveries that were given up in the last 24 hours.",
             counts.failed_in_a_day().count(),
         )
         oldest = GaugeMetricFamily(
-            "webhook_oldest_due_seconds",
+            "relayer_webhook_oldest_due_seconds",
             "For how long the oldest delivery that is due has waited; 0 if none is. Those of failing targets have to.",
             labels=["target"],
         )
@@ -49,7 +66,9 @@ class WebhookCollector(StateCollector):
             oldest.add_metric([target], (timezone.now() - moment).total_seconds() if moment else 0)
         yield oldest
         yield CounterMetricFamily(
-            "webhook_events_skipped", "Events that were not queued, as their target was disabled.", skipped.total()
+            "relayer_webhook_events_skipped",
+            "Events that were not queued, as their target was disabled.",
+            skipped.total(),
         )
 
 

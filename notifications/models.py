@@ -168,6 +168,13 @@ class Delivery(Leased):
         db_default="",
         help_text="The id of the relayer that the event is about; empty if it is about none.",
     )
+    request_id = models.CharField(
+        max_length=128,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The id of the request or task that caused the event, as the log has it.",
+    )
     body = models.BinaryField()
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     attempts_made = models.PositiveIntegerField("attempts", default=0, help_text="Since it was emitted or replayed.")

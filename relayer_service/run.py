@@ -102,10 +102,6 @@ def prepare_service() -> None:
         raise CannotStart(f"the database cannot be used ({reason}); look at DATABASE_URL.") from None
     except OSError as error:
         raise CannotStart(f"DATA_DIR {settings.DATA_DIR} cannot be written to ({error.strerror}).") from None
-    if metrics := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        # The counts of processes that have ended.
-        for file in Path(metrics).glob("*.db"):
-            file.unlink()
 
 
 def collect_static_files() -> None:

@@ -11,6 +11,7 @@ import struct
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -22,7 +23,7 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server import Server
 
-from relayer_service.ops.processes import signal_when_parent_dies
+from relayer_service.ops.processes import is_running, signal_when_parent_dies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
@@ -147,10 +148,21 @@ def allow_connections(count: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
+def share_metrics() -> None:
+    """Have the processes of this server share their metrics through files, without those of earlier ones."""
+    if settings.WEB_PROCESSES > 1:
+        os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
+    if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        for file in Path(folder).glob("*_*.db"):
+            if not is_running(int(file.stem.rpartition("_")[2])):
+                file.unlink(missing_ok=True)
+
+
 def main(arguments: list[str]) -> int:
     """Serve until a signal; another application than the service's own may be named."""
     try:
         listener = listen(settings.HOST, settings.PORT)
+        share_metrics()
     except (CannotStart, ImproperlyConfigured) as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1

@@ -1,6 +1,5 @@
 """All settings, each from the environment with a default fit for production; `.env.example` documents them."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -266,7 +265,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "relayer_service.admin.middleware.WhiteNoiseMiddleware",
     "relayer_service.admin.middleware.CSPMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    "relayer_service.ops.health.CommonMiddleware",
     "relayer_service.admin.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "relayer_service.admin.middleware.AuthenticationMiddleware",
@@ -347,7 +346,3 @@ LOGGING = logs.configuration(
     level=env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
     style=env.choice("LOG_FORMAT", "text" if LOCAL else "json", {"json", "text"}),
 )
-
-# Several web processes share their metrics through files here.
-if WEB_PROCESSES > 1:
-    os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(DATA_DIR / "metrics"))

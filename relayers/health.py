@@ -38,6 +38,7 @@ from relayers.chain import nodes
 from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
 from relayers.chain.errors import NodesUnreachable
+from relayers.metrics import observe_checks
 from relayers.models import Relayer
 from relayers.states import event_data
 
@@ -164,6 +165,7 @@ def write(readings: list[ReadingOf]) -> None:
     try:
         with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
             _write(readings)
+        observe_checks(len(readings))
     except DatabaseError:
         logger.exception("The checks of %d relayers could not be written", len(readings))
 

@@ -1,18 +1,39 @@
-"""What Prometheus reads of relayers."""
+"""What Prometheus reads of relayers, their checks and their nodes."""
 
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Min, QuerySet
+from django.utils import timezone
+from prometheus_client import Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from relayer_service.ops.metrics import StateCollector, shared
+from relayer_service.ops.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.states import first_state
+from relayers.chain import breakers
 from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer
+
+CHECKS = Counter("relayer_health_checks_total", "Health checks of relayers that were written.")
+LAST_CHECK = Gauge(
+    "relayer_health_check_last_timestamp_seconds",
+    "When this worker last wrote a health check; 0 if it never has.",
+    multiprocess_mode="livemostrecent",
+)
+NODES_PAUSED = Gauge(
+    "relayer_nodes_paused",
+    "Nodes whose circuit breaker this process has opened, and which are still paused.",
+    multiprocess_mode="livesum",
+)
+refreshers.append(lambda: NODES_PAUSED.set(breakers.paused_by_this_process()))
+
+
+def observe_checks(count: int) -> None:
+    CHECKS.inc(count)
+    LAST_CHECK.set_to_current_time()
 
 
 class RelayerCollector(StateCollector):
-    name, text, states = "relayers", "Relayers, by the worst of their states.", list(CONDITIONS)
+    name, text, states = "relayer_relayers", "Relayers, by the worst of their states.", list(CONDITIONS)
 
     def rows(self) -> QuerySet[Any]:
         relayers: QuerySet[Any] = Relayer.objects.order_by().annotate(state=first_state(TROUBLES, ACTIVE))
@@ -20,7 +41,14 @@ class RelayerCollector(StateCollector):
 
     def more(self) -> Iterable[Metric]:
         low = Relayer.objects.filter(balance_is_low=True).count()
-        yield GaugeMetricFamily("relayers_low_balance", "Relayers below their minimum balance.", low)
+        yield GaugeMetricFamily("relayer_relayers_low_balance", "Relayers below their minimum balance.", low)
+        now = timezone.now()
+        oldest = Relayer.objects.filter(due_at__lte=now).aggregate(oldest=Min("due_at"))["oldest"]
+        yield GaugeMetricFamily(
+            "relayer_health_check_oldest_due_seconds",
+            "For how long the health check that has waited longest is due; 0 if none is.",
+            (now - oldest).total_seconds() if oldest else 0,
+        )
 
 
 shared.register(RelayerCollector())

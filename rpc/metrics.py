@@ -8,15 +8,17 @@ from django.utils import timezone
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from relayer_service.ops.metrics import StateCollector, shared
+from relayer_service.ops.metrics import BUCKETS, StateCollector, shared
 from rpc.models import PRICE_STATES, FeeToken
 
-CALLS = Counter("rpc_calls_total", "JSON-RPC calls, by outcome: `ok` or an error's code.", ["method", "outcome"])
+CALLS = Counter(
+    "relayer_rpc_calls_total", "JSON-RPC calls, by outcome: `ok` or an error's code.", ["method", "outcome"]
+)
 LATENCY = Histogram(
-    "rpc_call_duration_seconds",
+    "relayer_rpc_call_duration_seconds",
     "Time that a JSON-RPC method takes.",
     ["method"],
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+    buckets=BUCKETS,
 )
 
 
@@ -27,7 +29,7 @@ def observe_call(method: str, outcome: str, seconds: float) -> None:
 
 
 class FeeTokenCollector(StateCollector):
-    name, text, states = "fee_tokens", "Fee tokens, by the state of their price.", PRICE_STATES
+    name, text, states = "relayer_fee_tokens", "Fee tokens, by the state of their price.", PRICE_STATES
 
     def rows(self) -> QuerySet[Any]:
         return FeeToken.objects.order_by().with_state()
@@ -36,7 +38,7 @@ class FeeTokenCollector(StateCollector):
         oldest = FeeToken.objects.filter(enabled=True).aggregate(oldest=Min("rated_at"))["oldest"]
         seconds = (timezone.now() - oldest).total_seconds() if oldest else 0.0
         text = "Time since the last price of an enabled fee token was read, of the one that has the oldest."
-        yield GaugeMetricFamily("fee_token_oldest_price_seconds", text, seconds)
+        yield GaugeMetricFamily("relayer_fee_token_oldest_price_seconds", text, seconds)
 
 
 shared.register(FeeTokenCollector())

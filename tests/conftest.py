@@ -4,7 +4,9 @@ import io
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -13,13 +15,16 @@ import hypothesis
 import pytest
 from django.contrib.auth.models import User
 from django.core.cache import cache
+from django.db import connection
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
+from relayer_service.ops import health, metrics, probes
 from relayer_service.ops.logs import JsonFormatter, SecretFilter
 from relayer_service.ops.tasks import queue
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
+from relayer_service.storage.postgresql.outages import outage
 from rpc import counters
 from tests import processes
 from tests.api import Api, WireApi
@@ -77,15 +82,31 @@ def fresh_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(queue, "storage", MemoryStorage("tests"))
     # Tests write what was counted when they mean to.
     monkeypatch.setattr(counters.counter, "writes_by_itself", False)
+    monkeypatch.setattr(probes, "start", partial(start_probe, probes.start))
     forget_everything()
     yield
     forget_everything()
+
+
+def start_probe(start: Callable[[Any], Future[Any]], probe: Callable[[], Any]) -> Future[Any]:
+    """Run a probe in the thread of a test whose transaction no other thread can see."""
+    if not connection.in_atomic_block:
+        return start(probe)
+    future: Future[Any] = Future()
+    try:
+        future.set_result(probe())
+    except Exception as error:
+        future.set_exception(error)
+    return future
 
 
 def forget_everything() -> None:
     ttl_cache.clear_all()
     counters.forget()
     FailOpenRedisCache.down_until = 0.0
+    outage.forget()
+    health.readiness.forget()
+    metrics.shared.forget()
     cache.clear()
 
 
@@ -144,10 +165,12 @@ class Log:
     def text(self) -> str:
         return self._stream.getvalue()
 
+    def parsed(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text.splitlines()]
+
     def lines(self, request_id: str) -> list[dict[str, Any]]:
         """Return the lines of a request."""
-        lines = [json.loads(line) for line in self.text.splitlines()]
-        return [line for line in lines if line["request_id"] == request_id]
+        return [line for line in self.parsed() if line["request_id"] == request_id]
 
 
 @pytest.fixture

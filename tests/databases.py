@@ -53,7 +53,7 @@ def named(alias: str, configuration: dict[str, Any]) -> Iterator[None]:
     connections.settings[alias] = connections.configure_settings({"default": configuration})["default"]
     database: Any = connections[alias]
     # Django's tests refuse to connect to a database that was not there when they began.
-    database.ensure_connection = lambda: database.connection or database.connect()
+    database.ensure_connection = partial(connect, database)
     try:
         yield
     finally:
@@ -61,6 +61,12 @@ def named(alias: str, configuration: dict[str, Any]) -> Iterator[None]:
         if database.vendor == "postgresql":
             database.close_pool()
         del connections[alias], connections.settings[alias]
+
+
+def connect(database: Any) -> None:
+    if database.connection is None:
+        with database.wrap_database_errors:
+            database.connect()
 
 
 def insert(apps: Any, alias: str, label: str, **values: Any) -> Any:

@@ -16,6 +16,8 @@ from django.db import connection, connections
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
 
+WORKER = [sys.executable, "manage.py", "worker"]
+
 
 def database_url(alias: str = "default") -> str:
     """Name a database for another process to use: the one that pytest-django made, or another of the tests."""
@@ -54,7 +56,7 @@ def web(log: Path, **extra: str) -> Iterator[int]:
 
 
 def worker(log: IO[bytes] | int | None = None, **extra: str) -> subprocess.Popen[bytes]:
-    return start([sys.executable, "manage.py", "worker"], environment(**extra), log)
+    return start(WORKER, environment(**extra), log)
 
 
 def stop(process: subprocess.Popen[bytes]) -> int:

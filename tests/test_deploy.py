@@ -60,7 +60,7 @@ def pins(lock: str) -> dict[str, str]:
 def test_image_and_units_run_what_make_run_runs() -> None:
     commands = re.findall(r"^CMD (\[.*\])$", DOCKERFILE, re.M)
     assert [json.loads(command) for command in commands] == [["python", *WEB]]
-    assert SERVICES["worker"]["command"] == ["python", *WORKER, "--beat", "/tmp/beat"]
+    assert SERVICES["worker"]["command"] == ["python", *WORKER, "--beat", "/tmp/beat", "--metrics", "0.0.0.0:9100"]
     python = "/opt/relayer/.venv/bin/python"
     assert Unit("relayer-web@.service")["Service"]["ExecStart"].split() == [python, *WEB]
     assert Unit("relayer-worker@.service")["Service"]["ExecStart"].split() == [python, *WORKER]
@@ -91,9 +91,9 @@ def test_no_secret_has_a_value_in_a_file() -> None:
 
 
 def test_compose_has_each_part_of_the_topology() -> None:
-    assert SERVICES.keys() == {"migrate", "web-1", "web-2", "worker", "proxy", "postgres", "redis"}
+    assert SERVICES.keys() == {"migrate", "web-1", "web-2", "worker", "proxy", "postgres", "redis", "prometheus"}
     assert SERVICES["worker"]["deploy"] == {"replicas": 2}
-    for name in ("migrate", "web-1", "web-2", "worker", "proxy", "redis"):
+    for name in ("migrate", "web-1", "web-2", "worker", "proxy", "redis", "prometheus"):
         assert SERVICES[name]["read_only"] is True, name
 
 
@@ -116,8 +116,8 @@ def test_memory_suffices_for_what_redis_may_keep() -> None:
 def test_every_image_has_an_exact_version() -> None:
     bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.M)
     images = {service["image"] for service in SERVICES.values()} - {SERVICES["web-1"]["image"]}
-    assert len(images) == 3
-    assert all(re.fullmatch(r"\w+:\d+\.\d+(\.\d+)?-[a-z]\S+", image) for image in {*images, *bases})
+    assert len(images) == 4
+    assert all(re.fullmatch(r"\w+:\d+\.\d+(\.\d+)?-[a-z]\S+|prom/\w+:v\d+\.\d+\.\d+", image) for image in {*images, *bases})
     assert SERVICES["web-1"]["image"] == "relayer-service:${VERSION:?is missing in deploy/.env}"
 
 
@@ -143,8 +143,17 @@ def test_proxy_and_web_processes_know_each_others_addresses() -> None:
         if "networks" in service
     }
     assert SERVICES["web-1"]["environment"]["TRUSTED_PROXIES"] == addresses.pop("proxy")
+    prometheus = f"${{METRICS_ALLOW:-{addresses.pop('prometheus')}}}"
+    assert [SERVICES[name]["environment"]["METRICS_ALLOW"] for name in ("web-1", "worker")] == [prometheus] * 2
     upstream = re.findall(r"^ *server (\S+):8000 ", NGINX["upstream.conf"], re.M)
     assert upstream == list(addresses.values())
+
+
+def test_prometheus_finds_each_process_where_compose_runs_it() -> None:
+    web, worker = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"]
+    assert web["static_configs"] == [{"targets": [f"{name}:8000" for name in SERVICES if name.startswith("web-")]}]
+    port = int(SERVICES["worker"]["command"][-1].partition(":")[2])
+    assert worker["dns_sd_configs"] == [{"names": ["worker"], "type": "A", "port": port}]
 
 
 def test_the_proxy_takes_bodies_as_long_as_the_service_does() -> None:

@@ -20,9 +20,11 @@ from django.utils import timezone
 
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.schedule import next_attempt
+from notifications.metrics import observe_attempt
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
+from relayer_service.ops.logs import request_id
 
 logger = logging.getLogger(__name__)
 
@@ -153,6 +155,9 @@ def reschedule(outcome: Outcome) -> None:
 
 
 def log_outcome(outcome: Outcome) -> None:
+    """Count and log an attempt, under the id of the request that caused the event."""
+    observe_attempt(outcome)
+    sender = request_id.set(outcome.delivery.request_id or "-")
     fields = {
         "delivery": outcome.delivery.identifier,
         "notification": outcome.delivery.notification.identifier,
@@ -167,6 +172,7 @@ def log_outcome(outcome: Outcome) -> None:
         logger.warning(
             "Webhook to %s failed: %s", outcome.delivery.notification, outcome.error, extra={"fields": fields}
         )
+    request_id.reset(sender)
 
 
 def give_back(unsent: list[Delivery]) -> None:

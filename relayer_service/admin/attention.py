@@ -34,7 +34,7 @@ PARTS = {
     "cache": "It does not answer: rate limits are not enforced.",
     "migrations": "Some were not applied: run manage.py migrate.",
     "encryption": "A key that secrets are encrypted with is missing from ENCRYPTION_KEYS, or has another value there.",
-    "worker": "No worker runs, or it cannot write: webhooks, checks and prices wait.",
+    "worker": "No worker runs, it cannot write, or periodic work is late: webhooks, checks and prices wait.",
 }
 
 
@@ -143,12 +143,6 @@ def once(request: HttpRequest, read: Callable[[], Result]) -> Result:
     return result
 
 
-def parts_that_work() -> dict[str, bool]:
-    """Return by name whether each part of the service works; the database does, as the user was read from it."""
-    probes = {name: probe for name, probe in health.PROBES.items() if name != "database"}
-    return {"database": True} | {name: health.works(name, probe) for name, probe in probes.items()}
-
-
 def periodic_runs() -> list[PeriodicRun]:
     return list(PeriodicRun.objects.all())
 
@@ -161,7 +155,7 @@ def service(request: HttpRequest) -> Checked:
     beats = {run.name: run.finished_at for run in runs}
     failed = [
         Line(name.capitalize(), page, PARTS[name], beats.get("heartbeat") if name == "worker" else None)
-        for name, works in once(request, parts_that_work).items()
+        for name, works in once(request, health.parts_that_work).items()
         if not works
     ]
     work = [

@@ -15,10 +15,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.module_loading import import_string
 
-from relayer_service.admin.attention import attention, once, parts_that_work, periodic_runs
+from relayer_service.admin.attention import attention, once, periodic_runs
 from relayer_service.admin.dates import ago
 from relayer_service.audit.actors import ActorKind
 from relayer_service.models import AuditEntry
+from relayer_service.ops import health
 
 CHANGES_SHOWN = 5
 
@@ -60,7 +61,7 @@ def outcome(ok: bool) -> str:
 
 
 def readiness(request: HttpRequest) -> Card:
-    rows = [[name.capitalize(), outcome(works)] for name, works in once(request, parts_that_work).items()]
+    rows = [[name.capitalize(), outcome(works)] for name, works in once(request, health.parts_that_work).items()]
     return Card("Readiness", rows, url=reverse("ready"))
 
 

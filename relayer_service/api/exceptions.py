@@ -1,5 +1,6 @@
 """Errors as data: each exception that leaves a view becomes an error envelope."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -14,6 +15,9 @@ from rest_framework import exceptions
 
 from relayer_service.api import envelope
 from relayer_service.storage.databases import is_unavailable
+from relayer_service.storage.ttl_cache import TTLCache
+
+logger = logging.getLogger(__name__)
 
 # What callers call a column.
 NAMES = {"identifier": "id"}
@@ -46,6 +50,8 @@ def refusal(error: ValidationError) -> exceptions.ValidationError:
 MAX_FAULTS = 50
 MAX_FAULT_LENGTH = 200
 RETRY_AFTER_SECONDS = 5
+LOGGED_SECONDS = 60
+_logged: TTLCache[str, bool] = TTLCache(100)
 
 # Statuses that the contract does not know are bad requests to it.
 BAD_REQUESTS = (
@@ -80,13 +86,26 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer what nobody expected, wherever it was raised: 503 while the database cannot answer, else 500.
 
-    Django has logged it. `ApiMiddleware` envelopes the answer where it is the API's.
+    Django logs it. `ApiMiddleware` envelopes the answer where it is the API's.
     """
-    if not is_unavailable(sys.exception()):
+    error = sys.exception()
+    if not is_unavailable(error):
         return defaults.server_error(request)
+    reason, _, _ = str(error).partition("\n")
+    log_once(f"The database cannot answer: {reason}")
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
-    return HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
+    response = HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
+    # Django would add a traceback for each request, which says nothing about a database that is full or away.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # what Django sets after it has logged one
+    return response
+
+
+def log_once(problem: str) -> None:
+    """Log why requests fail, once a minute: the access line of each has its status."""
+    if _logged.get(problem) is None:
+        _logged.set(problem, True, LOGGED_SECONDS)
+        logger.error("%s", problem)
 
 
 def error_response(

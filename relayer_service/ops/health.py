@@ -1,9 +1,9 @@
 """The pages that monitoring reads: /health, /ready and /metrics."""
 
-import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import cache as cached
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -12,10 +12,14 @@ from django.core.cache import cache
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import F
+from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.utils import timezone
+from django.middleware import common
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.views import APIView
@@ -23,9 +27,16 @@ from rest_framework.views import APIView
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.net import client_address
 from relayer_service.ops import metrics
-from relayer_service.ops.tasks import HEARTBEAT, HEARTBEAT_SECONDS
+from relayer_service.ops.probes import ProbeFailed, Probes
+from relayer_service.ops.tasks import HEARTBEAT, HEARTBEAT_SECONDS, periodic_intervals
 
-logger = logging.getLogger(__name__)
+# How long /ready waits for all its probes. They are a part of /metrics too, which waits a little longer.
+PROBE_SECONDS = 1.0
+# Periodic work is late after three of its intervals, but not sooner than this.
+MIN_LATE = timedelta(minutes=1)
+METRICS_PATH = "/metrics"
+
+readiness: Probes[None] = Probes("The readiness probe of")
 
 
 @never_cache
@@ -39,21 +50,27 @@ def health(request: HttpRequest) -> HttpResponse:
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
     """Return which of the parts that answers depend on work, by name only."""
-    parts = {name: "ok" if works(name, probe) else "failed" for name, probe in PROBES.items()}
+    parts = {name: "ok" if works else "failed" for name, works in parts_that_work().items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
     body: dict[str, Any] = {"status": "not ready" if failed else "ready", "parts": parts}
     if parts["cache"] == "failed":
         body["notes"] = ["rate limits are not enforced"]
-    return JsonResponse(body, status=status)
+    response = JsonResponse(body, status=status)
+    # Django would log an error for each 503; the probes log once that they fail, and why.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # what Django sets after it has logged one
+    return response
 
 
-def works(name: str, probe: Callable[[], bool]) -> bool:
-    try:
-        return probe()
-    except Exception:
-        logger.exception("The readiness probe of %s failed", name)
-        return False
+def parts_that_work() -> dict[str, bool]:
+    """Return by name whether each part works; one that does not answer by the deadline does not."""
+    worked = readiness.run({name: partial(require, probe) for name, probe in PROBES.items()}, PROBE_SECONDS)
+    return {name: name in worked for name in PROBES}
+
+
+def require(probe: Callable[[], bool]) -> None:
+    if not probe():
+        raise ProbeFailed("it does not work")
 
 
 def database_answers() -> bool:
@@ -69,7 +86,9 @@ def cache_answers() -> bool:
 
 def migrations_are_applied() -> bool:
     applied = MigrationRecorder(connection).migration_qs.values_list("app", "name")
-    return all_migrations() <= set(applied)
+    if missing := all_migrations() - set(applied):
+        raise ProbeFailed(f"{len(missing)} of them are not applied")
+    return True
 
 
 @cached
@@ -79,17 +98,28 @@ def all_migrations() -> frozenset[tuple[str, str]]:
 
 
 def worker_beats() -> bool:
-    """Return whether a worker takes tasks and can write: the heartbeat needs the queue and the disk."""
-    oldest = timezone.now() - timedelta(seconds=4 * HEARTBEAT_SECONDS)
-    return PeriodicRun.objects.filter(name=HEARTBEAT, finished_at__gte=oldest).exists()
+    """Return whether a worker takes tasks and can write, as the heartbeat does, and no periodic work is late."""
+    # By the clock of the database, as that of a worker may be wrong.
+    rows = PeriodicRun.objects.values_list("name", Now() - F("started_at"), Now() - F("finished_at"))
+    ages = {name: (since_start, since_finish) for name, since_start, since_finish in rows}
+    _, since_beat = ages.get(HEARTBEAT, (None, None))
+    if since_beat is None or since_beat > timedelta(seconds=4 * HEARTBEAT_SECONDS):
+        raise ProbeFailed("no worker has a heartbeat")
+    late = [
+        name
+        for name, seconds in periodic_intervals().items()
+        if name in ages and ages[name][0] > max(3 * timedelta(seconds=seconds), MIN_LATE)
+    ]
+    if late:
+        raise ProbeFailed(f"periodic work is late: {', '.join(late)}")
+    return True
 
 
 def encryption_keys_fit() -> bool:
     """Return whether every key that was used for encryption is configured, with the same value."""
-    problems = EncryptionKey.objects.problems()
-    for problem in problems:
-        logger.error("%s", problem)
-    return not problems
+    if problems := EncryptionKey.objects.problems():
+        raise ProbeFailed(" ".join(problems))
+    return True
 
 
 PROBES: dict[str, Callable[[], bool]] = {
@@ -101,9 +131,35 @@ PROBES: dict[str, Callable[[], bool]] = {
 }
 
 
+class ReadyCollector(Collector):
+    """The parts of /ready, each 1 while it works and else 0."""
+
+    def collect(self) -> Iterable[Metric]:
+        family = GaugeMetricFamily("relayer_ready", "Whether a part of /ready works.", labels=["part"])
+        for part, works in parts_that_work().items():
+            family.add_metric([part], works)
+        yield family
+
+
+metrics.shared.register(ReadyCollector())
+
+
+def is_within_metrics_network(request: HttpRequest | Request) -> bool:
+    return client_address.within(request.META.get("REMOTE_ADDR", ""), settings.METRICS_ALLOW)
+
+
+class CommonMiddleware(common.CommonMiddleware):
+    """Django's, but a scrape from METRICS_ALLOW may name any host: Prometheus finds processes by their address."""
+
+    def process_request(self, request: HttpRequest) -> Any:
+        if request.path_info == METRICS_PATH and is_within_metrics_network(request):
+            return None
+        return super().process_request(request)
+
+
 class FromMetricsNetwork(BasePermission):
     def has_permission(self, request: Request, view: APIView) -> bool:
-        return client_address.within(request.META.get("REMOTE_ADDR", ""), settings.METRICS_ALLOW)
+        return is_within_metrics_network(request)
 
 
 class MetricsView(APIView):
@@ -114,4 +170,4 @@ class MetricsView(APIView):
     schema = None
 
     def get(self, request: Request) -> HttpResponse:
-        return HttpResponse(metrics.exposition(), content_type="text/plain; version=0.0.4; charset=utf-8")
+        return HttpResponse(metrics.exposition(), content_type=metrics.CONTENT_TYPE)

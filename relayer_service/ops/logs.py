@@ -213,6 +213,8 @@ def configuration(level: str, style: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # Warnings about 4xx answers repeat the request line.
             "django.request": {"level": "ERROR"},
+            # It warns of each attempt to connect; `storage/postgresql/outages.py` logs when an outage begins and ends.
+            "psycopg.pool": {"level": "ERROR"},
             "huey": {"level": "WARNING" if level == "INFO" else level},
             **{name: {"level": "INFO" if level == "DEBUG" else level} for name in NEVER_AT_DEBUG},
         },

@@ -1,91 +1,158 @@
-"""Metrics for Prometheus: requests, the database pool, thread pools, the task queue, and what the apps add."""
+"""Metrics for Prometheus, named `relayer_...`: requests, tasks, pools, processes, and what the apps add."""
 
-import logging
+from __future__ import annotations
+
 import os
+import platform
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from django.db import DatabaseError, connection
+from django.db import connection
 from django.db.models import Count, QuerySet
 from django.utils.module_loading import autodiscover_modules
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client import (
+    GC_COLLECTOR,
+    PLATFORM_COLLECTOR,
+    PROCESS_COLLECTOR,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import REGISTRY, Collector
 
+from relayer_service import __version__
+from relayer_service.ops.probes import Probes
 from relayer_service.ops.processes import is_running
 
-logger = logging.getLogger(__name__)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+# How long a scrape waits for what it reads of the database and of the queue.
+READ_SECONDS = 1.5
 
 # Where several processes share their metrics; the client fails if the folder is missing.
 SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 if SHARED_FOLDER:
     Path(SHARED_FOLDER).mkdir(parents=True, exist_ok=True)
 
-METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
+# When each series was created: as many series again, which nobody reads.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the client has no types there
 
-REQUESTS = Counter("http_requests_total", "Requests answered.", ["method", "route", "status"])
+METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+REQUESTS = Counter("relayer_http_requests_total", "Requests answered.", ["method", "route", "status"])
 LATENCY = Histogram(
-    "http_request_duration_seconds",
+    "relayer_http_request_duration_seconds",
     "Time from a request's arrival to its answer.",
     ["method", "route"],
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+    buckets=BUCKETS,
+)
+TASK_SECONDS = Histogram(
+    "relayer_task_duration_seconds",
+    "Time that a task takes; of periodic work, also those whose turn another worker had.",
+    ["task"],
+    buckets=(*BUCKETS, 30, 60, 300),
+)
+TASK_FAILURES = Counter("relayer_task_failures_total", "Tasks that raised an error, which the log has.", ["task"])
+WORKER_POLLED = Gauge(
+    "relayer_worker_last_poll_timestamp_seconds",
+    "When a thread of this worker last asked for a task.",
+    multiprocess_mode="livemostrecent",
 )
 POOL = Gauge(
-    "database_pool_connections",
+    "relayer_database_pool_connections",
     "Database connections of this service's pools, by state.",
     ["state"],
     multiprocess_mode="livesum",
 )
 POOL_SIZE = Gauge(
-    "thread_pool_size", "Threads that a pool of one process may have.", ["pool"], multiprocess_mode="max"
+    "relayer_thread_pool_size", "Threads that a pool of one process may have.", ["pool"], multiprocess_mode="max"
 )
-POOL_IN_USE = Gauge("thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum")
+POOL_IN_USE = Gauge(
+    "relayer_thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum"
+)
 
-_pool_observed_at = 0.0
+# What sets the gauges of this process, called once a second while it works: another process may be the one that is
+# scraped.
+refreshers: list[Callable[[], None]] = []
+_refreshed_at = 0.0
 
 
 def observe_request(method: str, route: str, status: int, seconds: float) -> None:
     method = method if method in METHODS else "other"
     REQUESTS.labels(method, route, str(status)).inc()
     LATENCY.labels(method, route).observe(seconds)
-    _observe_pool()
+    refresh()
+
+
+def observe_task(name: str, seconds: float, *, failed: bool) -> None:
+    TASK_SECONDS.labels(name).observe(seconds)
+    if failed:
+        TASK_FAILURES.labels(name).inc()
+    refresh()
+
+
+def refresh() -> None:
+    global _refreshed_at
+    now = time.monotonic()
+    if now - _refreshed_at >= 1:
+        _refreshed_at = now
+        for refresher in refreshers:
+            refresher()
 
 
 def _observe_pool() -> None:
-    """Record the state of the pool, once a second: another process may be the one that is scraped."""
-    global _pool_observed_at
-    now = time.monotonic()
     pool = getattr(connection, "pool", None)
-    if pool is None or now - _pool_observed_at < 1:
+    if pool is None:
         return
-    _pool_observed_at = now
     stats = pool.get_stats()
     POOL.labels("open").set(stats["pool_size"])
     POOL.labels("idle").set(stats["pool_available"])
     POOL.labels("waiting").set(stats.get("requests_waiting", 0))
 
 
-class QueueCollector(Collector):
-    """Read the task queue at each scrape: every process sees the same one."""
+refreshers.append(_observe_pool)
+
+
+class BuildCollector(Collector):
+    """Which release runs."""
 
     def collect(self) -> Iterable[Metric]:
-        # Imported here, as tasks need models, and this module is used without them.
-        from relayer_service.ops.tasks import queue_depth
+        value = {"version": __version__, "python": platform.python_version()}
+        yield InfoMetricFamily("relayer_build", "The release that runs.", value)
 
-        depth = queue_depth()
-        if depth is None:
-            return
-        family = GaugeMetricFamily("task_queue_depth", "Tasks that wait, by kind.", labels=["kind"])
-        for kind, count in depth.items():
-            family.add_metric([kind], count)
-        yield family
+
+class ProcessesCollector(Collector):
+    """Memory, processor time and open files of this process, or of all that share their metrics with it."""
+
+    def collect(self) -> Iterable[Metric]:
+        families: dict[str, Metric] = {}
+        for pid in running_processes():
+            for metric in ProcessCollector("relayer", pid=partial(int, pid), registry=None).collect():
+                family = families.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
+                for sample in metric.samples:
+                    family.add_sample(sample.name, {"pid": str(pid)}, sample.value)
+        return families.values()
+
+
+# Of this process alone. The client's own collectors have no prefix, and do not work with several processes.
+local = CollectorRegistry()
+local.register(BuildCollector())
+local.register(ProcessesCollector())
+for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+    REGISTRY.unregister(collector)
 
 
 class StateCollector(Collector):
-    """Count the rows of a table by their `state` at each scrape: every process sees the same ones."""
+    """Count the rows of a table by their `state` at each scrape: every process finds the same ones."""
 
     name: str
     text: str
@@ -100,22 +167,49 @@ class StateCollector(Collector):
         return []
 
     def collect(self) -> Iterable[Metric]:
-        try:
-            counts = dict.fromkeys(self.states, 0) | dict(self.rows().values_list("state").annotate(Count("pk")))
-            more = list(self.more())
-        except DatabaseError:
-            logger.exception("%s cannot be counted", self.name.replace("_", " ").capitalize())
-            return
+        counts = dict.fromkeys(self.states, 0) | dict(self.rows().values_list("state").annotate(Count("pk")))
         family = GaugeMetricFamily(self.name, self.text, labels=["state"])
         for state, count in counts.items():
             family.add_metric([state.replace(" ", "_")], count)
         yield family
-        yield from more
+        yield from self.more()
 
 
-# Read from what all processes share, so that any of them can be scraped. The `metrics` module of an app adds its own.
-shared = CollectorRegistry()
-shared.register(QueueCollector())
+class SharedCollectors(Collector):
+    """Collectors of what all processes share, so that any web process can be scraped for it.
+
+    They are read side by side, and a scrape leaves out what cannot be read in time.
+    """
+
+    def __init__(self) -> None:
+        self._collectors: dict[str, Collector] = {}
+        self._reads: Probes[list[Metric]] = Probes("The scrape by")
+
+    def register(self, collector: Collector) -> None:
+        self._collectors[type(collector).__name__] = collector
+
+    def collect(self) -> Iterable[Metric]:
+        reads = {name: partial(read, collector) for name, collector in self._collectors.items()}
+        for families in self._reads.run(reads, READ_SECONDS).values():
+            yield from families
+
+    def forget(self) -> None:
+        """Forget what cannot be read, for tests."""
+        self._reads.forget()
+
+
+def read(collector: Collector) -> list[Metric]:
+    return list(collector.collect())
+
+
+# The `metrics` module of an app adds its own.
+shared = SharedCollectors()
+
+
+def running_processes() -> list[int]:
+    """Return the ids of the processes that share their metrics and have not ended."""
+    pids = {int(file.stem.rpartition("_")[2]) for file in Path(SHARED_FOLDER).glob("*_*.db")} if SHARED_FOLDER else ()
+    return sorted(pid for pid in {*pids, os.getpid()} if is_running(pid))
 
 
 def forget_ended_processes() -> None:
@@ -126,10 +220,19 @@ def forget_ended_processes() -> None:
             mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the client has no types there
 
 
-def exposition() -> bytes:
+def own_exposition() -> bytes:
+    """Return the metrics of this process, and of those that share theirs with it."""
     autodiscover_modules("metrics")
+    refresh()
     registry: Any = REGISTRY
     if SHARED_FOLDER:
         registry = CollectorRegistry()
         MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the client has no types there
-    return generate_latest(registry) + generate_latest(shared)
+    return generate_latest(registry) + generate_latest(local)
+
+
+def exposition() -> bytes:
+    """Return the metrics of this process, and of what all processes share."""
+    own = own_exposition()
+    everything: Any = shared
+    return own + generate_latest(everything)

@@ -17,17 +17,19 @@ import psycopg
 from django.conf import settings
 from django.core.management import call_command
 from django.db import close_old_connections, transaction
+from django.utils.module_loading import autodiscover_modules
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
 
 from relayer_service.audit import actors, retention
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.models import EncryptionKey, IdempotentRequest, PeriodicRun
+from relayer_service.ops import metrics
 from relayer_service.ops.logs import request_id
 from relayer_service.ops.queues import create_queue
 from relayer_service.ops.watchdog import SCHEDULER, THREAD, Watchdog
 from relayer_service.storage import counting
-from relayer_service.storage.databases import require_room
+from relayer_service.storage.databases import is_unavailable, require_room
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,20 @@ BROKEN_SECONDS = 2
 queue = create_queue(settings.TASK_QUEUE_URL)
 task = queue.task
 watchdog = Watchdog()
+
+
+class OutageFilter(logging.Filter):
+    """Drops the traceback of what failed as a database or a disk was away or full: it recurs with every task."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, OSError) or is_unavailable(error):
+            record.msg, record.args = f"{record.getMessage()} {type(error).__name__}: {error}", None
+            record.exc_info = record.exc_text = None
+        return True
+
+
+logging.getLogger("huey").addFilter(OutageFilter())
 
 
 def prepare_queue() -> None:
@@ -62,20 +78,18 @@ def push(function: Any, *args: Any) -> None:
     transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
 
 
-_asking_depth = threading.Lock()
+def queue_depth() -> dict[str, int]:
+    """Return how many tasks the queue holds, by kind."""
+    return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
 
 
-def queue_depth() -> dict[str, int] | None:
-    """Return what the queue holds, or None; a queue that hangs blocks one caller, and the others get None."""
-    if not _asking_depth.acquire(blocking=False):
-        return None
-    try:
-        return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
-    except Exception:
-        logger.exception("The task queue cannot be read")
-        return None
-    finally:
-        _asking_depth.release()
+_intervals: dict[str, int] = {}
+
+
+def periodic_intervals() -> dict[str, int]:
+    """Return the periodic work of all apps by name, with the seconds after which it runs again."""
+    autodiscover_modules("tasks")
+    return _intervals
 
 
 def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
@@ -87,6 +101,7 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
 
     def decorator(function: Callable[[], None]) -> Any:
         name = function.__name__
+        _intervals[name] = seconds
         last_slot = 0
 
         def is_due(now: datetime) -> bool:
@@ -114,11 +129,13 @@ def begin(task: Any) -> None:
     actor = Actor(ActorKind.WORKER, task.name, request_id=f"task-{task.id}")
     request_id.set(actor.request_id)
     actors.finder.set(lambda: actor)
+    task.started_at = time.monotonic()
     close_old_connections()
 
 
 @queue.post_execute()
 def end(task: Any, value: Any, exception: BaseException | None) -> None:
+    metrics.observe_task(task.name, time.monotonic() - task.started_at, failed=exception is not None)
     close_old_connections()
     request_id.set("-")
     actors.finder.set(Actor)
@@ -146,6 +163,7 @@ class TurnTakingThread(WorkerThread):
     def loop(self, now: datetime | None = None) -> None:
         with self.turn:
             watchdog.record_turn(THREAD)
+            metrics.WORKER_POLLED.set_to_current_time()
             task = None if self.stop_flag.is_set() else self._next_task()
         if task is not None:
             self._run(task, now)

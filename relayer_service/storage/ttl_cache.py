@@ -33,6 +33,12 @@ class TTLCache(Generic[Key, Value]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def count(self) -> int:
+        """Return how many values have not expired."""
+        now = time.monotonic()
+        with self._lock:
+            return sum(now < expires_at for expires_at, _ in self._entries.values())
+
     def get(self, key: Key) -> Value | None:
         entry = self._entries.get(key)
         return entry[1] if entry is not None and time.monotonic() < entry[0] else None

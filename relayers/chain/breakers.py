@@ -12,8 +12,13 @@ from collections.abc import Iterable
 from django.conf import settings
 from django.core.cache import cache
 
+from relayer_service.storage.ttl_cache import TTLCache
+
 WINDOW_SECONDS = 60
 PAUSE_SECONDS = 60
+
+# The nodes that this process has paused, for its metrics: the cache cannot be searched.
+_paused_here: TTLCache[str, bool] = TTLCache()
 
 
 def _key(kind: str, url: str) -> str:
@@ -47,6 +52,12 @@ def pause(url: str, seconds: float) -> None:
     key, until = _key("pause", url), time.time() + seconds
     if (cache.get(key) or 0) < until:
         cache.set(key, until, seconds)
+        _paused_here.set(key, True, seconds)
+
+
+def paused_by_this_process() -> int:
+    """Return how many nodes this process has paused that still are."""
+    return _paused_here.count()
 
 
 def pause_for_chain(url: str, chain_id: int | None, seconds: float) -> None:

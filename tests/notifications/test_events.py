@@ -22,6 +22,7 @@ from notifications.events import (
     emit,
 )
 from notifications.models import Delivery
+from relayer_service.ops.logs import request_id
 from relayer_service.ops.tasks import queue
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
@@ -73,6 +74,7 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
         "notification_id": notification.pk,
         "event": "notification.test",
         "subject": "",
+        "request_id": "",
         "body": b'{"type":"notification.test","timestamp":"2026-01-01T12:00:00.000000Z",'
         b'"data":{"notification_id":"hook"}}',
         "state": "pending",
@@ -171,3 +173,12 @@ def test_the_sweep_finds_each_target_once_and_only_what_is_due(clock: Clock) -> 
     assert sorted(due_targets()) == [first.pk, second.pk]
     clock.forward(30)
     assert sorted(due_targets()) == [first.pk, second.pk, third.pk]
+
+
+@pytest.mark.django_db
+def test_many_events_have_the_id_of_their_request() -> None:
+    notification = create_notification()
+    context = request_id.set("req-1")
+    events.emit_each(events.RELAYER_PAUSED, [(notification.pk, True, RELAYER)] * 2)
+    request_id.reset(context)
+    assert list(Delivery.objects.values_list("request_id", flat=True)) == ["req-1", "req-1"]

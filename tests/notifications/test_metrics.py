@@ -25,7 +25,8 @@ pytestmark = pytest.mark.django_db
 
 def webhook_samples() -> dict[str, float]:
     found = samples(metrics.exposition().decode())
-    return {name: value for name, value in found.items() if name.startswith("webhook_")}
+    webhooks = {name: value for name, value in found.items() if name.startswith("relayer_webhook_")}
+    return {name: value for name, value in webhooks.items() if not name.startswith("relayer_webhook_attempt")}
 
 
 def test_nothing_at_all_is_counted_as_zero() -> None:
@@ -56,16 +57,16 @@ def test_targets_and_deliveries_are_counted(clock: Clock) -> None:
         **failed, attempted_at=NOON - timedelta(days=2), created_at=NOON - timedelta(days=3)
     )
     assert webhook_samples() == {
-        "webhook_targets{state=ok}": 1,
-        "webhook_targets{state=failing}": 1,
-        "webhook_targets{state=gone}": 1,
-        "webhook_targets{state=disabled}": 1,
-        "webhook_deliveries_pending{held=no}": 7,
-        "webhook_deliveries_pending{held=yes}": 3,
-        "webhook_deliveries_failed_last_day{}": 1,
-        "webhook_oldest_due_seconds{target=ok}": 40,
-        "webhook_oldest_due_seconds{target=failing}": 100,
-        "webhook_events_skipped_total{}": 1,
+        "relayer_webhook_targets{state=ok}": 1,
+        "relayer_webhook_targets{state=failing}": 1,
+        "relayer_webhook_targets{state=gone}": 1,
+        "relayer_webhook_targets{state=disabled}": 1,
+        "relayer_webhook_deliveries_pending{held=no}": 7,
+        "relayer_webhook_deliveries_pending{held=yes}": 3,
+        "relayer_webhook_deliveries_failed_last_day{}": 1,
+        "relayer_webhook_oldest_due_seconds{target=ok}": 40,
+        "relayer_webhook_oldest_due_seconds{target=failing}": 100,
+        "relayer_webhook_events_skipped_total{}": 1,
     }
 
 

@@ -14,8 +14,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from notifications.delivery import outbox
 from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.ops import logs, metrics
+from tests.conftest import Log
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
+from tests.relayer_service.ops.test_metrics import samples
 
 pytestmark = pytest.mark.django_db
 
@@ -347,3 +350,42 @@ def test_a_target_that_has_failed_again_leaves_its_place_to_others(clock: Clock)
     emit_test(notification)
     assert exchange(notification, outcome(row, 500), lease=MINE, include_failing=True) == []
     assert len(exchange(notification, lease=MINE, include_failing=True)) == 1
+
+
+def test_an_attempt_is_logged_under_the_request_that_caused_it(clock: Clock, log: Log) -> None:
+    notification = create_notification()
+    context = logs.request_id.set("req-of-a-caller")
+    row = taken(notification)
+    logs.request_id.reset(context)
+    assert row.request_id == "req-of-a-caller"
+    in_progress = logs.request_id.set("task-of-the-worker")
+    exchange(notification, outcome(row, 500), outcome(row, 204), lease=MINE)
+    assert logs.request_id.get() == "task-of-the-worker"
+    logs.request_id.reset(in_progress)
+    assert [line["response_code"] for line in log.lines("req-of-a-caller")] == [500, 204]
+
+
+def test_an_event_outside_of_a_request_has_no_id(clock: Clock) -> None:
+    assert taken(create_notification()).request_id == ""
+
+
+def test_attempts_are_counted_by_what_becomes_of_the_delivery(clock: Clock) -> None:
+    def counted() -> dict[str, float]:
+        found = samples(metrics.own_exposition().decode())
+        return {name: value for name, value in found.items() if name.startswith("relayer_webhook_attempt")}
+
+    notification = create_notification()
+    before = counted()
+    delivered, retried, gone = (taken(notification) for _ in range(3))
+    last = taken(notification)
+    last.attempts_made = 2
+    answers = [outcome(row, code) for row, code in ((delivered, 204), (retried, 500), (gone, 410), (last, 500))]
+    exchange(notification, *answers, lease=MINE)
+    grown = {name: value - before.get(name, 0) for name, value in counted().items()}
+    expected = {
+        "relayer_webhook_attempts_total{outcome=delivered}": 1,
+        "relayer_webhook_attempts_total{outcome=retried}": 1,
+        "relayer_webhook_attempts_total{outcome=failed}": 2,
+        "relayer_webhook_attempt_duration_seconds_count{}": 4,
+    }
+    assert {name: grown[name] for name in expected} == expected

@@ -38,7 +38,7 @@ def test_a_token_for_the_metrics_is_refused_over_plain_http(
 def test_metrics_need_no_https_where_they_need_no_token(client: Client, settings: Any, db: None) -> None:
     settings.METRICS_ALLOW = [ipaddress.ip_network("127.0.0.1")]
     answer = client.get("/metrics")
-    assert (answer.status_code, b"http_requests_total" in answer.content) == (200, True)
+    assert (answer.status_code, b"relayer_http_requests_total" in answer.content) == (200, True)
 
 
 def test_an_api_call_over_https_is_answered(client: Client, token: str) -> None:

@@ -13,8 +13,11 @@ import pytest
 import redis
 from django.core.cache import caches
 
+from relayer_service.ops import metrics
 from relayer_service.storage.caches import FailOpenRedisCache
 from relayers.chain import breakers
+from tests.concurrency import wait_until
+from tests.relayer_service.ops.test_metrics import samples
 from tests.servers import PROJECT, free_port
 
 URL = "https://node.example.com/SECRET"
@@ -104,3 +107,11 @@ def test_processes_share_what_they_know_through_redis(redis_url: str) -> None:
 
 def test_without_redis_each_process_learns_by_itself() -> None:
     assert [run_process(URL, REDIS_URL="") for _ in range(2)] == ["False True", "False True"]
+
+
+def test_the_nodes_that_a_process_has_paused_are_a_metric(settings: Any) -> None:
+    breakers.pause(URL, 300)
+    breakers.pause(OTHER, 0.001)
+    wait_until(lambda: breakers.paused_by_this_process() == 1)
+    metrics._refreshed_at = 0.0
+    assert samples(metrics.own_exposition().decode())["relayer_nodes_paused{}"] == 1

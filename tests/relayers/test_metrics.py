@@ -12,7 +12,7 @@ from tests.relayers import factories
 
 def relayer_samples() -> dict[str, float]:
     found = samples(metrics.exposition().decode())
-    return {name: value for name, value in found.items() if name.startswith("relayers")}
+    return {name: value for name, value in found.items() if name.startswith("relayer_relayers")}
 
 
 @pytest.mark.django_db
@@ -25,13 +25,13 @@ def test_relayers_are_counted_by_state() -> None:
     factories.relayer(identifier="5", **seen, balance_is_low=True)
     factories.relayer(identifier="6")
     assert relayer_samples() == {
-        "relayers{state=active}": 2,
-        "relayers{state=disabled}": 1,
-        "relayers{state=paused}": 1,
-        "relayers{state=low_balance}": 1,
-        "relayers{state=no_address}": 0,
-        "relayers{state=unknown}": 1,
-        "relayers_low_balance{}": 2,
+        "relayer_relayers{state=active}": 2,
+        "relayer_relayers{state=disabled}": 1,
+        "relayer_relayers{state=paused}": 1,
+        "relayer_relayers{state=low_balance}": 1,
+        "relayer_relayers{state=no_address}": 0,
+        "relayer_relayers{state=unknown}": 1,
+        "relayer_relayers_low_balance{}": 2,
     }
 
 
@@ -50,6 +50,6 @@ def test_other_metrics_are_shown_while_relayers_cannot_be_counted(
 
     monkeypatch.setattr(Relayer.objects, "order_by", fail)
     found = samples(metrics.exposition().decode())
-    assert not [name for name in found if name.startswith("relayers")]
-    assert found["task_queue_depth{kind=waiting}"] == 0
-    assert "Relayers cannot be counted" in caplog.text
+    assert not [name for name in found if name.startswith("relayer_relayers")]
+    assert found["relayer_task_queue_depth{kind=waiting}"] == 0
+    assert "The scrape by RelayerCollector failed" in caplog.text

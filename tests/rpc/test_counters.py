@@ -342,12 +342,14 @@ def test_prometheus_reads_calls_by_method_and_outcome_and_how_long_they_took() -
     before = read()
     counters.count(1, "feeEstimate", "ok", 0.2)
     counters.count(1, "feeEstimate", BAD_PARAMS, 0.001)
-    changes = {name: value - before.get(name, 0) for name, value in read().items() if name.startswith("rpc_call")}
+    changes = {
+        name: value - before.get(name, 0) for name, value in read().items() if name.startswith("relayer_rpc_call")
+    }
     expected = {
-        "rpc_calls_total{method=feeEstimate,outcome=ok}": 1,
-        f"rpc_calls_total{{method=feeEstimate,outcome={BAD_PARAMS}}}": 1,
-        "rpc_call_duration_seconds_count{method=feeEstimate}": 2,
-        "rpc_call_duration_seconds_bucket{le=0.1,method=feeEstimate}": 1,
-        "rpc_call_duration_seconds_bucket{le=0.25,method=feeEstimate}": 2,
+        "relayer_rpc_calls_total{method=feeEstimate,outcome=ok}": 1,
+        f"relayer_rpc_calls_total{{method=feeEstimate,outcome={BAD_PARAMS}}}": 1,
+        "relayer_rpc_call_duration_seconds_count{method=feeEstimate}": 2,
+        "relayer_rpc_call_duration_seconds_bucket{le=0.1,method=feeEstimate}": 1,
+        "relayer_rpc_call_duration_seconds_bucket{le=0.25,method=feeEstimate}": 2,
     }
     assert {name: changes[name] for name in expected} == expected

@@ -332,7 +332,7 @@ def test_the_price_of_one_token_is_read_when_it_was_changed(node: NodeServer) ->
 
 def fee_token_samples() -> dict[str, float]:
     found = samples(metrics.exposition().decode())
-    return {name: value for name, value in found.items() if name.startswith("fee_token")}
+    return {name: value for name, value in found.items() if name.startswith("relayer_fee_token")}
 
 
 def test_fee_tokens_are_counted_by_state_with_the_age_of_the_oldest_price() -> None:
@@ -348,13 +348,13 @@ def test_fee_tokens_are_counted_by_state_with_the_age_of_the_oldest_price() -> N
     for number, state in enumerate(states):
         factories.fee_token(symbol=f"T{number}", address=other_address(number), **state)
     found = fee_token_samples()
-    assert 300 <= found.pop("fee_token_oldest_price_seconds{}") < 360
+    assert 300 <= found.pop("relayer_fee_token_oldest_price_seconds{}") < 360
     assert found == {
-        "fee_tokens{state=ok}": 2,
-        "fee_tokens{state=stale}": 1,
-        "fee_tokens{state=failed}": 1,
-        "fee_tokens{state=not_read_yet}": 1,
-        "fee_tokens{state=off}": 1,
+        "relayer_fee_tokens{state=ok}": 2,
+        "relayer_fee_tokens{state=stale}": 1,
+        "relayer_fee_tokens{state=failed}": 1,
+        "relayer_fee_tokens{state=not_read_yet}": 1,
+        "relayer_fee_tokens{state=off}": 1,
     }
 
 
@@ -371,6 +371,6 @@ def test_other_metrics_are_shown_while_fee_tokens_cannot_be_counted(
 
     monkeypatch.setattr(FeeToken.objects, "order_by", fail)
     found = samples(metrics.exposition().decode())
-    assert not [name for name in found if name.startswith("fee_token")]
-    assert found["task_queue_depth{kind=waiting}"] == 0
-    assert "Fee tokens cannot be counted" in caplog.text
+    assert not [name for name in found if name.startswith("relayer_fee_token")]
+    assert found["relayer_task_queue_depth{kind=waiting}"] == 0
+    assert "The scrape by FeeTokenCollector failed" in caplog.text

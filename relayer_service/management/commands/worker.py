@@ -1,12 +1,14 @@
 """Run background work until SIGTERM: what is running is finished, what is queued stays queued."""
 
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
+from relayer_service.ops.metrics_server import start_metrics_server
 from relayer_service.ops.tasks import Worker, prepare_queue, queue, watchdog
 
 
@@ -15,10 +17,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--beat", type=Path, metavar="FILE", help="touched every few seconds while all is well")
+        parser.add_argument(
+            "--metrics", type=address, metavar="HOST:PORT", help="where Prometheus reads /metrics, from METRICS_ALLOW"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         watchdog.beat_file = options["beat"]
         autodiscover_modules("tasks")
+        if options["metrics"]:
+            self.serve_metrics(*options["metrics"])
         prepare_queue()
         worker = Worker(
             queue,
@@ -27,3 +34,17 @@ class Command(BaseCommand):
             shutdown_timeout=settings.WORKER_STOP_SECONDS,
         )
         worker.run()
+
+    def serve_metrics(self, host: str, port: int) -> None:
+        try:
+            start_metrics_server(host, port)
+        except OSError as error:
+            raise CommandError(f"port {port} on {host} cannot be used ({error.strerror}).") from None
+
+
+def address(text: str) -> tuple[str, int]:
+    """Return the host and the port that an argument names."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+    return host.strip("[]"), int(port)

@@ -1,21 +1,38 @@
-"""Django's PostgreSQL, but a connection that was closed while it was in the pool fails no request."""
+"""Django's PostgreSQL, but a closed connection of the pool fails no request, and an outage fails each at once."""
 
 from __future__ import annotations
 
 import select
+import time
 from typing import Any
 
 from django.db.backends.postgresql import base
 from psycopg import OperationalError
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from relayer_service.storage.postgresql.outages import outage
+
+# How long a request waits for a connection while all of the pool are in use.
+WAIT_SECONDS = 10
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Return a connection that is open; the pool replaces those that are not."""
+        if self.pool is None:
+            return super().get_new_connection(conn_params)
+        deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            connection = super().get_new_connection(conn_params)
-            if self.pool is None or is_open(connection):
+            if outage.is_away and not self.pool.get_stats()["pool_available"]:
+                outage.require_none()
+            try:
+                connection = super().get_new_connection(conn_params)
+            except PoolTimeout:
+                # The pool waits for less than WAIT_SECONDS, so that whoever waits learns of an outage that begins.
+                if time.monotonic() >= deadline:
+                    raise
+                continue
+            if is_open(connection):
                 return connection
             self.pool.putconn(connection)
 

@@ -2,14 +2,16 @@
 
 import errno
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.checks import Tags, run_checks
-from django.db import DatabaseError, connection
+from django.db import OperationalError, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
@@ -17,9 +19,12 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from relayer_service.models import EncryptionKey, PeriodicRun
-from relayer_service.ops.health import all_migrations, cache_answers
+from relayer_service.ops import probes
+from relayer_service.ops.health import PROBE_SECONDS, PROBES, all_migrations, cache_answers
 from relayer_service.ops.tasks import heartbeat
 from relayer_service.storage.caches import FailOpenRedisCache
+from tests.concurrency import PATIENCE_SECONDS, wait_until
+from tests.conftest import Log
 from tests.relayer_service.api.test_throttling import shared_cache, silent_server
 from tests.servers import free_port
 
@@ -65,13 +70,12 @@ def test_ready_names_every_part(client: Client) -> None:
     assert "no-store" in response["Cache-Control"]
 
 
-@pytest.mark.usefixtures("worker")
-def test_a_database_that_does_not_answer_is_named_and_no_more(
-    client: Client, caplog: pytest.LogCaptureFixture
-) -> None:
-    def broken(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        raise DatabaseError("could not connect to db.internal as relayer")
+def broken(execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
+    raise OperationalError("could not connect to db.internal as relayer")
 
+
+@pytest.mark.usefixtures("worker")
+def test_a_database_that_does_not_answer_is_named_and_no_more(client: Client) -> None:
     with connection.execute_wrapper(broken):
         response = client.get("/ready")
     assert response.status_code == 503
@@ -79,10 +83,52 @@ def test_a_database_that_does_not_answer_is_named_and_no_more(
         "status": "not ready",
         "parts": dict.fromkeys(ALL_WELL, "failed") | {"cache": "ok"},
     }
-    said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.ops.health"]
-    assert said == [
-        f"The readiness probe of {name} failed" for name in ("database", "migrations", "encryption", "worker")
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_probe_is_logged_when_it_begins_to_fail_and_when_it_works_again(client: Client, log: Log) -> None:
+    for _ in range(3):
+        with connection.execute_wrapper(broken):
+            client.get("/ready")
+    for _ in range(2):
+        client.get("/ready")
+    lines = log.parsed()
+    probes = ("database", "migrations", "encryption", "worker")
+    why = "could not connect to db.internal as relayer"
+    assert [(line["level"], line["message"]) for line in lines if line["logger"] != "relayer_service.requests"] == [
+        *(("ERROR", f"The readiness probe of {name} failed: {why}") for name in probes),
+        *(("WARNING", f"The readiness probe of {name} works again") for name in probes),
     ]
+    assert not [line for line in lines if "traceback" in line]
+
+
+def test_a_probe_that_hangs_fails_at_the_deadline_and_holds_up_nothing(
+    client: Client, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one thread waits for it, however often it is asked for, and that thread ends with the process."""
+    beat(seconds_ago=1)
+    hanging, end, deadlines = [], threading.Event(), []
+
+    def hang() -> bool:
+        hanging.append(threading.current_thread())
+        return end.wait(PATIENCE_SECONDS)
+
+    def wait(futures: Collection[Future[None]], seconds: float) -> None:
+        """Wait for the others, however slow the machine is."""
+        deadlines.append(seconds)
+        wait_until(lambda: sum(future.done() for future in futures) >= len(futures) - (not end.is_set()))
+
+    monkeypatch.setattr(probes, "wait", wait)
+    monkeypatch.setitem(PROBES, "database", hang)
+    try:
+        for _ in range(2):
+            assert client.get("/ready").json()["parts"] == ALL_WELL | {"database": "failed"}
+    finally:
+        end.set()
+    assert [thread.daemon for thread in hanging] == [True]
+    hanging[0].join(PATIENCE_SECONDS)
+    assert client.get("/ready").json()["parts"] == ALL_WELL
+    assert deadlines == [PROBE_SECONDS] * 3
 
 
 @pytest.mark.usefixtures("worker")
@@ -122,6 +168,30 @@ def test_a_worker_that_never_beat_is_named(client: Client, db: None) -> None:
 def test_a_heartbeat_is_good_for_four_of_its_intervals(client: Client, db: None, seconds: int, state: str) -> None:
     beat(seconds_ago=seconds)
     assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": state}
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "state"),
+    [
+        ("check_relayers", 55, "ok"),
+        ("check_relayers", 65, "failed"),
+        ("prune_deliveries", 3 * 3600 - 60, "ok"),
+        ("prune_deliveries", 3 * 3600 + 60, "failed"),
+        ("work of a release that is gone", 10**6, "ok"),
+    ],
+)
+@pytest.mark.usefixtures("worker")
+def test_periodic_work_that_is_late_fails_the_worker(client: Client, name: str, seconds: int, state: str) -> None:
+    then = timezone.now() - timedelta(seconds=seconds)
+    PeriodicRun.objects.create(name=name, slot=1, started_at=then, finished_at=then)
+    assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": state}
+
+
+@pytest.mark.usefixtures("worker")
+def test_lateness_is_by_the_clock_of_the_database(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    tomorrow = timezone.now() + timedelta(days=1)
+    monkeypatch.setattr(timezone, "now", lambda: tomorrow)
+    assert client.get("/ready").json()["parts"] == ALL_WELL
 
 
 def test_a_heartbeat_that_finds_the_disk_full_is_none(

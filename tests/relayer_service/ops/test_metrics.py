@@ -1,8 +1,10 @@
 """/metrics: who may read it and what it tells."""
 
 import os
+import platform
 import subprocess
 import sys
+from datetime import UTC, datetime
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from django.test import Client
 from huey.storage import MemoryStorage
 from prometheus_client.parser import text_string_to_metric_families
 
+from relayer_service import __version__
+from relayer_service.models import PeriodicRun
 from relayer_service.ops import metrics
 from relayer_service.ops.tasks import queue
 from tests.servers import PROJECT
@@ -50,7 +54,7 @@ def test_metrics_are_read_with_a_token(client: Client, token: str) -> None:
     response = client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
     assert response.status_code == 200
     assert response["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert "http_requests_total" in response.content.decode()
+    assert "relayer_http_requests_total" in response.content.decode()
 
 
 @pytest.mark.parametrize(("address", "status"), [("192.0.2.7", 200), ("192.0.2.8", 401), ("::ffff:192.0.2.7", 200)])
@@ -61,6 +65,14 @@ def test_metrics_are_read_from_the_allowed_networks_without_a_token(
     assert client.get("/metrics", REMOTE_ADDR=address).status_code == status
 
 
+def test_a_scrape_from_the_allowed_networks_may_name_any_host(client: Client, settings: Any, db: None) -> None:
+    settings.ALLOWED_HOSTS = ["relayer.example.com"]
+    settings.METRICS_ALLOW = [ip_network("192.0.2.7/32")]
+    asked = [("/metrics", "192.0.2.7"), ("/metrics", "192.0.2.8"), ("/ready", "192.0.2.7")]
+    answers = [client.get(path, HTTP_HOST="10.0.0.5:8000", REMOTE_ADDR=address) for path, address in asked]
+    assert [answer.status_code for answer in answers] == [200, 400, 400]
+
+
 def test_requests_are_counted_by_route_and_status(client: Client, token: str, scrape: Any) -> None:
     before = scrape()
     client.get("/api/v1/items", headers={"Authorization": f"Bearer {token}"})
@@ -69,13 +81,15 @@ def test_requests_are_counted_by_route_and_status(client: Client, token: str, sc
     client.get("/api/v1/no-such-path")
     client.generic("BREW", "/health")
     after = scrape()
-    grown = {name: after[name] - before.get(name, 0) for name in after if name.startswith("http_requests_total")}
+    grown = {
+        name: after[name] - before.get(name, 0) for name in after if name.startswith("relayer_http_requests_total")
+    }
     assert {name: value for name, value in grown.items() if value} == {
-        "http_requests_total{method=GET,route=item-list,status=200}": 2,
-        "http_requests_total{method=GET,route=item-list,status=401}": 1,
-        "http_requests_total{method=GET,route=unmatched,status=404}": 1,
-        "http_requests_total{method=other,route=health,status=405}": 1,
-        "http_requests_total{method=GET,route=metrics,status=200}": 1,
+        "relayer_http_requests_total{method=GET,route=item-list,status=200}": 2,
+        "relayer_http_requests_total{method=GET,route=item-list,status=401}": 1,
+        "relayer_http_requests_total{method=GET,route=unmatched,status=404}": 1,
+        "relayer_http_requests_total{method=other,route=health,status=405}": 1,
+        "relayer_http_requests_total{method=GET,route=metrics,status=200}": 1,
     }
 
 
@@ -84,7 +98,7 @@ def test_latency_is_a_histogram_by_route(client: Client, scrape: Any) -> None:
     client.get("/health")
     after = scrape()
     for name in ("count{method=GET,route=health}", "bucket{le=+Inf,method=GET,route=health}"):
-        series = f"http_request_duration_seconds_{name}"
+        series = f"relayer_http_request_duration_seconds_{name}"
         assert after[series] - before.get(series, 0) == 1
 
 
@@ -94,11 +108,11 @@ def test_no_series_carries_what_a_caller_wrote(client: Client, scrape: Any) -> N
 
 
 def test_the_depth_of_the_queue_is_read_when_it_is_asked_for(scrape: Any) -> None:
-    assert scrape()["task_queue_depth{kind=waiting}"] == 0
+    assert scrape()["relayer_task_queue_depth{kind=waiting}"] == 0
     record_use(1, 0.0)
     record_use.schedule((1, 0.0), delay=3600)
-    depth = {name: value for name, value in scrape().items() if name.startswith("task_queue_depth")}
-    assert depth == {"task_queue_depth{kind=waiting}": 2, "task_queue_depth{kind=scheduled}": 0}
+    depth = {name: value for name, value in scrape().items() if name.startswith("relayer_task_queue_depth")}
+    assert depth == {"relayer_task_queue_depth{kind=waiting}": 2, "relayer_task_queue_depth{kind=scheduled}": 0}
 
 
 def test_a_queue_that_cannot_be_read_leaves_the_other_series(
@@ -110,20 +124,47 @@ def test_a_queue_that_cannot_be_read_leaves_the_other_series(
 
     monkeypatch.setattr(queue, "storage", Broken("tests"))
     found = scrape()
-    assert not [name for name in found if name.startswith("task_queue_depth")]
-    assert [name for name in found if name.startswith("http_requests_total")]
-    assert "The task queue cannot be read" in caplog.text
+    assert not [name for name in found if name.startswith("relayer_task_queue_depth")]
+    assert [name for name in found if name.startswith("relayer_http_requests_total")]
+    assert "The scrape by QueueCollector failed: the task queue cannot be read (OSError)" in caplog.text
 
 
 def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client, scrape: Any) -> None:
     client.get("/ready")
-    shown = {name: value for name, value in scrape().items() if name.startswith("database_pool_connections")}
+    shown = {name: value for name, value in scrape().items() if name.startswith("relayer_database_pool_connections")}
     if connection.vendor == "sqlite":
         assert shown == {}
         return
-    assert set(shown) == {f"database_pool_connections{{state={state}}}" for state in ("open", "idle", "waiting")}
-    assert shown["database_pool_connections{state=open}"] >= 1
-    assert shown["database_pool_connections{state=waiting}"] == 0
+    assert set(shown) == {
+        f"relayer_database_pool_connections{{state={state}}}" for state in ("open", "idle", "waiting")
+    }
+    assert shown["relayer_database_pool_connections{state=open}"] >= 1
+    assert shown["relayer_database_pool_connections{state=waiting}"] == 0
+
+
+def test_the_parts_of_ready_are_shown(scrape: Any, settings: Any) -> None:
+    found = {name: value for name, value in scrape().items() if name.startswith("relayer_ready")}
+    parts = {"database": 1, "cache": 1, "migrations": 1, "encryption": 1, "worker": 0}
+    assert found == {f"relayer_ready{{part={part}}}": value for part, value in parts.items()}
+
+
+def test_the_last_run_of_periodic_work_is_shown(scrape: Any) -> None:
+    ran = {"started_at": datetime.fromtimestamp(1000, UTC), "finished_at": datetime.fromtimestamp(1002, UTC)}
+    PeriodicRun.objects.create(name="check_relayers", slot=1, seconds=2.0, failed=True, **ran)
+    PeriodicRun.objects.create(name="work of a release that is gone", slot=1, **ran)
+    assert {name: value for name, value in scrape().items() if name.startswith("relayer_periodic")} == {
+        "relayer_periodic_interval_seconds{task=check_relayers}": 2,
+        "relayer_periodic_last_run_timestamp_seconds{task=check_relayers}": 1000,
+        "relayer_periodic_last_success_timestamp_seconds{task=check_relayers}": 1002,
+        "relayer_periodic_last_duration_seconds{task=check_relayers}": 2,
+        "relayer_periodic_failed{task=check_relayers}": 1,
+    }
+
+
+def test_release_and_process_are_shown(scrape: Any) -> None:
+    found = scrape()
+    assert found[f"relayer_build_info{{python={platform.python_version()},version={__version__}}}"] == 1
+    assert found[f"relayer_process_resident_memory_bytes{{pid={os.getpid()}}}"] > 0
 
 
 COUNT_ONE_REQUEST = """
@@ -151,8 +192,8 @@ def test_several_processes_are_counted_together(tmp_path: Path) -> None:
 
     run(COUNT_ONE_REQUEST)
     found = samples(run(COUNT_ONE_REQUEST + READ))
-    assert found["http_requests_total{method=GET,route=item-list,status=200}"] == 2
-    assert found["http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
+    assert found["relayer_http_requests_total{method=GET,route=item-list,status=200}"] == 2
+    assert found["relayer_http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
 
 
 def test_a_method_that_nobody_knows_makes_no_series_of_its_own(db: None) -> None:

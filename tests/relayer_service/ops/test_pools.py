@@ -13,7 +13,7 @@ from tests.concurrency import PATIENCE_SECONDS
 def shown(pool: str) -> tuple[float | None, float | None]:
     """Return the size of a pool and its threads in use, as the metrics have them."""
     labels = {"pool": pool}
-    size, in_use = "thread_pool_size", "thread_pool_in_use"
+    size, in_use = "relayer_thread_pool_size", "relayer_thread_pool_in_use"
     return REGISTRY.get_sample_value(size, labels), REGISTRY.get_sample_value(in_use, labels)
 
 

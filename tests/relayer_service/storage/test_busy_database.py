@@ -15,6 +15,7 @@ from django.test import Client
 
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS
+from tests.conftest import Log
 from tests.sample.models import Item
 
 UNAVAILABLE = {"data": None, "message": "Service Unavailable", "success": False}
@@ -75,6 +76,17 @@ def test_a_page_that_gets_no_lock_is_told_too(caller: Client, user: User) -> Non
     with locked("auth_user"):
         answer = caller.post("/admin/login/", {"username": "alice", "password": "a-password-for-tests"})
     assert (answer.status_code, answer.content, answer["Retry-After"]) == (503, b"Service Unavailable", "5")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_why_requests_fail_is_logged_once_and_without_a_traceback(caller: Client, log: Log) -> None:
+    with locked("sample_item"):
+        answers = [post(caller, "item-1") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [503] * 3
+    errors = [line for line in log.parsed() if line["level"] == "ERROR"]
+    assert [(line["message"].partition(":")[0], "traceback" in line) for line in errors] == [
+        ("The database cannot answer", False)
+    ]
 
 
 def test_a_database_that_is_away_is_unavailable(caller: Client) -> None:

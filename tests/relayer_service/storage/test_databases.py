@@ -11,13 +11,21 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.utils import ConnectionHandler
 
 from relayer_service.storage import databases
+from relayer_service.storage.postgresql.outages import Connection
 
 FILE = Path("/data/db.sqlite3")
 TIMEOUTS = "-c statement_timeout=15000 -c lock_timeout=5000"
-POOL = {"min_size": 1, "max_size": 20, "timeout": 10, "reconnect_timeout": 2}
+POOL = {
+    "min_size": 1,
+    "max_size": 20,
+    "timeout": 0.25,
+    "reconnect_timeout": 0,
+    "connection_class": Connection,
+}
 
 
 PREPARED = {"server_side_binding": True, "prepare_threshold": 2}
+PATIENCE = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 5, "keepalives_interval": 1}
 
 
 def configuration(url: str, *, prepare: bool = True) -> dict[str, Any]:
@@ -64,6 +72,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                     "options": TIMEOUTS,
                     "pool": POOL,
                     **PREPARED,
+                    **PATIENCE,
                 },
             },
         ),
@@ -75,7 +84,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "p@ss/w:rd é",
                 "HOST": "127.0.0.1",
                 "PORT": "",
-                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED},
+                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED, **PATIENCE},
             },
         ),
         (
@@ -86,7 +95,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "",
                 "HOST": "/run/postgresql",
                 "PORT": "",
-                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED},
+                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED, **PATIENCE},
             },
         ),
         (
@@ -97,7 +106,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "",
                 "HOST": "/run/postgresql",
                 "PORT": "",
-                "OPTIONS": {"options": f"-c search_path=relayer {TIMEOUTS}", "pool": POOL, **PREPARED},
+                "OPTIONS": {"options": f"-c search_path=relayer {TIMEOUTS}", "pool": POOL, **PREPARED, **PATIENCE},
             },
         ),
         (
@@ -108,7 +117,7 @@ def test_sqlite_is_the_default_and_can_be_named(url: str, name: str) -> None:
                 "PASSWORD": "",
                 "HOST": "2001:db8::1",
                 "PORT": "5433",
-                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED},
+                "OPTIONS": {"options": TIMEOUTS, "pool": POOL, **PREPARED, **PATIENCE},
             },
         ),
     ],
@@ -119,7 +128,13 @@ def test_a_postgresql_url_is_read_as_libpq_reads_it(url: str, expected: dict[str
 
 def test_a_pooler_that_knows_no_prepared_statements_can_be_used() -> None:
     options = configuration("postgresql://127.0.0.1/service", prepare=False)["OPTIONS"]
-    assert options == {"options": TIMEOUTS, "pool": POOL, "server_side_binding": False, "prepare_threshold": None}
+    unprepared = {"server_side_binding": False, "prepare_threshold": None}
+    assert options == {"options": TIMEOUTS, "pool": POOL, **unprepared, **PATIENCE}
+
+
+def test_a_url_may_ask_for_more_patience() -> None:
+    options = configuration("postgresql://127.0.0.1/service?connect_timeout=30&tcp_user_timeout=0")["OPTIONS"]
+    assert (options["connect_timeout"], options["tcp_user_timeout"]) == ("30", "0")
 
 
 @pytest.mark.parametrize(

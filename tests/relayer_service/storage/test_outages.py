@@ -1,0 +1,154 @@
+"""PostgreSQL away: whoever needs it fails at once, one attempt is made for each verdict, and it is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, connections
+
+from relayer_service.storage.databases import is_unavailable
+from relayer_service.storage.postgresql import base, outages
+from relayer_service.storage.postgresql.outages import Outage, outage
+from tests.concurrency import wait_until
+from tests.databases import named
+from tests.gates import Gate, gate
+
+ALIAS = "gated"
+FOR_EVER = 10**6
+
+
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The attempts to connect that were made."""
+    made: list[int] = []
+    connect = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]  # of the class method
+
+    def counted(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        made.append(1)
+        return connect(cls, *args, **kwargs)
+
+    monkeypatch.setattr(psycopg.Connection, "connect", classmethod(counted))
+    return made
+
+
+@pytest.fixture
+def postgresql(db: None) -> Iterator[Gate]:
+    """The test database behind a gate, as `connections["gated"]`; there is none with SQLite."""
+    if connection.vendor == "sqlite":
+        assert not hasattr(connection, "pool")
+        yield Gate()
+        return
+    with gate() as found, named(ALIAS, found.configuration):
+        yield found
+
+
+def run(statement: str = "SELECT 1") -> Any:
+    """Run a statement as a request does: with a connection of the pool, which is returned after it."""
+    try:
+        with connections[ALIAS].cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchone()
+    finally:
+        connections[ALIAS].close()
+
+
+def works() -> bool:
+    try:
+        return bool(run() == (1,))
+    except OperationalError:
+        return False
+
+
+@pytest.mark.parametrize("silent", [False, True], ids=["refused", "silent"])
+def test_everybody_fails_after_one_attempt_for_each_verdict(
+    postgresql: Gate, attempts: list[int], monkeypatch: pytest.MonkeyPatch, silent: bool
+) -> None:
+    if connection.vendor == "sqlite":
+        return
+    monkeypatch.setattr(outages, "RETRY_SECONDS", FOR_EVER)
+    if silent:
+        postgresql.silent = True
+    else:
+        postgresql.close()
+    assert not works()
+    pool = connections[ALIAS].pool  # type: ignore[attr-defined]  # PostgreSQL's alone
+    for verdict in range(3):
+        # Until the last attempt has ended, of which the pool makes several at once before it knows.
+        wait_until(lambda: not pool.get_stats().get("pool_size"))
+        attempts.clear()
+        outage.retry_at = 0.0
+        for _ in range(20):
+            with pytest.raises(OperationalError, match="PostgreSQL was away a moment ago") as raised:
+                run()
+            assert is_unavailable(raised.value)
+        assert len(attempts) == 1, verdict
+
+
+def test_a_connection_that_breaks_leads_to_the_verdict_and_back(
+    postgresql: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if connection.vendor == "sqlite":
+        return
+    monkeypatch.setattr(outages, "RETRY_SECONDS", 0.01)
+    assert works()
+    postgresql.close()
+    wait_until(lambda: not works() and outage.is_away)
+    assert not works()
+    postgresql.open()
+    wait_until(works)
+    assert not outage.is_away
+    said = [record.getMessage() for record in caplog.records if record.name == outages.__name__]
+    assert [text.partition(":")[0] for text in said] == ["PostgreSQL is away", "PostgreSQL is back"]
+
+
+def test_idle_connections_are_used_while_no_new_one_can_be_made(postgresql: Gate) -> None:
+    if connection.vendor == "sqlite":
+        return
+    assert works()
+    with pytest.raises(psycopg.OperationalError), outage.attempt():
+        raise psycopg.OperationalError("connection refused")
+    assert outage.is_away
+    assert works()
+
+
+def test_a_pool_that_is_exhausted_is_no_outage(postgresql: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    if connection.vendor == "sqlite":
+        return
+    monkeypatch.setattr(base, "WAIT_SECONDS", 0)
+    pool: Any = connections[ALIAS].pool  # type: ignore[attr-defined]  # PostgreSQL's alone
+    assert works()
+    held = [pool.getconn(timeout=60) for _ in range(pool.max_size)]
+    with pytest.raises(OperationalError, match="couldn't get a connection"):
+        run()
+    assert not outage.is_away
+    for each in held:
+        pool.putconn(each)
+    assert works()
+
+
+def test_a_statement_that_takes_too_long_is_no_outage(postgresql: Gate) -> None:
+    if connection.vendor == "sqlite":
+        return
+    with pytest.raises(OperationalError, match="statement timeout"):
+        run("SET statement_timeout = 1; SELECT pg_sleep(60)")
+    assert not outage.is_away
+
+
+@pytest.mark.parametrize(
+    ("text", "is_away"),
+    [
+        ("connection refused", True),
+        ("FATAL:  the database system is starting up", True),
+        ("FATAL:  sorry, too many clients already", False),
+        ('FATAL:  too many connections for role "relayer"', False),
+        ("FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute", False),
+    ],
+)
+def test_a_server_that_has_no_more_connections_is_not_away(text: str, is_away: bool) -> None:
+    found = Outage()
+    with pytest.raises(psycopg.OperationalError), found.attempt():
+        raise psycopg.OperationalError(text)
+    assert found.is_away == is_away
