@@ -1,17 +1,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Self
 
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
 from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
+from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import EncryptedJSONField
-from relayer_service.storage.leases import Leased
+from relayer_service.storage.leases import Leased, LeasedQuerySet
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.chain.networks import networks, unknown
@@ -32,6 +32,8 @@ TROUBLES = {
     & ~models.Q(address="")
     & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
 }
+# A worker has claimed it for a check. Without the end of its lease the worker was one of the last release.
+IN_CHECK = models.Q(lease__isnull=False, leased_until__gt=DatabaseNow())
 # Not yet disabled: the next failed checks do it.
 NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
 CONDITIONS = {
@@ -41,6 +43,18 @@ CONDITIONS = {
     & ~models.Q(balance_text=""),
     **TROUBLES,
 }
+
+
+class RelayerQuerySet(LeasedQuerySet):
+    """Relayers, claimed for a health check without a change of `due_at`.
+
+    No index has the columns that a claim writes, so that PostgreSQL updates no index with it (a HOT update).
+    """
+
+    lease_end = "leased_until"
+
+    def claimable(self) -> Self:
+        return super().claimable().exclude(IN_CHECK)
 
 
 class Relayer(Resource, Leased):
@@ -85,17 +99,23 @@ class Relayer(Resource, Leased):
     policies = models.JSONField(default=dict, editable=False)
 
     # By default it is checked at once.
-    due_at = models.DateTimeField(null=True, db_index=True, default=timezone.now, editable=False)
+    due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
+    leased_until = models.DateTimeField(null=True, editable=False)
     # What the health check has read. Amounts are text: not every database stores integers of 256 bits exactly.
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
     balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
+    balance_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the balance was read; a check that cannot read it keeps both."
+    )
     balance_is_low = models.BooleanField(default=False, editable=False)
     balance_hours = models.JSONField(
         default=list, db_default=[], editable=False, help_text="By hour: see `balance_hours.py`."
     )
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
+
+    objects = RelayerQuerySet.as_manager()
 
     class Meta(Resource.Meta):
         indexes = [
@@ -139,7 +159,7 @@ class Relayer(Resource, Leased):
 
     @property
     def balance(self) -> int | None:
-        """The balance in wei at the last check, or None if unknown."""
+        """The last balance that could be read, in wei, or None if none was."""
         return int(self.balance_text) if self.balance_text else None
 
     @property
@@ -164,8 +184,14 @@ class Relayer(Resource, Leased):
 
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
-        self.nonce, self.balance_text, self.balance_is_low, self.balance_hours = None, "", False, []
-        return {"nonce", "balance_text", "balance_is_low", "balance_hours"}
+        self.nonce, self.balance_text, self.balance_at, self.balance_is_low, self.balance_hours = (
+            None,
+            "",
+            None,
+            False,
+            [],
+        )
+        return {"nonce", "balance_text", "balance_at", "balance_is_low", "balance_hours"}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
         self.custom_rpc_urls = rpc_urls or None

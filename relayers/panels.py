@@ -102,6 +102,7 @@ def status(relayer: Any) -> dict[str, Any]:
         "State": dashboard.badges(relayer),
         "Nonce": "unknown" if relayer.nonce is None else str(relayer.nonce),
         "Balance": dashboard.balance_and_limit(relayer),
+        "Balance read": ago(relayer.balance_at),
         "Last check": ago(relayer.checked_at),
     }
     if not relayer.address:
