@@ -184,14 +184,11 @@ class Relayer(Resource, Leased):
 
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
-        self.nonce, self.balance_text, self.balance_at, self.balance_is_low, self.balance_hours = (
-            None,
-            "",
-            None,
-            False,
-            [],
-        )
-        return {"nonce", "balance_text", "balance_at", "balance_is_low", "balance_hours"}
+        forgotten: dict[str, Any] = {"nonce": None, "balance_text": "", "balance_at": None, "balance_is_low": False}
+        forgotten["balance_hours"] = []
+        for name, value in forgotten.items():
+            setattr(self, name, value)
+        return {*forgotten}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
         self.custom_rpc_urls = rpc_urls or None
