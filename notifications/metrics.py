@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.db.models import QuerySet
+from django.utils import timezone
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from notifications import skipped
@@ -11,7 +12,6 @@ from notifications.delivery import counts
 from notifications.filters import TARGET_STATES
 from notifications.models import Notification
 from relayer_service.ops.metrics import StateCollector, shared
-from relayer_service.storage.clock import database_now
 from relayer_service.storage.states import first_state
 
 OK = "ok"
@@ -46,7 +46,7 @@ class WebhookCollector(StateCollector):
         )
         for target, of_failing in ((OK, False), ("failing", True)):
             moment = counts.oldest_due(of_failing=of_failing)
-            oldest.add_metric([target], (database_now() - moment).total_seconds() if moment else 0)
+            oldest.add_metric([target], (timezone.now() - moment).total_seconds() if moment else 0)
         yield oldest
         yield CounterMetricFamily(
             "webhook_events_skipped", "Events that were not queued, as their target was disabled.", skipped.total()

@@ -32,7 +32,7 @@ TROUBLES = {
     & ~models.Q(address="")
     & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
 }
-# A worker has claimed it for a check. Without the end of its lease the worker was one of the last release.
+# A worker has claimed it for a check.
 IN_CHECK = models.Q(lease__isnull=False, leased_until__gt=DatabaseNow())
 # Not yet disabled: the next failed checks do it.
 NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
@@ -184,8 +184,13 @@ class Relayer(Resource, Leased):
 
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
-        forgotten: dict[str, Any] = {"nonce": None, "balance_text": "", "balance_at": None, "balance_is_low": False}
-        forgotten["balance_hours"] = []
+        forgotten: dict[str, Any] = {
+            "nonce": None,
+            "balance_text": "",
+            "balance_at": None,
+            "balance_is_low": False,
+            "balance_hours": [],
+        }
         for name, value in forgotten.items():
             setattr(self, name, value)
         return {*forgotten}

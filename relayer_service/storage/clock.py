@@ -16,7 +16,7 @@ class DatabaseNow(Now):
     def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
         # SQLite counts milliseconds and compares text, columns hold microseconds: the end of the current millisecond
         # is not before any moment that was stored until now.
-        template = "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f999', 'NOW')"
+        template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f999', 'NOW')"
         return self.as_sql(compiler, connection, template=template, **extra_context)
 
 
