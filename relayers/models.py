@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -11,7 +11,7 @@ from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import EncryptedJSONField
-from relayer_service.storage.leases import Leased, LeasedQuerySet
+from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.chain.networks import networks, unknown
@@ -32,8 +32,6 @@ TROUBLES = {
     & ~models.Q(address="")
     & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
 }
-# A worker has claimed it for a check.
-IN_CHECK = models.Q(lease__isnull=False, leased_until__gt=DatabaseNow())
 # Not yet disabled: the next failed checks do it.
 NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
 CONDITIONS = {
@@ -43,18 +41,6 @@ CONDITIONS = {
     & ~models.Q(balance_text=""),
     **TROUBLES,
 }
-
-
-class RelayerQuerySet(LeasedQuerySet):
-    """Relayers, claimed for a health check without a change of `due_at`.
-
-    No index has the columns that a claim writes, so that PostgreSQL updates no index with it (a HOT update).
-    """
-
-    lease_end = "leased_until"
-
-    def claimable(self) -> Self:
-        return super().claimable().exclude(IN_CHECK)
 
 
 class Relayer(Resource, Leased):
@@ -100,7 +86,9 @@ class Relayer(Resource, Leased):
 
     # By default it is checked at once.
     due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
+    # A claim leaves `due_at` as it is: no index has this column, so that PostgreSQL updates none (a HOT update).
     leased_until = models.DateTimeField(null=True, editable=False)
+    lease_end = "leased_until"
     # What the health check has read. Amounts are text: not every database stores integers of 256 bits exactly.
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
@@ -114,8 +102,6 @@ class Relayer(Resource, Leased):
     )
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
-
-    objects = RelayerQuerySet.as_manager()
 
     class Meta(Resource.Meta):
         indexes = [

@@ -5,7 +5,7 @@ from django.db import transaction
 from relayer_service.ops.tasks import periodic, push, task
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health
-from relayers.models import IN_CHECK, Relayer
+from relayers.models import Relayer
 
 
 @periodic(seconds=2)
@@ -24,6 +24,6 @@ def check_soon(keys: Collection[int]) -> int:
     """Make relayers due for a check now, except those that are being checked; return how many."""
     rows = Relayer.objects.filter(pk__in=keys)
     with transaction.atomic():
-        count = rows.exclude(IN_CHECK).update(due_at=DatabaseNow(), lease=None)
+        count = rows.exclude(Relayer.leased()).update(due_at=DatabaseNow(), lease=None)
         push(check_relayers_now)
     return count

@@ -94,7 +94,7 @@ class Exchange:
         return rows
 
     def _is_held_by_another(self, target: Notification) -> bool:
-        held = Delivery.objects.filter(notification=target, due_at__gt=DatabaseNow(), lease__isnull=False)
+        held = Delivery.objects.filter(Delivery.leased(), notification=target)
         return held.exclude(lease=self.lease).exists()
 
 

@@ -24,7 +24,7 @@ def retry_now(deliveries: QuerySet[Delivery]) -> int:
 
 def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
     """Make deliveries due now, but for those that are in flight."""
-    at_rest = deliveries.exclude(lease__isnull=False, due_at__gt=DatabaseNow())
+    at_rest = deliveries.exclude(Delivery.leased())
     with transaction.atomic():
         targets = list(at_rest.order_by().values_list("notification", flat=True).distinct())
         # Locked before the deliveries, as workers do it: locks taken in two orders are a deadlock.

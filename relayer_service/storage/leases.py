@@ -17,11 +17,8 @@ from relayer_service.storage.databases import release_connection
 
 
 class LeasedQuerySet(models.QuerySet[Any]):
-    # The column that a claim sets to the end of its lease.
-    lease_end: ClassVar[str] = "due_at"
-
     def claimable(self) -> Self:
-        return self.filter(due_at__lte=DatabaseNow()).order_by("due_at")
+        return self.filter(due_at__lte=DatabaseNow()).exclude(self.model.leased()).order_by("due_at")
 
     def claim(self, limit: int, length: timedelta, lease: uuid.UUID | None = None) -> list[Any]:
         """Return rows that are due, claimed under one lease of this length: no other caller gets them meanwhile.
@@ -35,7 +32,7 @@ class LeasedQuerySet(models.QuerySet[Any]):
             rows = list(self.claimable().select_for_update(skip_locked=True)[:limit])
             if rows:
                 # The time is read only now: the lock may have been waited for.
-                claim = {self.lease_end: database_now() + length, "lease": lease or uuid.uuid4()}
+                claim = {self.model.lease_end: database_now() + length, "lease": lease or uuid.uuid4()}
                 self.model.objects.filter(pk__in=[row.pk for row in rows]).update(**claim)
                 for row in rows:
                     for name, value in claim.items():
@@ -45,6 +42,9 @@ class LeasedQuerySet(models.QuerySet[Any]):
 
 
 class Leased(models.Model):
+    # The column that a claim sets to the end of its lease.
+    lease_end: ClassVar[str] = "due_at"
+
     due_at = models.DateTimeField(null=True, db_index=True, help_text="When this is to be worked on next.")
     lease = models.UUIDField(null=True, editable=False)
 
@@ -52,6 +52,11 @@ class Leased(models.Model):
 
     class Meta:
         abstract = True
+
+    @classmethod
+    def leased(cls) -> models.Q:
+        """Return the condition for rows that a worker holds."""
+        return models.Q(("lease__isnull", False), (f"{cls.lease_end}__gt", DatabaseNow()))
 
     def release(self, due_at: datetime | Combinable | None, **changes: Any) -> bool:
         """Save the result of the work and when the row is due again, unless the lease was lost meanwhile."""
