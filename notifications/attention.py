@@ -8,12 +8,12 @@ from django.db.models import F, OuterRef, Subquery, Value
 from django.db.models.functions import Coalesce, NullIf
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 
 from notifications.delivery import counts
 from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
 from relayer_service.admin.attention import LATE, Checked, Kind, Line, counts_of, first_of, number_of, once
+from relayer_service.storage.clock import DatabaseNow
 
 TITLES = {"failing": "Webhook targets that fail", "gone": "Webhook targets that are gone"}
 SINCE = {"failing": "failing_since", "gone": "gone_at"}
@@ -44,7 +44,7 @@ def numbers() -> dict[str, int]:
     targets = {name: Notification.objects.filter(TARGET_STATES[name]) for name in TITLES}
     # Those of failing targets wait for their next attempt.
     working = Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk")
-    late = counts.pending().filter(due_at__lt=timezone.now() - LATE, notification__in=working)
+    late = counts.pending().filter(due_at__lt=DatabaseNow() - LATE, notification__in=working)
     deliveries = {"pending": counts.pending(), "failed": counts.failed_in_a_day(), "late": late}
     return counts_of({name: number_of(rows) for name, rows in {**targets, **deliveries}.items()})
 

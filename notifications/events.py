@@ -10,7 +10,6 @@ from typing import Generic, TypedDict, TypeVar
 
 import orjson
 from django.conf import settings
-from django.utils import timezone
 
 from notifications import skipped
 from notifications.delivery.schedule import next_attempt
@@ -18,6 +17,7 @@ from notifications.models import Delivery, Notification, new_message_id
 from notifications.tasks import deliver
 from relayer_service.ops import logs
 from relayer_service.ops.tasks import push
+from relayer_service.storage.clock import database_now
 from relayer_service.storage.inserting import insert
 
 # Tasks that one change queues: each takes a moment, which staff wait for.
@@ -131,7 +131,7 @@ def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery
 
 def emit_to(notifications: Iterable[Notification], event: Event[Data], data: Data) -> list[Delivery]:
     """Put one event for several webhooks into the outbox, as `emit` does; return the deliveries."""
-    now = timezone.now()
+    now = database_now()
     due_at, body = first_attempt(now), body_of(event, data, now)
     deliveries = []
     for notification in notifications:
@@ -160,7 +160,7 @@ def emit_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> set
 
     Each is the key of a webhook, whether that is enabled, and the data. Returns the webhooks that the caller wakes.
     """
-    now = timezone.now()
+    now = database_now()
     queued = [(pk, data) for pk, enabled, data in each if enabled]
     skipped.count(Counter(pk for pk, enabled, _ in each if not enabled))
     insert(

@@ -1,31 +1,47 @@
 from __future__ import annotations
 
+import logging
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from django.db import models
+from django.db import models, transaction
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
 from relayer_service.jobs.models import Job
+from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
 __all__ = ["AuditEntry", "EncryptionKey", "IdempotentRequest", "Job", "PeriodicRun", "RowDelta"]
+
+logger = logging.getLogger(__name__)
 
 CANARY = "canary"
 IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
-    def claim(self, name: str, slot: int) -> PeriodicRun | None:
-        """Claim a slot of time for one run; of many callers with the same slot, one gets it, the others None."""
-        now = timezone.now()
-        self.get_or_create(name=name, defaults={"slot": 0, "started_at": now})
-        if not self.filter(name=name, slot__lt=slot).update(slot=slot, started_at=now):
-            return None
+    def claim(self, name: str, seconds: int) -> PeriodicRun | None:
+        """Claim the current slot of so many seconds for one run; of many callers one gets it, the others None.
+
+        Slots are counted by the database's clock. A later one than the current can only come from a process that
+        counted by a wrong clock of its own: it is overruled, as work would stop until that time.
+        """
+        with transaction.atomic():
+            run, _ = self.select_for_update().get_or_create(
+                name=name, defaults={"slot": 0, "started_at": DatabaseNow()}
+            )
+            # Read with the row locked: whatever was claimed before by this clock is not later.
+            now = database_now()
+            slot = int(now.timestamp()) // seconds
+            if run.slot == slot:
+                return None
+            if run.slot > slot:
+                logger.warning("Periodic work %s was last claimed for a time in the future: it is run now", name)
+            self.filter(name=name).update(slot=slot, started_at=now)
         return PeriodicRun(name=name, slot=slot, started_at=now)
 
 
@@ -59,7 +75,7 @@ class PeriodicRun(models.Model):
         except BaseException:
             row.update(failed=True)
             raise
-        row.update(failed=False, finished_at=timezone.now(), seconds=time.monotonic() - started)
+        row.update(failed=False, finished_at=DatabaseNow(), seconds=time.monotonic() - started)
 
 
 class RowDelta(models.Model):
@@ -79,7 +95,7 @@ class RowDelta(models.Model):
 class IdempotentRequestManager(models.Manager["IdempotentRequest"]):
     def prune(self) -> None:
         """Delete what is older than a key is kept."""
-        self.filter(at__lte=timezone.now() - IDEMPOTENCY_KEPT).delete()
+        self.filter(at__lte=DatabaseNow() - IDEMPOTENCY_KEPT).delete()
 
 
 class IdempotentRequest(models.Model):

@@ -10,7 +10,6 @@ from django.contrib.admin.utils import flatten_fieldsets, unquote
 from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
@@ -22,6 +21,7 @@ from relayer_service.admin.confirmation import Asked, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.ops.tasks import push
+from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.prefixes import Folded
 from relayers import dashboard, policy_fields
 from relayers.filters import NetworkFilter, RelayerStateFilter
@@ -161,14 +161,14 @@ class RelayerAdmin(ResourceAdmin):
             form(request.POST, instance=relayer).is_valid()
 
     def save_model(self, request: HttpRequest, obj: Relayer, form: RelayerForm, change: bool) -> None:
-        paused, now = obj.paused, timezone.now()
+        paused = obj.paused
         is_edited = not change or bool(form.changed_columns)
         if not change:
             # Paused below, with the event that goes to the webhook.
-            obj.paused, obj.due_at = False, now
+            obj.paused = False
         elif is_edited:
             # A health check that is under way read the relayer as it was before, so it loses its lease.
-            obj.due_at, obj.lease = now, None
+            obj.due_at, obj.lease = DatabaseNow(), None
             if form.changed_columns & ACCOUNT_COLUMNS:
                 form.changed_columns |= obj.forget_account()
             form.changed_columns |= {"due_at", "lease"}

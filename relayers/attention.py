@@ -10,7 +10,6 @@ from django.db.models import CharField, DateTimeField, F, OuterRef, Q, Subquery,
 from django.db.models.functions import Cast, Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils import timezone
 
 from relayer_service.admin.attention import (
     LATE,
@@ -25,6 +24,7 @@ from relayer_service.admin.attention import (
 )
 from relayer_service.admin.dashboard import Card, label, link
 from relayer_service.audit.models import AuditEntry, type_of
+from relayer_service.storage.clock import DatabaseNow
 from relayers.account import why_no_address
 from relayers.dashboard import VARIANTS, balance_and_limit
 from relayers.models import NODES_FAILING, TROUBLES, Relayer
@@ -79,7 +79,7 @@ def marked(name: str, count: int) -> str:
 
 def numbers() -> dict[str, int]:
     """Return how many relayers there are, how many in which state, and how many whose check is late."""
-    conditions = {**CONDITIONS, "late": Q(due_at__lt=timezone.now() - LATE)}
+    conditions = {**CONDITIONS, "late": Q(due_at__lt=DatabaseNow() - LATE)}
     counts = {name: number_of(Relayer.objects.filter(condition)) for name, condition in conditions.items()}
     return counts_of({"all": number_of_all(Relayer), **counts})
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from relayer_service.api.serializers import (
     BooleanField,
@@ -20,6 +19,7 @@ from relayer_service.fleet.files import ReferenceField
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
 from relayer_service.net.addresses import MASK, mask
+from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError
 from relayers import states
 from relayers.account import ask_address, check_signer, choose_address, is_local, note_answer
@@ -169,7 +169,7 @@ class RelayerSection(Section):
             change.columns |= row.forget_account()
         if change.columns:
             # A check in flight read the relayer as it was before, so it loses its lease.
-            row.due_at, row.lease = timezone.now(), None
+            row.due_at, row.lease = DatabaseNow(), None
             change.columns |= {"due_at", "lease"}
 
     def finish(self) -> None:

@@ -8,14 +8,12 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Iterable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, transaction
-from django.utils import timezone
 
 from notifications.events import (
     RELAYER_BALANCE_RECOVERED,
@@ -32,12 +30,14 @@ from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
 from relayer_service.ops.pools import Pool
+from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.balance_hours import with_reading
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
 from relayers.chain.errors import NodesUnreachable
+from relayers.node_queues import NodeQueues
 from relayers.metrics import observe_checks
 from relayers.models import Relayer
 from relayers.states import event_data
@@ -81,19 +81,19 @@ def check_due() -> int:
     """
     if not _checking.acquire(blocking=False):
         return 0
-    checked, reading = 0, set[Future[list[ReadingOf]]]()
+    checked = 0
     try:
         with Pool("health", settings.NODE_THREADS) as pool:
+            queues = NodeQueues(pool, settings.NODE_THREADS, read)
             while True:
                 # No more than there are free threads, as each relayer may have nodes of its own.
-                taken = Relayer.objects.all().claim(settings.NODE_THREADS - len(reading), lease_length())
-                reading |= {pool.submit(read, batch) for batch in batches(taken)}
+                taken = Relayer.objects.exclude(queues.waiting()).claim(queues.free, lease_length())
+                queues.add(batches(taken))
                 checked += len(taken)
-                if not reading:
+                if not queues.running:
                     return checked
-                done, reading = wait(reading, 0 if taken else POLL_SECONDS, FIRST_COMPLETED)
-                for future in done:
-                    write(future.result())
+                for readings in queues.finished(0 if taken else POLL_SECONDS):
+                    write(readings)
     finally:
         _checking.release()
 
@@ -174,33 +174,40 @@ def _write(readings: list[ReadingOf]) -> None:
     # Locked at once and in the order that all use: two orders would deadlock.
     rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer, _ in readings]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
-    now = timezone.now()
+    now = database_now()
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
-    unchanged, entries = [], []
+    unchanged: dict[bool, list[Relayer]] = {True: [], False: []}
+    entries = []
     for relayer, reading in readings:
         changes = judge(relayer, reading)
-        if all(getattr(relayer, name) == value for name, value in changes.items()):
-            unchanged.append(relayer)
-        elif relayer.release(due_at, checked_at=now, **changes, **balance_history(relayer, reading, now)):
+        differing = {name: value for name, value in changes.items() if getattr(relayer, name) != value}
+        has_balance = reading.balance is not None
+        if not differing:
+            unchanged[has_balance].append(relayer)
+        elif relayer.release(due_at, **times(has_balance, now), **differing, **balance_history(relayer, reading, now)):
             announce(relayer, changes)
             entries.append(audit_entry(relayer, changes))
     record(entries)
     # Most checks find what the last one found: one statement for all of them.
-    if unchanged:
-        rows = Relayer.objects.filter(
-            pk__in=[relayer.pk for relayer in unchanged], lease__in={relayer.lease for relayer in unchanged}
-        )
-        rows.update(due_at=due_at, lease=None, checked_at=now)
+    for has_balance, relayers in unchanged.items():
+        if relayers:
+            keys, leases = [relayer.pk for relayer in relayers], {relayer.lease for relayer in relayers}
+            rows = Relayer.objects.filter(pk__in=keys, lease__in=leases)
+            rows.update(due_at=due_at, lease=None, **times(has_balance, now))
+
+
+def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
+    """Return the columns with the times of a check: a balance that could not be read keeps its own."""
+    return {"checked_at": now, "balance_at": now} if has_balance else {"checked_at": now}
 
 
 def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
     """Return the columns that a reading sets; the settings say how many checks in a row disable or enable."""
     if not relayer.address:
         return {}
-    changes: dict[str, Any] = {
-        "balance_text": "" if reading.balance is None else str(reading.balance),
-        "balance_is_low": is_low(relayer, reading.balance),
-    }
+    changes: dict[str, Any] = {"balance_is_low": is_low(relayer, reading.balance)}
+    if reading.balance is not None:
+        changes["balance_text"] = str(reading.balance)
     if reading.nonce is None:
         failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}

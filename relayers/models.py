@@ -5,11 +5,11 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
 from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
+from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
@@ -85,11 +85,17 @@ class Relayer(Resource, Leased):
     policies = models.JSONField(default=dict, editable=False)
 
     # By default it is checked at once.
-    due_at = models.DateTimeField(null=True, db_index=True, default=timezone.now, editable=False)
+    due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
+    # A claim leaves `due_at` as it is: no index has this column, so that PostgreSQL updates none (a HOT update).
+    leased_until = models.DateTimeField(null=True, editable=False)
+    lease_end = "leased_until"
     # What the health check has read. Amounts are text: not every database stores integers of 256 bits exactly.
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
     balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
+    balance_at = models.DateTimeField(
+        null=True, editable=False, help_text="When the balance was read; a check that cannot read it keeps both."
+    )
     balance_is_low = models.BooleanField(default=False, editable=False)
     balance_hours = models.JSONField(
         default=list, db_default=[], editable=False, help_text="By hour: see `balance_hours.py`."
@@ -139,7 +145,7 @@ class Relayer(Resource, Leased):
 
     @property
     def balance(self) -> int | None:
-        """The balance in wei at the last check, or None if unknown."""
+        """The last balance that could be read, in wei, or None if none was."""
         return int(self.balance_text) if self.balance_text else None
 
     @property
@@ -164,8 +170,16 @@ class Relayer(Resource, Leased):
 
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
-        self.nonce, self.balance_text, self.balance_is_low, self.balance_hours = None, "", False, []
-        return {"nonce", "balance_text", "balance_is_low", "balance_hours"}
+        forgotten: dict[str, Any] = {
+            "nonce": None,
+            "balance_text": "",
+            "balance_at": None,
+            "balance_is_low": False,
+            "balance_hours": [],
+        }
+        for name, value in forgotten.items():
+            setattr(self, name, value)
+        return {*forgotten}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
         self.custom_rpc_urls = rpc_urls or None

@@ -104,6 +104,8 @@ def status(relayer: Any) -> dict[str, Any]:
         "Balance": dashboard.balance_and_limit(relayer),
         "Last check": ago(relayer.checked_at),
     }
+    if relayer.balance_at and relayer.balance_at != relayer.checked_at:
+        facts["Balance read"] = f"{ago(relayer.balance_at)}: later checks could not read it"
     if not relayer.address:
         facts["No address"] = why_no_address(relayer.signer)
     if relayer.system_disabled:

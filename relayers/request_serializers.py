@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Any
 
 from django.core.exceptions import ValidationError as ModelError
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import ValidationError
 
@@ -26,6 +25,7 @@ from relayer_service.api.serializers import (
 )
 from relayer_service.audit.recording import snapshot
 from relayer_service.ops.tasks import push
+from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.resources import new_identifier
 from relayers.account import ask_address, check_signer, choose_address, note_answer
 from relayers.chain import nodes
@@ -94,7 +94,6 @@ class CreateRelayerSerializer(RequestSerializer):
             network=attrs["network"],
             network_type=attrs["network_type"],
             chain_id=attrs.get("chain_id"),
-            due_at=timezone.now(),
         )
         with faults_of_policies():
             relayer.policies = validate_policies(relayer.network_type, attrs.get("policies", {}))
@@ -157,7 +156,7 @@ class UpdateRelayerSerializer(RequestSerializer):
             except ModelError as error:
                 raise refusal(error) from None
             # A health check that is under way read the relayer as it was before, so it loses its lease.
-            instance.due_at, instance.lease = timezone.now(), None
+            instance.due_at, instance.lease = DatabaseNow(), None
             instance.save(update_fields=columns | {"due_at", "lease"})
             push(check_relayers_now)
         if "paused" in validated_data:

@@ -84,6 +84,7 @@ STATUS: dict[str, Any] = {
             {
                 "network_type": "evm",
                 "balance": "1500000000000000000",
+                "balance_at": "2026-01-01T00:00:00.000000Z",
                 "nonce": "7",
                 "pending_transactions_count": 0,
                 "last_confirmed_transaction_timestamp": None,

@@ -58,7 +58,8 @@ class StatusSerializer(serializers.Serializer[Any]):
     """A relayer as its last health check found it."""
 
     network_type = StringField()
-    balance = StringField(allow_null=True, help_text="In wei; null while it is unknown.")
+    balance = StringField(allow_null=True, help_text="In wei, as it was last read; null as long as it never was.")
+    balance_at = StringField(allow_null=True, help_text="When the balance was read.")
     nonce = StringField(allow_null=True, help_text="Of the next transaction; null while it is unknown.")
     pending_transactions_count = IntegerField(max_value=MAX_COUNT, help_text="0: the service sends none yet.")
     last_confirmed_transaction_timestamp = StringField(allow_null=True)
@@ -70,6 +71,7 @@ class StatusSerializer(serializers.Serializer[Any]):
         return {
             "network_type": instance.network_type,
             "balance": instance.balance_text or None,
+            "balance_at": instance.balance_at and timestamp(instance.balance_at),
             "nonce": None if instance.nonce is None else str(instance.nonce),
             "pending_transactions_count": 0,
             "last_confirmed_transaction_timestamp": None,

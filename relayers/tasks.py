@@ -1,9 +1,9 @@
 from collections.abc import Collection
 
 from django.db import transaction
-from django.utils import timezone
 
 from relayer_service.ops.tasks import periodic, push, task
+from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.models import Relayer
 
@@ -22,9 +22,8 @@ def check_relayers_now() -> None:
 
 def check_soon(keys: Collection[int]) -> int:
     """Make relayers due for a check now, except those that are being checked; return how many."""
-    now = timezone.now()
     rows = Relayer.objects.filter(pk__in=keys)
     with transaction.atomic():
-        count = rows.exclude(lease__isnull=False, due_at__gt=now).update(due_at=now, lease=None)
+        count = rows.exclude(Relayer.leased()).update(due_at=DatabaseNow(), lease=None)
         push(check_relayers_now)
     return count

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from relayer_service.audit.actors import ActorKind
 from relayer_service.audit.models import AuditEntry
 from relayers.models import Relayer
 
@@ -43,7 +44,9 @@ def _words(entry: AuditEntry) -> Iterator[str]:
         yield entry.get_action_display()
         return
     for name, (begun, ended) in STATES.items():
-        if name in entry.changes:
+        # Whoever changes the account has its balance forgotten; that it has recovered is found by a check alone.
+        is_forgotten = name == "balance_is_low" and entry.actor_kind != ActorKind.HEALTH_CHECK
+        if name in entry.changes and not is_forgotten:
             yield begun if entry.changes[name][1] else ended
     others = sorted(entry.changes.keys() - STATES)
     if others:

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from notifications.delivery.attempts import Outcome
 from notifications.events import (
@@ -29,6 +28,7 @@ from notifications.events import (
     timestamp,
 )
 from notifications.models import Notification
+from relayer_service.storage.clock import database_now
 
 MAX_TOLD = 100
 MIN_INTERVAL = timedelta(hours=1)
@@ -36,12 +36,11 @@ MIN_INTERVAL = timedelta(hours=1)
 
 def announce(target: Notification, outcomes: Iterable[Outcome], *, became_gone: bool) -> None:
     """Emit to other targets what the outcomes have changed of this one, as part of the current transaction."""
-    now = timezone.now()
     if became_gone:
         tell_others(NOTIFICATION_GONE, target, NotificationData(notification_id=target.identifier))
         return
     failed = [each for each in outcomes if not each.succeeded and each.delivery.event not in ABOUT_TARGETS]
-    if target.failing_since is None or target.gone_at or not failed or not is_news(target, now):
+    if target.failing_since is None or target.gone_at or not failed or not is_news(target, now := database_now()):
         return
     data = NotificationFailingData(
         notification_id=target.identifier, failing_since=timestamp(target.failing_since), error=failed[-1].error

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Min, OuterRef, QuerySet, Subquery
-from django.utils import timezone
 
 from notifications.models import FAILED_AT, Delivery, Notification
+from relayer_service.storage.clock import DatabaseNow
 
 
 def pending() -> QuerySet[Delivery]:
@@ -22,7 +22,7 @@ def held() -> QuerySet[Delivery]:
 
 
 def failed_in_a_day() -> QuerySet[Any]:
-    yesterday = timezone.now() - timedelta(days=1)
+    yesterday = DatabaseNow() - timedelta(days=1)
     failed = Delivery.objects.filter(state=Delivery.State.FAILED).order_by().annotate(failed_at=FAILED_AT)
     lately: QuerySet[Any] = failed.filter(failed_at__gte=yesterday)
     return lately
@@ -30,7 +30,7 @@ def failed_in_a_day() -> QuerySet[Any]:
 
 def first_due(*, of_failing: bool) -> QuerySet[Any]:
     """Return the enabled targets that fail, or those that do not, each with the time of what is due for it first."""
-    due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=timezone.now()).order_by("due_at")
+    due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=DatabaseNow()).order_by("due_at")
     targets = Notification.objects.filter(enabled=True, failing_since__isnull=not of_failing).order_by()
     return targets.annotate(first_due=Subquery(due.values("due_at")[:1]))
 

@@ -7,16 +7,16 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import Count
 from django.db.models.functions import TruncHour
-from django.utils import timezone
 
 from notifications.models import Delivery, DeliveryHour
+from relayer_service.storage.clock import database_now
 
 HOURS = 24
 
 
 def count() -> None:
     """Count anew all hours of the last day: a delivery of any of them may have come to another state."""
-    now = timezone.now()
+    now = database_now()
     newest = now.replace(minute=0, second=0, microsecond=0)
     hours = [newest - timedelta(hours=ago) for ago in range(HOURS)]
     emitted = Delivery.objects.filter(created_at__gte=hours[-1], created_at__lte=now).order_by()

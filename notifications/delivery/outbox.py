@@ -16,7 +16,6 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Subquery
-from django.utils import timezone
 
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.schedule import next_attempt
@@ -25,6 +24,7 @@ from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
 from relayer_service.ops.logs import request_id
+from relayer_service.storage.clock import DatabaseNow, database_now
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ GONE = "Not sent: the target has answered 410 Gone."
 
 def due_targets() -> list[int]:
     """Return the keys of the enabled targets that something is due for."""
-    due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=timezone.now())
+    due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=DatabaseNow())
     return list(Notification.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True))
 
 
@@ -81,7 +81,7 @@ class Exchange:
         self.target_fails = target.failing_since is not None
         if not target.enabled:
             return []
-        due = Delivery.objects.filter(notification=target, due_at__lte=timezone.now())
+        due = Delivery.objects.filter(notification=target, due_at__lte=DatabaseNow())
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
@@ -96,7 +96,7 @@ class Exchange:
         return rows
 
     def _is_held_by_another(self, target: Notification) -> bool:
-        held = Delivery.objects.filter(notification=target, due_at__gt=timezone.now(), lease__isnull=False)
+        held = Delivery.objects.filter(Delivery.leased(), notification=target)
         return held.exclude(lease=self.lease).exists()
 
 
@@ -141,7 +141,7 @@ def reschedule(outcome: Outcome) -> None:
             settings.WEBHOOK_SCHEDULE,
             settings.WEBHOOK_JITTER_PERCENT,
             attempts_made,
-            timezone.now(),
+            database_now(),
             outcome.retry_after,
         )
     outcome.delivery.release(
@@ -179,7 +179,7 @@ def give_back(unsent: list[Delivery]) -> None:
     """Make deliveries due again that were claimed and not sent."""
     if unsent:
         rows = Delivery.objects.filter(pk__in=[row.pk for row in unsent], lease__in={row.lease for row in unsent})
-        rows.update(due_at=timezone.now(), lease=None)
+        rows.update(due_at=DatabaseNow(), lease=None)
 
 
 def lease_length() -> timedelta:
@@ -201,7 +201,7 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
         changes["failing_since"] = outcomes[0].started_at
     # Others in flight may be answered 410 too: it is gone since the first.
     if target.gone_at is None and any(outcome.gone for outcome in outcomes):
-        changes["gone_at"] = timezone.now()
+        changes["gone_at"] = database_now()
     changes = {name: value for name, value in changes.items() if getattr(target, name) != value}
     if changes:
         Notification.objects.filter(pk=target.pk).update(**changes)

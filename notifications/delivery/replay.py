@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.db.models import QuerySet
-from django.utils import timezone
 
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
 from relayer_service.audit.recording import changed, record
 from relayer_service.ops.tasks import push
+from relayer_service.storage.clock import DatabaseNow
 
 
 def replay(deliveries: QuerySet[Delivery]) -> int:
@@ -24,13 +24,12 @@ def retry_now(deliveries: QuerySet[Delivery]) -> int:
 
 def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
     """Make deliveries due now, but for those that are in flight."""
-    now = timezone.now()
-    at_rest = deliveries.exclude(lease__isnull=False, due_at__gt=now)
+    at_rest = deliveries.exclude(Delivery.leased())
     with transaction.atomic():
         targets = list(at_rest.order_by().values_list("notification", flat=True).distinct())
         # Locked before the deliveries, as workers do it: locks taken in two orders are a deadlock.
         locked = list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
-        count = at_rest.update(state=Delivery.State.PENDING, due_at=now, lease=None, **changes)
+        count = at_rest.update(state=Delivery.State.PENDING, due_at=DatabaseNow(), lease=None, **changes)
         # Staff ask for it: a target that has answered 410 Gone is sent to again.
         Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)
         record(changed(target, {"gone_at": target.gone_at}, {"gone_at": None}) for target in locked)

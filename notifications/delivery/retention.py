@@ -8,9 +8,9 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from notifications.models import Delivery
+from relayer_service.storage.clock import DatabaseNow
 
 BATCH_SIZE = 500
 # Between two batches: on SQLite others cannot write while one is deleted.
@@ -23,7 +23,7 @@ def prune() -> None:
     The index on `created_at` finds them: hardly any that is so old was attempted since.
     """
     if settings.DELIVERIES_KEEP_DAYS:
-        oldest = timezone.now() - timedelta(days=settings.DELIVERIES_KEEP_DAYS)
+        oldest = DatabaseNow() - timedelta(days=settings.DELIVERIES_KEEP_DAYS)
         not_tried_since = Q(attempted_at__lt=oldest) | Q(attempted_at=None)
         delete_finished(Delivery.objects.filter(not_tried_since, created_at__lt=oldest))
 

@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from notifications.delivery import attempts, outbox
+from notifications.delivery.outstanding import Outstanding, Place
 from notifications.models import Delivery
 from relayer_service.ops.loops import LoopThread
 from relayer_service.ops.pools import Pool
@@ -78,6 +79,7 @@ class ActiveTargets:
         raise_file_limit()
         self.sender = sender
         self.session = attempts.open_session()
+        self.outstanding = Outstanding()
         self._senders: dict[int, TargetSender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # Targets that fail have places of their own, so that they never take those of the others.
@@ -121,12 +123,16 @@ class TargetSender:
         self.failing = False
         self._sender = targets.sender
         self._session = targets.session
+        self._outstanding = targets.outstanding
         self._lease = uuid.uuid4()
         # Each with the time at which it was claimed.
         self._claimed: deque[tuple[Delivery, float]] = deque()
         self._in_flight: set[asyncio.Task[None]] = set()
         self._outcomes: list[attempts.Outcome] = []
+        # One for each outcome that is not written, in the same order.
+        self._places: list[Place] = []
         self._unsent: list[Delivery] = []
+        self._gave_up = False
 
     async def send_due(self) -> None:
         """Exchange rows with the outbox until nothing is due, or the target turns out to fail."""
@@ -147,14 +153,16 @@ class TargetSender:
                 logger.exception("Deliveries cannot be read or written")
                 failures += 1
                 if self._sender.stopping or failures == MAX_DATABASE_FAILURES:
+                    self._give_up()
                     return
                 self._outcomes, self._unsent = outcomes + self._outcomes, unsent + self._unsent
                 await asyncio.sleep(DATABASE_PAUSE_SECONDS)
                 continue
             failures, self.failing = 0, exchange.target_fails
             self._claimed.extend((row, claimed_at) for row in claimed)
+            self._free_places(len(outcomes))
             self._send_claimed()
-            if not self._in_flight and not self._unsent and not self.wake.is_set():
+            if not self._in_flight and not self._claimed and not self._unsent and not self.wake.is_set():
                 return
             await self.wake.wait()
             if self._claimed:
@@ -181,16 +189,35 @@ class TargetSender:
         """Send as many claimed deliveries as the target may have in flight; give back those that waited too long."""
         maximum = 1 if self.failing else settings.WEBHOOK_TARGET_CONCURRENCY
         while self._claimed and len(self._in_flight) < maximum:
-            row, claimed_at = self._claimed.popleft()
+            row, claimed_at = self._claimed[0]
             if self._sender.stopping or time.monotonic() - claimed_at > outbox.MAX_CLAIMED_SECONDS:
                 self._unsent.append(row)
                 self.wake.set()
+            elif place := self._outstanding.take(self._send_claimed):
+                self._in_flight.add(asyncio.create_task(self._send(row, place)))
             else:
-                self._in_flight.add(asyncio.create_task(self._send(row)))
+                return
+            self._claimed.popleft()
 
-    async def _send(self, row: Delivery) -> None:
+    def _give_up(self) -> None:
+        """Leave all rows that are not written to the end of their lease."""
+        self._gave_up = True
+        self._claimed.clear()
+        self._free_places(len(self._places))
+
+    def _free_places(self, count: int) -> None:
+        places, self._places = self._places[:count], self._places[count:]
+        for place in places:
+            place.free()
+
+    async def _send(self, row: Delivery, place: Place) -> None:
         try:
             outcome = await attempts.send(self._session, row)
+            if self._gave_up:
+                place.free()
+                return
+            place.answered()
+            self._places.append(place)
             # Not in one line with the wait: the list may be replaced meanwhile.
             self._outcomes.append(outcome)
             # Before it is written: what is claimed already must not follow into the failure.
@@ -201,6 +228,7 @@ class TargetSender:
         except Exception:
             # A bug of this service; the row is due again when its lease ends.
             logger.exception("A webhook could not be sent")
+            place.free()
         finally:
             task = asyncio.current_task()
             assert task is not None

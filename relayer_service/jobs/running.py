@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.jobs.kinds import Kind, Result, kind
 from relayer_service.jobs.models import MAX_FAILURES_NAMED, Job
 from relayer_service.ops.tasks import periodic, push, task
+from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.selections import Selection
 
@@ -46,7 +46,7 @@ def start(name: str, selection: Selection, actor: str) -> Job:
             actor=actor,
             selection=str(selection),
             total=len(selection),
-            due_at=timezone.now(),
+            due_at=DatabaseNow(),
         )
         push(run_job, job.pk)
     return job
@@ -54,9 +54,8 @@ def start(name: str, selection: Selection, actor: str) -> Job:
 
 def stop(job: Job, actor: str) -> None:
     """Stop a job: at once if it has not begun, else after the batch that is in progress."""
-    now = timezone.now()
     waiting = Job.objects.filter(pk=job.pk, state=State.WAITING)
-    if not waiting.update(stopped_by=actor, **job.end(State.STOPPED, now)):
+    if not waiting.update(stopped_by=actor, **job.end(State.STOPPED, database_now())):
         Job.objects.filter(pk=job.pk, state=State.RUNNING, stopped_by="").update(stopped_by=actor)
 
 
@@ -69,7 +68,7 @@ def run_job(pk: int) -> None:
                 is_over = work(job, SLICE_SECONDS)
         except LeaseLostError:
             return
-        if not is_over and job.release(timezone.now()):
+        if not is_over and job.release(DatabaseNow()):
             push(run_job, pk)
 
 
@@ -83,13 +82,13 @@ def run_due_jobs() -> None:
 @periodic(seconds=60 * 60)
 def prune_jobs() -> None:
     """Delete jobs that were over long ago."""
-    Job.objects.filter(finished_at__lt=timezone.now() - KEEP).delete()
+    Job.objects.filter(finished_at__lt=DatabaseNow() - KEEP).delete()
 
 
 def work(job: Job, seconds: float) -> bool:
     """Do batches of a claimed job for so many seconds; return whether it is over."""
     chosen, selection = kind(job.kind), Selection.parse(job.selection)
-    job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=timezone.now())
+    job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=DatabaseNow())
     until = time.monotonic() + seconds
     while not (is_over := _step(job, chosen, selection)) and time.monotonic() < until:
         pass
@@ -106,7 +105,7 @@ def _step(job: Job, chosen: Kind, selection: Selection) -> bool:
         current = job.held().select_for_update().defer("selection").first()
         if current is None:
             raise LeaseLostError
-        now = timezone.now()
+        now = database_now()
         if current.stopped_by and result is None:
             changes = job.end(State.STOPPED, now)
         elif not keys:

@@ -95,25 +95,25 @@ def periodic_intervals() -> dict[str, int]:
 def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
     """Run a function once in each slot of so many seconds, however many workers there are.
 
-    Every worker queues it; the first to claim the slot in the database runs it. A task that waited in the queue for
-    longer than its slot is dropped, as the next one follows.
+    Every worker queues it; the first to claim the slot in the database runs it. Slots are the database's: a task has
+    no time of expiry, which would be compared with the clock of whichever worker gets it.
     """
 
     def decorator(function: Callable[[], None]) -> Any:
         name = function.__name__
         _intervals[name] = seconds
-        last_slot = 0
+        last_turn = -1
 
         def is_due(now: datetime) -> bool:
-            nonlocal last_slot
-            slot = int(time.time()) // seconds
-            due, last_slot = slot != last_slot, slot
+            nonlocal last_turn
+            turn = int(time.monotonic()) // seconds
+            due, last_turn = turn != last_turn, turn
             return due
 
-        @queue.periodic_task(is_due, name=name, expires=seconds)
+        @queue.periodic_task(is_due, name=name)
         @wraps(function)
         def run() -> None:
-            claim = PeriodicRun.objects.claim(name, int(time.time()) // seconds)
+            claim = PeriodicRun.objects.claim(name, seconds)
             if claim is not None:
                 logger.debug("Periodic work begins", extra={"fields": {"name": name, "slot": claim.slot}})
                 with claim.recorded():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -113,12 +114,14 @@ def test_a_relayer_is_created_read_changed_and_deleted(manager: Api) -> None:
 
 def test_the_status_of_a_relayer_is_that_of_its_last_check(manager: Api) -> None:
     moment = timezone.now()
-    factories.relayer(nonce=7, balance_text=str(2**100), checked_at=moment, paused=True)
+    known = {"nonce": 7, "balance_text": str(2**100), "balance_at": moment - timedelta(hours=1)}
+    factories.relayer(**known, checked_at=moment, paused=True)
     answered(
         send(manager, "GET", "/api/v1/relayers/relayer-1/status"),
         {
             "network_type": "evm",
             "balance": str(2**100),
+            "balance_at": f"{moment - timedelta(hours=1):%Y-%m-%dT%H:%M:%S.%fZ}",
             "nonce": "7",
             "pending_transactions_count": 0,
             "last_confirmed_transaction_timestamp": None,
@@ -132,7 +135,7 @@ def test_the_status_of_a_relayer_is_that_of_its_last_check(manager: Api) -> None
 def test_a_relayer_that_was_never_checked_says_so(manager: Api) -> None:
     factories.relayer()
     data = send(manager, "GET", "/api/v1/relayers/relayer-1/status").body["data"]
-    assert (data["balance"], data["nonce"], data["checked_at"]) == (None, None, None)
+    assert [data[name] for name in ("balance", "balance_at", "nonce", "checked_at")] == [None] * 4
 
 
 def test_the_balance_of_a_relayer_is_read_from_a_node_exactly(manager: Api, node: StandInNode) -> None:

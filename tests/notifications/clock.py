@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from django.db.models import DateTimeField, Value
 from django.utils import timezone
+
+from relayer_service.storage.clock import DatabaseNow
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -23,7 +27,13 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """It is noon until the test says otherwise."""
+    """It is noon until the test says otherwise, in this process and in the database."""
     made = Clock()
+
+    def as_sql(self: DatabaseNow, compiler: Any, connection: Any, **context: Any) -> Any:
+        return compiler.compile(Value(made(), output_field=DateTimeField()))
+
     monkeypatch.setattr(timezone, "now", made)
+    for name in ("as_sqlite", "as_postgresql"):
+        monkeypatch.setattr(DatabaseNow, name, as_sql)
     return made

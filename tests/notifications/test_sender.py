@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from notifications import tasks
-from notifications.delivery import attempts, outbox
+from notifications.delivery import attempts, outbox, outstanding
 from notifications.delivery import sender as sender_module
 from notifications.delivery.sender import Sender, raise_file_limit
 from notifications.models import Attempt, Delivery, Notification
@@ -394,3 +394,49 @@ def test_a_system_that_keeps_its_limit_of_files_does_not_stop_the_sender(monkeyp
 
     monkeypatch.setattr(resource, "setrlimit", refuse)
     raise_file_limit()
+
+
+def test_no_more_than_64_results_of_a_worker_are_outstanding(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Enough threads that targets are claimed while the results of others cannot be written.
+    settings.WEBHOOK_DATABASE_THREADS = 16
+    monkeypatch.setattr(outstanding, "SLOW_SECONDS", PATIENCE_SECONDS)
+    lock, written, at_once = threading.Lock(), list[int](), list[int]()
+    real = outbox.Exchange.run
+
+    def run(exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
+        if exchange.outcomes:
+            wait_until(lambda: len(at_once) >= 64)
+        claimed = real(exchange, include_failing)
+        with lock:
+            written.extend(1 for _ in exchange.outcomes)
+        return claimed
+
+    def count(handler: Handler) -> None:
+        with lock:
+            at_once.append(len(at_once) + 1 - len(written))
+        answer()(handler)
+
+    monkeypatch.setattr(outbox.Exchange, "run", run)
+    with receiver(count) as server, running() as sender:
+        targets = [target_of(server, f"hook-{number}") for number in range(10)]
+        for target in targets:
+            emit_many(target, 20)
+            sender.wake(target.pk)
+        wait_until(lambda: states() == [("delivered", 1)] * 200)
+    assert max(at_once) == 64
+
+
+def test_attempts_that_hang_leave_their_places_to_others(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outstanding, "MAX_OUTSTANDING", 8)
+    monkeypatch.setattr(outstanding, "SLOW_SECONDS", 0.01)
+    with receiver(hang) as hanging, receiver() as fast:
+        slow_target, fast_target = target_of(hanging, "hanging"), target_of(fast, "fast")
+        emit_many(slow_target, 50)
+        sender.wake(slow_target.pk)
+        wait_until(lambda: hanging.at_once == 8)
+        emit_many(fast_target, 50)
+        sender.wake(fast_target.pk)
+        wait_until(lambda: all_delivered(fast_target))
+        assert hanging.at_once == 8

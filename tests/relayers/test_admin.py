@@ -206,7 +206,7 @@ def test_many_relayers_are_checked_now(
 ) -> None:
     later = timezone.now() + timedelta(minutes=1)
     chosen = [factories.relayer(identifier=name, due_at=later) for name in ("one", "two")]
-    chosen.append(factories.relayer(identifier="in check", due_at=later, lease=uuid.uuid4()))
+    chosen.append(factories.relayer(identifier="in check", due_at=later, leased_until=later, lease=uuid.uuid4()))
     factories.relayer(identifier="not chosen", due_at=later)
     page = confirm(admin_client, LIST, select("check_selected_now", *chosen))
     assert told(page) == ["Started in the worker: Check 3 relayers now. See how far it is."]
@@ -260,6 +260,16 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
         [good, "0, off", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()
+
+
+def test_the_status_says_how_old_a_balance_is_that_later_checks_could_not_read(admin_client: Client) -> None:
+    now = timezone.now()
+    relayer = factories.relayer(**CHECKED, balance_at=now - timedelta(hours=3, minutes=1), checked_at=now)
+    shown = facts(admin_client.get(page_of(relayer, "status")))
+    assert (shown["Balance"], shown["Balance read"]) == (
+        "1.500000000000000001 ETH",
+        "3 hours ago: later checks could not read it",
+    )
 
 
 NOT_ASKED = "The signer was not asked yet, or was changed since: save the relayer, which asks it."

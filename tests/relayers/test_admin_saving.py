@@ -73,11 +73,12 @@ def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Clien
 
 def test_what_was_seen_of_an_account_is_forgotten_with_it(admin_client: Client) -> None:
     relayer = factories.relayer()
-    Relayer.objects.update(nonce=5, balance_text="12", balance_is_low=True)
+    Relayer.objects.update(nonce=5, balance_text="12", balance_at=timezone.now(), balance_is_low=True)
     sent = fields(admin_client.get(change(relayer)))
     admin_client.post(change(relayer), sent | {"network": "hoodi"})
     relayer.refresh_from_db()
     assert (relayer.network, relayer.nonce, relayer.balance, relayer.balance_is_low) == ("hoodi", None, None, False)
+    assert relayer.balance_at is None
 
 
 def test_nodes_are_held_against_the_network_that_another_set_meanwhile(

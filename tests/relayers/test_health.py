@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from relayers.health import Reading, check_due, judge
 from relayers.models import Relayer
-from tests.notifications.clock import Clock
+from tests.notifications.clock import NOON, Clock
 from tests.relayers import factories, faults
 from tests.relayers.faults import SECRET, Behaviour, by_method, error, good, node
 from tests.relayers.health_checks import (
@@ -47,7 +47,7 @@ def patience(settings: Any) -> None:
 
 
 GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}
-BAD = {"balance_text": "", "good_checks": 0}
+BAD = {"good_checks": 0}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ BAD = {"balance_text": "", "good_checks": 0}
         (REASON | {"failed_checks": 2}, READ, GOOD | {"good_checks": 1}),
         (REASON | {"good_checks": 1}, READ, GOOD | {"good_checks": 2} | NO_REASON),
         # A nonce without a balance is a good check.
-        ({}, Reading(nonce=7), GOOD | {"good_checks": 1, "balance_text": ""}),
+        ({}, Reading(nonce=7), {"nonce": 7, "failed_checks": 0, "good_checks": 1}),
         # Paused by staff, it is checked like any other.
         ({"paused": True, "failed_checks": 1}, UNREAD, BAD | {"failed_checks": 2} | REASON),
     ],
@@ -187,14 +187,23 @@ def test_the_largest_numbers_are_kept_exactly() -> None:
 
 
 @pytest.mark.django_db
-def test_a_balance_that_cannot_be_read_is_unknown_and_as_low_as_it_was(hardhat: str) -> None:
+@pytest.mark.parametrize("fault", [telling(balance=error(-32000, "no balances today")), faults.status(503)])
+def test_a_check_that_cannot_read_the_balance_keeps_the_last_one_and_its_time(
+    fault: Behaviour, hardhat: str, clock: Clock
+) -> None:
     with node(good, hardhat) as one:
         on_nodes(one.url, policies={"min_balance": TEN_THOUSAND + 1})
         relayer = check()
-        assert (relayer.balance, relayer.balance_is_low) == (TEN_THOUSAND, True)
-        one.behaviour = telling(balance=error(-32000, "no balances today"))
-        relayer = check()
-    assert (relayer.balance, relayer.balance_is_low, state(relayer)) == (None, True, NO_REASON)
+        known = (TEN_THOUSAND, NOON, True)
+        assert (relayer.balance, relayer.balance_at, relayer.balance_is_low) == known
+        one.behaviour = fault
+        for _ in range(2):
+            clock.forward(60)
+            relayer = check()
+        assert (relayer.balance, relayer.balance_at, relayer.balance_is_low) == known
+        assert relayer.checked_at == clock.now
+        one.behaviour = good
+        assert check().balance_at == clock.now
 
 
 @pytest.mark.django_db

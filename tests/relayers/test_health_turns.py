@@ -298,3 +298,52 @@ def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
         on_nodes(hardhat, identifier="relayer-2")
         results = in_threads(check_due, others)
     assert results == [3, None]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(hardhat: str, settings: Any) -> None:
+    settings.NODE_THREADS = 4
+    released, hung = threading.Event(), list[Any]()
+
+    def hang(handler: faults.Handler, asked: Any) -> None:
+        handler.close_connection = True
+        hung.append(asked)
+        released.wait(PATIENCE_SECONDS)
+
+    def others() -> None:
+        try:
+            wait_until(lambda: hung)
+            # Due last of all, while all that hang are due or being checked.
+            on_nodes(hardhat, identifier="other")
+            wait_until(Relayer.objects.filter(identifier="other", checked_at__isnull=False).exists)
+            assert not Relayer.objects.exclude(identifier="other").filter(checked_at__isnull=False).exists()
+        finally:
+            released.set()
+
+    with node(hang) as hanging:
+        for number in range(12):
+            on_nodes(f"{hanging.url}&n={number}", identifier=f"hangs-{number}")
+        settings.NODE_DEADLINE_SECONDS = settings.NODE_ATTEMPT_SECONDS = PATIENCE_SECONDS
+        results = in_threads(check_due, others)
+    assert results == [13, None]
+
+
+@pytest.mark.django_db
+def test_a_check_leaves_indexes_alone_where_postgresql_can(hardhat: str, settings: Any) -> None:
+    def updates() -> list[int]:
+        """Return how many versions of relayers this transaction has written, and of how many in their page alone."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables WHERE relname = 'relayers_relayer'"
+            )
+            return list(cursor.fetchone())
+
+    if connection.vendor == "sqlite":
+        return
+    on_nodes(hardhat)
+    check_due()
+    make_due()
+    before = updates()
+    check_due()
+    # The claim updates no index, the result that of `due_at`.
+    assert [after - then for then, after in zip(before, updates(), strict=True)] == [2, 1]

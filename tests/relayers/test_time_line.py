@@ -48,6 +48,20 @@ def test_each_change_is_a_line_with_who_made_it_and_why(admin_client: Client) ->
     ]
 
 
+def test_a_balance_has_recovered_only_where_a_check_found_that(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    low = {"balance_is_low": True}
+    with acting_as(ActorKind.HEALTH_CHECK, "health check"):
+        record([changed(relayer, low, {"balance_is_low": False})])
+    with acting_as(ActorKind.USER, "olga"):
+        # The balance of another account is unknown.
+        record([changed(relayer, low | {"address": "0x1"}, {"balance_is_low": False, "address": "0x2"})])
+    assert [line.what for line in time_line(admin_client, relayer)["lines"]] == [
+        "Changed: address",
+        "Balance recovered",
+    ]
+
+
 def test_the_chart_has_the_balance_by_hour_beside_the_minimum(admin_client: Client) -> None:
     hour = int(timezone.now().timestamp()) // HOUR * HOUR
     relayer = factories.relayer(

@@ -1,0 +1,59 @@
+"""The attempts of a worker whose results are not written yet: a kill has them made again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+MAX_OUTSTANDING = 64
+# A target that has not answered by then hangs, and must not hold up others.
+SLOW_SECONDS = 1
+
+
+class Outstanding:
+    """Places for the attempts of one event loop, each held from the send until the result is written."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        # In the order in which they came; each gets another turn when there is room.
+        self._waiting: dict[Callable[[], None], None] = {}
+
+    def take(self, retry: Callable[[], None]) -> Place | None:
+        """Return a place, or None where all are taken: then `retry` is called when one is free."""
+        if self.count >= MAX_OUTSTANDING:
+            self._waiting[retry] = None
+            return None
+        return Place(self)
+
+    def leave(self) -> None:
+        self.count -= 1
+        while self._waiting and self.count < MAX_OUTSTANDING:
+            retry = next(iter(self._waiting))
+            del self._waiting[retry]
+            retry()
+
+
+class Place:
+    """The place of one attempt. It is given up while its target hangs, and taken again with the answer."""
+
+    def __init__(self, outstanding: Outstanding) -> None:
+        self._outstanding = outstanding
+        self._outstanding.count += 1
+        self._is_held = True
+        self._timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._leave)
+
+    def answered(self) -> None:
+        """Hold the place until the result is written, even if there is none free for it."""
+        self._timer.cancel()
+        if not self._is_held:
+            self._outstanding.count += 1
+            self._is_held = True
+
+    def free(self) -> None:
+        self._timer.cancel()
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._is_held:
+            self._is_held = False
+            self._outstanding.leave()

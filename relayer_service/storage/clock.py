@@ -1,0 +1,29 @@
+"""The clock by which work is due: the database's, as the processes that share it may have clocks that differ."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models.functions import Now
+from django.db.models.sql import Query
+
+
+class DatabaseNow(Now):
+    """The current time in SQL: on PostgreSQL that of the statement's start, even in a transaction."""
+
+    def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
+        # SQLite counts milliseconds and compares text, columns hold microseconds: the end of the current millisecond
+        # is not before any moment that was stored until now.
+        template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f999', 'NOW')"
+        return self.as_sql(compiler, connection, template=template, **extra_context)
+
+
+def database_now() -> datetime:
+    """Return the current time of the database, read in a statement of its own."""
+    query = Query(None)
+    query.add_annotation(DatabaseNow(), "now")
+    ((now,),) = query.get_compiler(DEFAULT_DB_ALIAS).results_iter()
+    assert isinstance(now, datetime)
+    return now
