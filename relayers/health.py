@@ -33,6 +33,7 @@ from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.encryption import DecryptionError
+from relayers.account import address_mismatches
 from relayers.balance_hours import with_reading
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
@@ -174,9 +175,10 @@ def _write(readings: list[ReadingOf]) -> None:
     list(rows.select_for_update(no_key=True).values_list("pk"))
     now = timezone.now()
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
+    mismatches = address_mismatches([relayer for relayer, _ in readings])
     unchanged, entries = [], []
     for relayer, reading in readings:
-        changes = judge(relayer, reading)
+        changes = judge(relayer, reading, mismatches.get(relayer.pk, ""))
         if all(getattr(relayer, name) == value for name, value in changes.items()):
             unchanged.append(relayer)
         elif relayer.release(due_at, checked_at=now, **changes, **balance_history(relayer, reading, now)):
@@ -191,29 +193,39 @@ def _write(readings: list[ReadingOf]) -> None:
         rows.update(due_at=due_at, lease=None, checked_at=now)
 
 
-def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
-    """Return the columns that a reading sets; the settings say how many checks in a row disable or enable."""
+def judge(relayer: Relayer, reading: Reading, mismatch: str = "") -> dict[str, Any]:
+    """Return the columns that a reading sets; the settings say how many checks in a row disable or enable.
+
+    `mismatch` says that the address is not the signer's: that disables it at once, whatever was read.
+    """
     if not relayer.address:
         return {}
     changes: dict[str, Any] = {
         "balance_text": "" if reading.balance is None else str(reading.balance),
         "balance_is_low": is_low(relayer, reading.balance),
     }
+    if mismatch:
+        return changes | disabled(mismatch) | {"good_checks": 0}
     if reading.nonce is None:
         failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}
         if relayer.system_disabled or failed >= settings.HEALTH_FAILURES_TO_DISABLE:
-            changes |= {
-                "system_disabled": True,
-                "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
-                "disabled_reason_details": f"The nonce could not be read from any node: {reading.reason}.",
-            }
+            changes |= disabled(f"The nonce could not be read from any node: {reading.reason}.")
         return changes
     good = min(relayer.good_checks + 1, settings.HEALTH_SUCCESSES_TO_ENABLE)
     changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
     if relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
     return changes
+
+
+def disabled(details: str) -> dict[str, Any]:
+    """Return the columns of a relayer that is disabled."""
+    return {
+        "system_disabled": True,
+        "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
+        "disabled_reason_details": details,
+    }
 
 
 def balance_history(relayer: Relayer, reading: Reading, now: datetime) -> dict[str, Any]:

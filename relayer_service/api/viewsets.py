@@ -143,7 +143,7 @@ class DestroyMixin(LockingMixin):
             raise Conflict(self.in_use_message) from None
         return Response(envelope.Noted(self.deleted_message, logs))
 
-    def perform_destroy(self, instance: Any) -> list[str]:  # type: ignore[override]  # DRF's returns nothing
+    def perform_destroy(self, instance: Any) -> list[str]:
         """Record and delete a row that is locked; return what the answer has to say of it."""
         record([deleted(instance)])
         instance.delete()
