@@ -19,7 +19,7 @@ from relayer_service.admin.references import in_use, may_view_users, used_by
 from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
-from signers.followers import followers
+from signers.followers import counted, followers
 from signers.forms import CONFIG_FIELDS, CONFIRMED, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
@@ -119,9 +119,10 @@ class SignerAdmin(ResourceAdmin):
         super().save_model(request, obj, form, change)
         if not change or not (form.address or form.moves_rows):
             return
-        moved = sum(follower.follow(obj, form.address) for follower in followers())
-        if moved:
-            self.message_user(request, f"Moved to {form.address or 'no address'}: {moved:,}.", messages.WARNING)
+        for follower in followers():
+            if moved := follower.follow(obj, form.address):
+                text = f"Moved to {form.address or 'no address'}: {counted(follower.rows(obj).model, moved)}."
+                self.message_user(request, text, messages.WARNING)
 
     def get_deleted_objects(self, objs: Iterable[Signer], request: HttpRequest) -> Any:
         """Count what uses signers. Django would read all of it, which may be a hundred thousand relayers."""

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from django.apps import apps
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.utils.module_loading import import_string
 
 from signers.models import Signer
@@ -38,3 +38,8 @@ def followers() -> list[Follower]:
     """Return the followers that all apps have declared."""
     paths = [getattr(app, "signer_follower", "") for app in apps.get_app_configs()]
     return [import_string(path)() for path in paths if path]
+
+
+def counted(model: type[Model], number: int) -> str:
+    """Return a number of rows in words."""
+    return f"{number:,} {model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural}"

@@ -27,7 +27,7 @@ from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS
-from signers.followers import followers
+from signers.followers import counted, followers
 from signers.models import Signer
 from signers.types import SignerType
 
@@ -257,8 +257,8 @@ class SignerForm(ResourceForm):
 
 def named(rows: QuerySet[Any], *, by_name: bool) -> str:
     """Return how many rows there are, and the first of them with their addresses where they may be viewed."""
-    count, meta = rows.count(), rows.model._meta
-    text = f"{count:,} {meta.verbose_name if count == 1 else meta.verbose_name_plural}"
+    count = rows.count()
+    text = counted(rows.model, count)
     if not by_name:
         return text
     first = ", ".join(f"{row} ({row.address})" for row in rows[:MAX_NAMED])

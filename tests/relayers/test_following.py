@@ -21,6 +21,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from relayer_service.models import AuditEntry
 from relayer_service.ops.tasks import queue
 from relayers import health, request_serializers
+from relayers.chain import nodes
 from relayers.following import RelayerFollower
 from relayers.health import Reading
 from relayers.models import FORGOTTEN, Relayer
@@ -89,6 +90,16 @@ def move_key(signer: Signer) -> None:
     signer.save()
 
 
+def replace_meanwhile(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace a key after the signer was asked for its address, when the nodes are asked for their chain."""
+
+    def chain_ids(urls: list[str]) -> list[int | str]:
+        move_key(signer)
+        return []
+
+    monkeypatch.setattr(nodes, "chain_ids", chain_ids)
+
+
 # In the admin.
 
 
@@ -113,7 +124,7 @@ def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
     other = factories.relayer(identifier="relayer-2", signer=factories.signer("signer-2"))
     with django_capture_on_commit_callbacks(execute=True):
         page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS)
-    assert f"Moved to {OTHER_ADDRESS}: 1." in told(page)
+    assert f"Moved to {OTHER_ADDRESS}: 1 relayer." in told(page)
     relayer.refresh_from_db()
     assert (relayer.address, address_of(relayer.signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
     assert {name: getattr(relayer, name) for name in seen} == FORGOTTEN
@@ -232,7 +243,7 @@ def test_a_fleet_file_that_was_planned_for_another_key_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signer = factories.signer()
-    monkeypatch.setattr("relayers.config.nodes.chain_ids", lambda urls: move_key(signer) or [])
+    replace_meanwhile(signer, monkeypatch)
     with pytest.raises(CommandError, match="somebody else has changed the same meanwhile"):
         load({"relayers": [SPARSE]}, tmp_path)
     assert not Relayer.objects.exists()
@@ -252,7 +263,7 @@ def test_a_relayer_is_not_created_with_the_address_of_a_key_that_was_replaced_me
     manager: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     signer = factories.signer()
-    monkeypatch.setattr(request_serializers.nodes, "chain_ids", lambda urls: move_key(signer) or [])
+    replace_meanwhile(signer, monkeypatch)
     answer = manager.post("/api/v1/relayers", BODY)
     fault = bodies.bad_request("signer_id: the signer was changed meanwhile: try again")
     assert (answer.status, answer.body) == (400, fault)
