@@ -249,9 +249,9 @@ class SignerForm(ResourceForm):
         if CONFIRMED not in self.fields:
             self.add_error(None, text)
             return
-        field = self.fields[CONFIRMED]
-        field.label = f"Move to {self.address}" if self.address else "Save without an address"
-        field.widget.attrs["value"] = self.address or UNKNOWN_ADDRESS
+        # That of the bound field, which has read the label of its field already.
+        self[CONFIRMED].label = f"Move to {self.address}" if self.address else "Save without an address"
+        self.fields[CONFIRMED].widget.attrs["value"] = self.address or UNKNOWN_ADDRESS
         self.add_error(CONFIRMED, text)
 
 
