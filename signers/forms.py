@@ -106,7 +106,7 @@ class SignerForm(ResourceForm):
     # Whether the user may see what uses the signer.
     names_rows = False
 
-    confirmed_address = forms.CharField(required=False, widget=AddressCheckbox)
+    confirmed_address = forms.CharField(label="Confirm the new address", required=False, widget=AddressCheckbox)
 
     class Meta:
         model = Signer
@@ -241,16 +241,14 @@ class SignerForm(ResourceForm):
         """Add the error that names the rows that would move, at the check box that confirms it."""
         users = "; ".join(named(rows, by_name=self.names_rows) for rows in elsewhere)
         if self.address:
-            text = f"This key has another address, {self.address}, to which move {users}."
+            text = f"This key has another address, {self.address}. Saving it moves {users}."
         else:
-            text = f"The address of this key cannot be read: {warning} Without an address until it can: {users}."
+            text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without one."
         if any(self.cleaned_data.get(field.key) for field in CONFIG_FIELDS if field.is_secret):
-            text += " Type the secrets again, which are not kept, and confirm."
+            text += " Type the secrets again, as they are not kept, and confirm."
         if CONFIRMED not in self.fields:
             self.add_error(None, text)
             return
-        # That of the bound field, which has read the label of its field already.
-        self[CONFIRMED].label = f"Move to {self.address}" if self.address else "Save without an address"
         self.fields[CONFIRMED].widget.attrs["value"] = self.address or UNKNOWN_ADDRESS
         self.add_error(CONFIRMED, text)
 

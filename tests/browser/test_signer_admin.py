@@ -65,7 +65,7 @@ def test_a_key_is_replaced_after_a_question_that_names_the_relayers(
     page.goto(f"{LIST}{relayer.signer.pk}/change/")
     page.locator("[name=plain__key]").fill(OTHER_KEY)
     page.get_by_role("button", name="Save", exact=True).click()
-    box = page.get_by_role("checkbox", name=f"Move to {OTHER_ADDRESS}")
+    box = page.get_by_role("checkbox", name="Confirm the new address")
     expect(box).to_be_focused()
     expect(box).not_to_be_checked()
     expect(page.locator("[name=plain__key]")).to_have_value("")

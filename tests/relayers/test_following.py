@@ -48,8 +48,8 @@ MISMATCH = (
     "save the signer, which moves its relayers there."
 )
 ASKED = (
-    f"This key has another address, {OTHER_ADDRESS}, to which move 1 relayer: relayer-1 ({ADDRESS}). "
-    "Type the secrets again, which are not kept, and confirm."
+    f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer: relayer-1 ({ADDRESS}). "
+    "Type the secrets again, as they are not kept, and confirm."
 )
 BODY = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
 
@@ -170,7 +170,7 @@ def test_who_confirms_and_does_not_type_the_key_again_is_not_told_that_it_is_sav
 def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:
     relayers = [factories.relayer(identifier=f"relayer-{number:02}") for number in range(12)]
     (text,) = errors(replace(admin_client, relayers[0].signer))["confirmed_address"]
-    assert "to which move 12 relayers: relayer-00 (" in text
+    assert "Saving it moves 12 relayers: relayer-00 (" in text
     assert f"relayer-09 ({ADDRESS}) and 2 more." in text
     assert "relayer-10" not in text
 
@@ -178,7 +178,7 @@ def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:
 def test_staff_who_may_not_view_relayers_see_how_many_move(client: Client) -> None:
     staff = staff_who_may(client, "view_signer", "change_signer")
     (text,) = errors(replace(staff, factories.relayer().signer))["confirmed_address"]
-    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}, to which move 1 relayer. Type")
+    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. Type")
 
 
 def test_nothing_is_asked_about_a_signer_without_relayers_nor_about_the_same_key(admin_client: Client) -> None:
@@ -201,7 +201,7 @@ def test_while_a_new_address_cannot_be_read_relayers_have_none(admin_client: Cli
     path = f"/admin/signers/signer/{relayer.signer.pk}/change/"
     (text,) = errors(admin_client.post(path, elsewhere))["confirmed_address"]
     assert text.startswith("The address of this key cannot be read: Vault ")
-    assert f"Without an address until it can: 1 relayer: relayer-1 ({ADDRESS})." in text
+    assert f"Saving it leaves 1 relayer: relayer-1 ({ADDRESS}) without one." in text
     admin_client.post(path, elsewhere | {"confirmed_address": "unknown"})
     assert Relayer.objects.get().address == ""
 
