@@ -84,20 +84,20 @@ class RelayerSection(Section):
         """Have the relayers of a signer with another config follow to its address, also those not in the file."""
         if not isinstance(row, Signer):
             return
-        named = row.relayers.order_by("sequence").values_list("identifier", "address")
-        others = {identifier: address for identifier, address in named if identifier not in self.rows}
+        stored = row.relayers.order_by("sequence").values_list("identifier", "address")
+        others = {identifier: address for identifier, address in stored if identifier not in self.rows}
         if not others:
             return
         found, warning = self._ask(row)
-        self.followed.append((row, found))
-        if warning:
-            self.file.warn(path, warning)
         moved = [identifier for identifier, address in others.items() if address not in {"", found}]
-        if moved:
-            more = f" and {len(moved) - MAX_NAMED:,} more" if len(moved) > MAX_NAMED else ""
-            names = f"{', '.join(moved[:MAX_NAMED])}{more}"
-            text = f"the address of relayers that the file does not name becomes {found or UNKNOWN_ADDRESS}: {names}"
-            self.file.ask(path, text)
+        more = f" and {len(moved) - MAX_NAMED:,} more" if len(moved) > MAX_NAMED else ""
+        names = f"{', '.join(moved[:MAX_NAMED])}{more}"
+        if found:
+            self.followed.append((row, found))
+        if moved and found:
+            self.file.ask(path, f"the address of relayers that the file does not name becomes {found}: {names}")
+        elif moved:
+            self.file.fault(path, f"{warning} Relayers that the file does not name need it: {names}")
 
     def change(self, path: str, row: Relayer | None, values: dict[str, Any], broken: set[str]) -> Change | None:
         change = Change(row, self.snapshot(row)) if row else Change(Relayer(identifier=values.get("id", "")))

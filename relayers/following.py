@@ -23,9 +23,9 @@ class RelayerFollower(Follower):
     def follow(self, signer: Signer, address: str) -> int:
         """Move relayers, record it, and have them checked at once, as what was read is of another account."""
         moved = 0
-        rows = self.rows(signer).exclude(address=address)
         # In the order in which others lock them. None can be added: that needs the lock of the signer.
-        while batch := list(rows.only("identifier", "address", "balance_is_low").select_for_update()[:BATCH_SIZE]):
+        rows = self.rows(signer).exclude(address=address).select_for_update(no_key=True)
+        while batch := list(rows.only("identifier", "address", "balance_is_low")[:BATCH_SIZE]):
             after = {"address": address, "balance_is_low": False}
             # A check that is under way read the old account, so it loses its lease.
             Relayer.objects.filter(pk__in=[relayer.pk for relayer in batch]).update(

@@ -34,7 +34,7 @@ from tests.notifications.admin_pages import staff_who_may, told
 from tests.relayer_service.admin.overview_pages import attention
 from tests.relayers import factories
 from tests.relayers.admin_pages import edit, errors
-from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE, load, rows
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE, faults, load, rows
 from tests.relayers.factories import ADDRESS
 from tests.servers import free_port
 from tests.signers.backends.vault_server import VaultServer
@@ -237,6 +237,18 @@ def test_a_fleet_file_moves_relayers_only_with_a_flag(tmp_path: Path) -> None:
         name: {"address": [ADDRESS, OTHER_ADDRESS]} for name in ("relayer-1", "relayer-2")
     }
     assert load(replaced, tmp_path)[0][-1] == "0 created, 0 updated, 2 unchanged."
+
+
+def test_a_fleet_file_names_the_relayers_of_a_key_whose_address_cannot_be_read(tmp_path: Path) -> None:
+    entries = [SPARSE | {"address": ADDRESS}, SPARSE | {"id": "relayer-2", "address": ADDRESS}]
+    load({"signers": [SIGNER], "relayers": entries}, tmp_path)
+    unreadable = [SIGNER | {"config": {"key": "no-key-SECRET"}}]
+    warning = "The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex."
+    assert faults({"signers": unreadable, "relayers": entries[:1]}, tmp_path) == [
+        f"signers[0]: {warning} Relayers that the file does not name need it: relayer-2"
+    ]
+    load({"signers": unreadable, "relayers": entries}, tmp_path)
+    assert {relayer.address for relayer in Relayer.objects.all()} == {ADDRESS}
 
 
 def test_a_fleet_file_that_was_planned_for_another_key_changes_nothing(
