@@ -6,14 +6,14 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Count, ProtectedError, QuerySet
+from django.db.models import Count, ProtectedError, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
 from notifications import skipped
-from notifications.deleting import blockers, delete_logs
+from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
@@ -31,7 +31,7 @@ from relayer_service.storage.prefixes import Folded
 
 # For staff who may see all that refers to a notification, and for others.
 USERS, USER_COUNTS = "used_by", "use_counts"
-USED_MEANWHILE = "Not deleted: an event was emitted or a relayer pointed here meanwhile."
+USED_MEANWHILE = "Not deleted: a relayer was pointed here meanwhile."
 
 admin.site.register(Delivery, DeliveryAdmin)
 
@@ -118,13 +118,14 @@ class NotificationAdmin(ResourceAdmin):
 
     def get_deleted_objects(self, objs: Iterable[Notification], request: HttpRequest) -> Any:
         """Count the log that goes with notifications. Django would read all of it, which may be a million rows."""
-        chosen = [notification.pk for notification in objs]
-        deliveries = Delivery.objects.filter(notification__in=chosen).order_by().values_list("notification")
-        counts = dict(deliveries.annotate(count=Count("pk")))
-        lines = [f"{notification}, with {counted(counts.get(notification.pk, 0))}" for notification in objs]
-        totals = {"notifications": len(chosen), "deliveries": sum(counts.values())}
+        chosen = {notification.pk: notification for notification in objs}
+        deliveries = Delivery.objects.filter(notification__in=[*chosen]).order_by().values_list("notification")
+        counted_rows = deliveries.annotate(count=Count("pk"), pending=Count("pk", filter=Q(due_at__isnull=False)))
+        counts = {pk: (count, pending) for pk, count, pending in counted_rows}
+        lines = [deletion_line(notification, *counts.get(pk, (0, 0))) for pk, notification in chosen.items()]
+        totals = {"notifications": len(chosen), "deliveries": sum(count for count, _ in counts.values())}
         linked = may_view_users(request, Notification, [Delivery])
-        return lines, totals, set(), list(blockers(objs, linked=linked))
+        return lines, totals, set(), blockers([*chosen.values()], linked=linked)
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         # Before Django's transaction begins: a long log is not deleted in one.
@@ -138,12 +139,19 @@ class NotificationAdmin(ResourceAdmin):
             return HttpResponseRedirect(reverse("admin:notifications_notification_changelist"))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Notification]) -> None:
-        delete_logs(queryset)
+        delete_logs([*queryset])
         try:
             with transaction.atomic():
                 super().delete_queryset(request, queryset)
         except ProtectedError:
             self.message_user(request, USED_MEANWHILE, messages.ERROR)
+
+    def delete_dependents(self, request: HttpRequest, row: Notification) -> str:
+        dropped = dropped_text(drop_deliveries(row))
+        if dropped:
+            # After the commit: a deletion that fails drops nothing.
+            transaction.on_commit(lambda: self.message_user(request, f"{row}: {dropped}", messages.WARNING))
+        return dropped
 
     @action(description="Send test event", icon="send", permissions=["change"])
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -185,3 +193,9 @@ class NotificationAdmin(ResourceAdmin):
             name = format_html('<a class="underline" href="{}">{}</a>', url, name)
         text = format_html("{}: a test event is on its way, {}.", notification, name)
         self.message_user(request, text, messages.SUCCESS)
+
+
+def deletion_line(notification: Notification, count: int, pending: int) -> str:
+    """Return what the confirmation page says of a notification."""
+    line = f"{notification}, with {counted(count)}"
+    return f"{line}, {pending:,} of them pending: these will never be sent" if pending else line

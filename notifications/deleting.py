@@ -1,28 +1,39 @@
-"""Deleting notifications: what blocks it, and the log that goes with them."""
+"""Deleting notifications: what blocks it, and the deliveries that go with them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-from django.db.models import Exists, OuterRef
+from collections.abc import Sequence
 
 from notifications.delivery.retention import delete_finished
 from notifications.models import Delivery, Notification
 from relayer_service.admin.references import in_use
 
 
-def blockers(notifications: Iterable[Notification], *, linked: bool = False) -> Iterator[str]:
-    """Yield what blocks the deletion of notifications, in any app; finished deliveries do not."""
-    yield from in_use(notifications, linked=linked, without=[Delivery])
-    # What is pending is due, and what is due has an index of its own.
-    pending = Delivery.objects.filter(notification=OuterRef("pk"), due_at__isnull=False)
-    chosen = Notification.objects.filter(pk__in=[notification.pk for notification in notifications])
-    for notification in chosen.filter(Exists(pending)):
-        yield f"{notification} has pending deliveries. To delete it, wait until they have arrived or failed."
+def blockers(notifications: Sequence[Notification], *, linked: bool = False) -> list[str]:
+    """Return what blocks the deletion of notifications, in any app; deliveries do not."""
+    return in_use(notifications, linked=linked, without=[Delivery])
 
 
-def delete_logs(notifications: Iterable[Notification]) -> None:
-    """Delete the deliveries of notifications, unless the deletion of one is blocked."""
-    if not any(blockers(notifications)):
+def delete_logs(notifications: Sequence[Notification]) -> None:
+    """Delete the finished deliveries of notifications, a batch at a time, unless a deletion is blocked."""
+    if not blockers(notifications):
         for notification in notifications:
             delete_finished(notification.deliveries.all())
+
+
+def drop_deliveries(notification: Notification) -> int:
+    """Delete all deliveries of a notification that is about to be deleted; return how many were pending.
+
+    The caller holds the lock of its row, which the sender needs to write an outcome or to claim a delivery.
+    """
+    # Pending ones alone have a time at which they are due, and an index of it.
+    pending = notification.deliveries.filter(due_at__isnull=False).count()
+    notification.deliveries.only("pk").delete()
+    return pending
+
+
+def dropped_text(count: int) -> str:
+    """Return what answers, messages and the audit log say of dropped deliveries; empty if there were none."""
+    if not count:
+        return ""
+    return "1 pending delivery was dropped." if count == 1 else f"{count:,} pending deliveries were dropped."

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import QuerySet
-from django.utils import timezone
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
@@ -14,6 +13,7 @@ from notifications.delivery import counts
 from notifications.delivery.attempts import Outcome
 from notifications.models import TARGET_TROUBLES, Notification
 from relayer_service.ops.metrics import BUCKETS, StateCollector, shared
+from relayer_service.storage.clock import database_now
 from relayer_service.storage.states import first_state
 
 OK = "ok"
@@ -63,7 +63,7 @@ class WebhookCollector(StateCollector):
         )
         for target, of_failing in ((OK, False), ("failing", True)):
             moment = counts.oldest_due(of_failing=of_failing)
-            oldest.add_metric([target], (timezone.now() - moment).total_seconds() if moment else 0)
+            oldest.add_metric([target], (database_now() - moment).total_seconds() if moment else 0)
         yield oldest
         yield CounterMetricFamily(
             "relayer_webhook_events_skipped",

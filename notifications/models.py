@@ -98,6 +98,7 @@ class Notification(Resource):
         return {
             "type": self.type,
             "url": Hidden.of(self.url, addresses.mask(self.url)),
+            "enabled": self.enabled,
             "signing_key": hidden_column(self, "signing_key"),
             "failing_since": self.failing_since,
             "gone_at": self.gone_at,

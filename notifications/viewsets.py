@@ -12,7 +12,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from notifications.deleting import blockers, delete_logs
+from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
 from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
 from notifications.schema import (
@@ -34,7 +34,7 @@ from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins, one_of
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
-from relayer_service.audit.recording import acted, record
+from relayer_service.audit.recording import acted, deleted, record
 
 ON_ITS_WAY = "Delivery is on its way"
 DISABLED = "Notification is disabled"
@@ -82,7 +82,7 @@ class NotificationViewSet(
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
     deleted_message = "Notification deleted successfully"
-    in_use_message = "Notification is in use by a relayer, or has deliveries that are still to arrive"
+    in_use_message = "Notification is in use by a relayer"
     tags = ["Notifications"]
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -128,10 +128,16 @@ class NotificationViewSet(
         return DeliverySerializer(sent).data
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete a notification with its finished deliveries."""
+        """Delete a notification with its deliveries. `metadata.logs` says how many were pending and are not sent."""
         # The log first, which may be long, a batch at a time.
         notification = self.get_object()
-        if any(blockers([notification])):
+        if blockers([notification]):
             raise Conflict(self.in_use_message)
         delete_logs([notification])
         return super().destroy(request, *args, **kwargs)
+
+    def perform_destroy(self, instance: Notification) -> list[str]:
+        dropped = dropped_text(drop_deliveries(instance))
+        record([deleted(instance, dropped)])
+        instance.delete()
+        return [dropped] if dropped else []

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.core.exceptions import ValidationError
 from eth_utils.address import to_checksum_address
 
+from relayers.models import Relayer
 from signers import signing
 from signers.backends.base import Secp256k1Backend, SignerError
 from signers.models import Signer
-from signers.types import SignerType
 
 NO_ADDRESS = "The signer cannot give its address: "
-
-
-def is_local(signer: Signer) -> bool:
-    """Return whether the signer's key is stored here: its address is derived without asking another server."""
-    return signer.type == SignerType.PLAIN
+MISMATCH = "The relayer has the address {}, and its signer {}: save the signer, which moves its relayers there."
 
 
 def check_signer(signer: Signer, network_type: str) -> None:
@@ -26,7 +24,7 @@ def check_signer(signer: Signer, network_type: str) -> None:
 
 
 def ask_address(signer: Signer) -> tuple[str, str]:
-    """Return the signer's address and "", or "" and a warning if it cannot be read.
+    """Return the signer's address and "", or if it cannot be read, the one that was last verified and a warning.
 
     This may call a key-management system, which takes a while.
     """
@@ -35,7 +33,7 @@ def ask_address(signer: Signer) -> tuple[str, str]:
         assert isinstance(backend, Secp256k1Backend)
         return backend.address(), ""
     except SignerError as error:
-        return "", f"{NO_ADDRESS}{error}"
+        return signer.verified_identity, f"{NO_ADDRESS}{error}"
 
 
 def note_answer(signer: Signer, warning: str) -> None:
@@ -61,3 +59,17 @@ def choose_address(found: str, given: str) -> str:
     if found and found != address:
         raise ValidationError({"address": f"this is not the signer's address, which is {found}"})
     return address
+
+
+def address_mismatches(relayers: Sequence[Relayer]) -> dict[int, str]:
+    """Return by key what is wrong with relayers whose address is not their signer's, as far as that is known.
+
+    No other server is asked: a key that was replaced where it is held shows once its signer is verified.
+    """
+    signers = Signer.objects.in_bulk({relayer.signer_id for relayer in relayers})
+    known = {pk: signing.known_identity(signer) for pk, signer in signers.items()}
+    return {
+        relayer.pk: MISMATCH.format(relayer.address, known[relayer.signer_id])
+        for relayer in relayers
+        if relayer.address and known.get(relayer.signer_id, "") not in {"", relayer.address}
+    }

@@ -20,6 +20,7 @@ from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import Asked, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
+from relayer_service.admin.references import is_key
 from relayer_service.ops.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.prefixes import Folded
@@ -29,6 +30,7 @@ from relayers.forms import RelayerForm
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.states import set_all_paused, write_paused
 from relayers.tasks import check_relayers_now, check_soon
+from signers.models import Signer
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
 LINES = ("", '<div class="break-all">{}</div>')
@@ -150,6 +152,13 @@ class RelayerAdmin(ResourceAdmin):
         if request.method == "POST":
             self._ask_ahead(request, object_id)
         return super().changeform_view(request, object_id, form_url, extra_context)
+
+    def _changeform_view(self, request: HttpRequest, *args: Any) -> Any:
+        """Lock the signer before the relayer, as whoever replaces its key does: so the address is that of its key."""
+        signer = request.POST.get("signer", "")
+        if signer.isdecimal() and is_key(signer):
+            list(Signer.objects.select_for_update(no_key=True).filter(pk=signer).values_list("pk"))
+        return super()._changeform_view(request, *args)
 
     def _ask_ahead(self, request: HttpRequest, object_id: str | None) -> None:
         """Ask signer and nodes before the transaction of the change begins: waiting in it would block others."""

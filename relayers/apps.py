@@ -3,6 +3,7 @@ from django.apps import AppConfig
 
 class RelayersConfig(AppConfig):
     name = "relayers"
+    signer_follower = "relayers.following.RelayerFollower"
     admin_panels = {"relayers.Relayer": ["relayers.panels.Status", "relayers.panels.TimeLine"]}
 
     def ready(self) -> None:

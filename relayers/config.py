@@ -17,22 +17,26 @@ from relayer_service.api.serializers import (
 )
 from relayer_service.fleet.files import ReferenceField
 from relayer_service.fleet.references import Variables, escape
-from relayer_service.fleet.sections import Change, Section
+from relayer_service.fleet.sections import BATCH_SIZE, Change, ChangedMeanwhile, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError
 from relayers import states
-from relayers.account import ask_address, check_signer, choose_address, is_local, note_answer
+from relayers.account import ask_address, check_signer, choose_address, note_answer
 from relayers.chain import nodes
 from relayers.chain.networks import closed, networks
+from relayers.following import RelayerFollower
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
+from signers import signing
 from signers.models import Signer
 
 MAX_CHAIN_ID = 2**63 - 1
 # What the rule of `Relayer.clean` depends on.
 NETWORK_FIELDS = {"network", "chain_id", "custom_rpc_urls", "address"}
+MAX_NAMED = 10
+UNKNOWN_ADDRESS = "an unknown one"
 
 
 class PoliciesField(ObjectField):
@@ -69,19 +73,31 @@ class RelayerSection(Section):
         # By the signer's id, so that each signer is asked once.
         self.addresses: dict[str, tuple[str, str]] = {}
         self.asked: list[tuple[Signer, tuple[str, str]]] = []
+        # Signers whose relayers follow to an address, also those that the file does not name.
+        self.followed: list[tuple[Signer, str]] = []
         # Relayers to pause or resume: more than a column, as their webhooks get an event.
         self.pauses: list[tuple[Relayer, bool]] = []
         # By URL: the paths in the file, each with the expected chain id.
         self.nodes: dict[str, list[tuple[str, int | None]]] = {}
 
     def note_change(self, path: str, row: Any) -> None:
-        """Warn of relayers whose address was derived from another config of the signer, and stays."""
+        """Have the relayers of a signer with another config follow to its address, also those not in the file."""
         if not isinstance(row, Signer):
             return
-        named = row.relayers.order_by("sequence").values_list("identifier", flat=True)
-        others = [identifier for identifier in named if identifier not in self.rows]
-        if others:
-            self.file.warn(path, f"relayers that the file does not name keep their address: {', '.join(others)}")
+        stored = row.relayers.order_by("sequence").values_list("identifier", "address")
+        others = {identifier: address for identifier, address in stored if identifier not in self.rows}
+        if not others:
+            return
+        found, warning = self._ask(row)
+        moved = [identifier for identifier, address in others.items() if address not in {"", found}]
+        more = f" and {len(moved) - MAX_NAMED:,} more" if len(moved) > MAX_NAMED else ""
+        names = f"{', '.join(moved[:MAX_NAMED])}{more}"
+        if found:
+            self.followed.append((row, found))
+        if moved and found:
+            self.file.ask(path, f"the address of relayers that the file does not name becomes {found}: {names}")
+        elif moved:
+            self.file.fault(path, f"{warning} Relayers that the file does not name need it: {names}")
 
     def change(self, path: str, row: Relayer | None, values: dict[str, Any], broken: set[str]) -> Change | None:
         change = Change(row, self.snapshot(row)) if row else Change(Relayer(identifier=values.get("id", "")))
@@ -129,17 +145,25 @@ class RelayerSection(Section):
         row: Relayer = change.row
         signer_id = row.signer.identifier
         is_same_signer = change.seen and change.seen["signer_id"] == row.signer.pk
+        before, is_changed = row.address, signer_id in self.sections["signers"].changed
         # A local key is checked each time: it may have been changed in the admin since.
-        is_same_key = is_same_signer and signer_id not in self.sections["signers"].changed and not is_local(row.signer)
-        if is_same_key and row.address and given.lower() in {"", row.address.lower()}:
+        is_same_key = is_same_signer and not is_changed and not signing.is_local(row.signer)
+        is_verified = row.signer.verified_identity in {"", row.address}
+        if is_same_key and is_verified and row.address and given.lower() in {"", row.address.lower()}:
             return
-        if signer_id not in self.addresses:
-            self.addresses[signer_id] = ask_address(row.signer)
-            self.asked.append((row.signer, self.addresses[signer_id]))
-        found, warning = self.addresses[signer_id]
+        found, warning = self._ask(row.signer)
         row.address = choose_address(found, given)
         if warning:
             self.file.warn(f"{path}.address", warning)
+        if is_same_signer and before not in {"", row.address}:
+            self.file.ask(f"{path}.address", f"it changes from {before} to {row.address or UNKNOWN_ADDRESS}")
+
+    def _ask(self, signer: Signer) -> tuple[str, str]:
+        """Return what `ask_address` does, and ask each signer once."""
+        if signer.identifier not in self.addresses:
+            self.addresses[signer.identifier] = ask_address(signer)
+            self.asked.append((signer, self.addresses[signer.identifier]))
+        return self.addresses[signer.identifier]
 
     def _note_nodes(self, path: str, relayer: Relayer) -> None:
         for index, entry in enumerate(relayer.custom_rpc_urls or []):
@@ -181,11 +205,25 @@ class RelayerSection(Section):
                 elif found != expected:
                     self.file.fault(path, f"this node is on chain {found} instead of {expected}")
 
+    def lock(self) -> None:
+        """Lock the signers that new addresses come from, before relayers as everywhere; then the relayers."""
+        changes = [each for each in self.changes if each.created or each.columns & {"address", "signer_id"}]
+        stored = {change.row.signer.pk: change.row.signer for change in changes}
+        keys = sorted(stored)
+        for start in range(0, len(keys), BATCH_SIZE):
+            batch = keys[start : start + BATCH_SIZE]
+            rows = Signer.objects.select_for_update(no_key=True).filter(pk__in=batch).order_by("pk")
+            if {row.pk: row.config_version for row in rows} != {pk: stored[pk].config_version for pk in batch}:
+                raise ChangedMeanwhile
+        super().lock()
+
     def locked_rows(self) -> QuerySet[Any]:
         return self.queryset.select_for_update(of=("self",))
 
     def write(self) -> None:
         super().write()
+        for signer, address in self.followed:
+            RelayerFollower().follow(signer, address)
         for signer, (_, warning) in self.asked:
             note_answer(signer, warning)
         for paused in (True, False):

@@ -14,13 +14,14 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import ask_address, check_signer, choose_address, is_local, note_answer
+from relayers.account import ask_address, check_signer, choose_address, note_answer
 from relayers.chain import nodes
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
 from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
+from signers import signing
 
 UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
 
@@ -131,7 +132,8 @@ class RelayerForm(ResourceForm):
             return
         is_settled = not adding and relayer.address and not changed & {"signer", "address"}
         # A local key is checked each time: it may have been changed since.
-        if is_settled and not is_local(relayer.signer):
+        is_verified = relayer.signer.verified_identity in {"", relayer.address}
+        if is_settled and is_verified and not signing.is_local(relayer.signer):
             return
         # The address of the previous signer says nothing about this one's.
         given = relayer.address if adding or "address" in changed else ""

@@ -32,14 +32,15 @@ from relayer_service.audit.recording import changed, record
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
+from relayers.account import address_mismatches
 from relayers.balance_hours import with_reading
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
 from relayers.chain.attempts import Call
 from relayers.chain.errors import NodesUnreachable
-from relayers.node_queues import NodeQueues
 from relayers.metrics import observe_checks
 from relayers.models import Relayer
+from relayers.node_queues import NodeQueues
 from relayers.states import event_data
 
 logger = logging.getLogger(__name__)
@@ -176,10 +177,11 @@ def _write(readings: list[ReadingOf]) -> None:
     list(rows.select_for_update(no_key=True).values_list("pk"))
     now = database_now()
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
+    mismatches = address_mismatches([relayer for relayer, _ in readings])
     unchanged: dict[bool, list[Relayer]] = {True: [], False: []}
     entries = []
     for relayer, reading in readings:
-        changes = judge(relayer, reading)
+        changes = judge(relayer, reading, mismatches.get(relayer.pk, ""))
         differing = {name: value for name, value in changes.items() if getattr(relayer, name) != value}
         has_balance = reading.balance is not None
         if not differing:
@@ -201,28 +203,38 @@ def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
     return {"checked_at": now, "balance_at": now} if has_balance else {"checked_at": now}
 
 
-def judge(relayer: Relayer, reading: Reading) -> dict[str, Any]:
-    """Return the columns that a reading sets; the settings say how many checks in a row disable or enable."""
+def judge(relayer: Relayer, reading: Reading, mismatch: str = "") -> dict[str, Any]:
+    """Return the columns that a reading sets; the settings say how many checks in a row disable or enable.
+
+    `mismatch` says that the address is not the signer's: that disables it at once, whatever was read.
+    """
     if not relayer.address:
         return {}
     changes: dict[str, Any] = {"balance_is_low": is_low(relayer, reading.balance)}
     if reading.balance is not None:
         changes["balance_text"] = str(reading.balance)
+    if mismatch:
+        return changes | disabled(mismatch) | {"good_checks": 0}
     if reading.nonce is None:
         failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}
         if relayer.system_disabled or failed >= settings.HEALTH_FAILURES_TO_DISABLE:
-            changes |= {
-                "system_disabled": True,
-                "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
-                "disabled_reason_details": f"The nonce could not be read from any node: {reading.reason}.",
-            }
+            changes |= disabled(f"The nonce could not be read from any node: {reading.reason}.")
         return changes
     good = min(relayer.good_checks + 1, settings.HEALTH_SUCCESSES_TO_ENABLE)
     changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
     if relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
     return changes
+
+
+def disabled(details: str) -> dict[str, Any]:
+    """Return the columns of a relayer that is disabled."""
+    return {
+        "system_disabled": True,
+        "disabled_reason_type": Relayer.DisabledReason.NONCE_SYNC_FAILED.value,
+        "disabled_reason_details": details,
+    }
 
 
 def balance_history(relayer: Relayer, reading: Reading, now: datetime) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from copy import deepcopy
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -20,6 +21,14 @@ from signers.models import Signer
 
 # A change of one of these makes it another account, of which nothing is known yet.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
+# What was read of an account, as it is for another one.
+FORGOTTEN: dict[str, Any] = {
+    "nonce": None,
+    "balance_text": "",
+    "balance_at": None,
+    "balance_is_low": False,
+    "balance_hours": [],
+}
 
 ACTIVE = "active"
 # What can be wrong with a relayer, the worst first; several can be at once. Each has an index of its own.
@@ -170,16 +179,9 @@ class Relayer(Resource, Leased):
 
     def forget_account(self) -> set[str]:
         """Clear what was read of another account; return the changed columns."""
-        forgotten: dict[str, Any] = {
-            "nonce": None,
-            "balance_text": "",
-            "balance_at": None,
-            "balance_is_low": False,
-            "balance_hours": [],
-        }
-        for name, value in forgotten.items():
+        for name, value in deepcopy(FORGOTTEN).items():
             setattr(self, name, value)
-        return {*forgotten}
+        return {*FORGOTTEN}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
         self.custom_rpc_urls = rpc_urls or None

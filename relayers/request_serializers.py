@@ -37,10 +37,12 @@ from relayers.rpc_urls import RpcUrlsField
 from relayers.serializers import RelayerSerializer
 from relayers.states import write_paused
 from relayers.tasks import check_relayers_now
+from signers import signing
 from signers.models import Signer
 
 FIRST_EXPONENT = 1e21
 UNKNOWN = "there is none with this id"
+CHANGED = "the signer was changed meanwhile: try again"
 
 
 @extend_schema_field(EvmPolicies)
@@ -118,8 +120,10 @@ class CreateRelayerSerializer(RequestSerializer):
 
     def create(self, validated_data: dict[str, Any]) -> Relayer:
         relayer: Relayer = validated_data["relayer"]
-        # Locked, so that they are still there when the relayer is.
+        # Locked, so that they are still there when the relayer is, and the signer's key is the one that was asked.
         lock(Signer, "signer_id", relayer.signer.pk)
+        if not signing.unchanged(relayer.signer).exists():
+            raise ValidationError({"signer_id": [CHANGED]})
         if relayer.notification:
             lock(Notification, "notification_id", relayer.notification.pk)
         relayer.save(force_insert=True)

@@ -125,7 +125,8 @@ class RpcUrlsWidget(forms.Widget):
         js = ["relayers/admin.js"]
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
-        return render_to_string("admin/relayers/relayer/rpc_urls.html", {"rows": self.rows})
+        context = {"rows": self.rows, "id": (attrs or {}).get("id")}
+        return render_to_string("admin/relayers/relayer/rpc_urls.html", context)
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> None:
         return None
@@ -140,7 +141,7 @@ class RpcUrlsField(forms.Field):
 
     def clean(self, value: Any) -> None:
         if not self.rows.is_valid():
-            raise forms.ValidationError([*self.rows.non_form_errors(), "Mend what is marked above."])
+            raise forms.ValidationError([*self.rows.non_form_errors(), "Correct the marked rows."])
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return self.rows.is_edited

@@ -1,6 +1,5 @@
-from django.utils import timezone
-
 from relayer_service.ops.tasks import periodic, task
+from relayer_service.storage.clock import DatabaseNow
 from rpc import price_checks
 from rpc.models import CallCount, CallHour, FeeToken
 
@@ -11,7 +10,7 @@ BATCH_SIZE = 5_000
 @periodic(seconds=60 * 60)
 def prune_call_counts() -> None:
     """Delete the counts of calls that are older than their retention."""
-    oldest = timezone.now() - CallCount.RETENTION
+    oldest = DatabaseNow() - CallCount.RETENTION
     CallHour.objects.filter(hour__lt=oldest).delete()
     old = CallCount.objects.filter(minute__lt=oldest).order_by("minute")
     deleted = BATCH_SIZE

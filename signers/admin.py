@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import Model, ProtectedError, QuerySet
+from django.db.models import ProtectedError, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from unfold.decorators import action, display
@@ -18,11 +19,11 @@ from relayer_service.admin.references import in_use, may_view_users, used_by
 from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
-from signers.forms import CONFIG_FIELDS, SignerForm
+from signers.followers import counted, followers
+from signers.forms import CONFIG_FIELDS, CONFIRMED, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
 
-MAX_USERS_NAMED = 20
 USED_MEANWHILE = "Not deleted: something was pointed here meanwhile."
 # For staff who may see all that refers to a signer, and for others.
 USERS, USER_COUNTS = "used_by", "use_counts"
@@ -49,6 +50,8 @@ class SignerAdmin(ResourceAdmin):
         config = [field.key for field in CONFIG_FIELDS if obj is None or field.type == obj.type]
         if obj and not self.has_change_permission(request, obj):
             config = ["shown_config"]
+        elif obj and asks_to_confirm(request):
+            config.append(CONFIRMED)
         fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
         if obj:
             users = USERS if may_view_users(request, Signer) else USER_COUNTS
@@ -64,9 +67,12 @@ class SignerAdmin(ResourceAdmin):
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
         """Keep the fields of the fixed type only, so that none of another type can be sent."""
         form = super().get_form(request, obj, change=change, **kwargs)
-        if obj:
-            others = [field.key for field in CONFIG_FIELDS if field.type != obj.type]
-            form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
+        others = [field.key for field in CONFIG_FIELDS if obj and field.type != obj.type]
+        if not (obj and asks_to_confirm(request)):
+            others.append(CONFIRMED)
+        form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
+        form.answers = request.__dict__.setdefault("answers", {})
+        form.names_rows = may_view_users(request, Signer)
         return form
 
     @display(description="config")
@@ -97,15 +103,26 @@ class SignerAdmin(ResourceAdmin):
     ) -> Any:
         # The theme has these buttons on the page of an object alone.
         buttons = {} if object_id else {"actions_submit_line": self.get_actions_submit_line(request, None)}
+        if request.method == "POST" and object_id:
+            self._ask_ahead(request, object_id)
         return super().changeform_view(request, object_id, form_url, {**buttons, **(extra_context or {})})
+
+    def _ask_ahead(self, request: HttpRequest, object_id: str) -> None:
+        """Ask another key for its address before the transaction of the change begins: waiting in it blocks others."""
+        signer = self.get_object(request, unquote(object_id))
+        if signer and self.has_change_permission(request, signer):
+            form = self.get_form(request, signer, change=True, fields=[])(request.POST, instance=signer)
+            form.is_valid()
+            request.__dict__["moves_rows"] = form.moves_rows
 
     def save_model(self, request: HttpRequest, obj: Signer, form: SignerForm, change: bool) -> None:
         super().save_model(request, obj, form, change)
-        users = referring(obj) if change and form.changed_columns else []
-        if users:
-            names = ", ".join(str(user) for user in users[:MAX_USERS_NAMED])
-            text = f"If this is another key, save what uses it again, so that it takes over the new address: {names}."
-            self.message_user(request, text, messages.WARNING)
+        if not change or not (form.address or form.moves_rows):
+            return
+        for follower in followers():
+            if moved := follower.follow(obj, form.address):
+                text = f"Moved to {form.address or 'no address'}: {counted(follower.rows(obj).model, moved)}."
+                self.message_user(request, text, messages.WARNING)
 
     def get_deleted_objects(self, objs: Iterable[Signer], request: HttpRequest) -> Any:
         """Count what uses signers. Django would read all of it, which may be a hundred thousand relayers."""
@@ -153,10 +170,6 @@ def verified(signer: Signer) -> str:
     return ago(signer.verified_at)
 
 
-def referring(signer: Signer) -> list[Model]:
-    """Return the rows that refer to a signer, of whichever app."""
-    rows: list[Model] = []
-    for relation in Signer._meta.related_objects:
-        manager = relation.related_model._default_manager
-        rows += manager.filter(**{relation.field.name: signer})[:MAX_USERS_NAMED]
-    return rows
+def asks_to_confirm(request: HttpRequest) -> bool:
+    """Return whether the form has the field that confirms a new address: where it is needed, or was sent."""
+    return CONFIRMED in request.POST or bool(request.__dict__.get("moves_rows"))

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 from django import forms
+from django.db.models import QuerySet
 from django.utils.html import format_html, format_html_join
 from rest_framework.exceptions import ParseError
 from rest_framework.serializers import Field
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+from unfold.widgets import (
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextareaWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanWidget,
+)
 
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.api.parsers import loads
@@ -19,11 +27,16 @@ from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS
+from signers.followers import counted, followers
 from signers.models import Signer
 from signers.types import SignerType
 
 # The API checks it when it is used, this form when it is saved.
 HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in hex, with or without 0x."}
+# The field with which staff accept that rows move to the signer's new address.
+CONFIRMED = "confirmed_address"
+UNKNOWN_ADDRESS = "unknown"
+MAX_NAMED = 10
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):
@@ -31,6 +44,20 @@ class SecretTextarea(UnfoldAdminTextareaWidget):
 
     def format_value(self, value: Any) -> None:
         return None
+
+
+class AddressCheckbox(UnfoldBooleanWidget):
+    """A check box that sends an address: that one is confirmed, and no other. It is never shown ticked."""
+
+    def __init__(self) -> None:
+        super().__init__(check_test=lambda value: False)
+
+    def format_value(self, value: Any) -> None:
+        return None
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
+        sent: str = data.get(name, "")
+        return sent
 
 
 @dataclass(frozen=True)
@@ -74,6 +101,12 @@ class SignerForm(ResourceForm):
     """Checks a config by the same rules as the API, whatever its type."""
 
     config: dict[str, Any] | None = None
+    # Addresses by config, shared with another form that checks the same request again.
+    answers: dict[bytes, tuple[str, str]] | None = None
+    # Whether the user may see what uses the signer.
+    names_rows = False
+
+    confirmed_address = forms.CharField(label="Confirm the new address", required=False, widget=AddressCheckbox)
 
     class Meta:
         model = Signer
@@ -81,6 +114,9 @@ class SignerForm(ResourceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.answers = {} if self.answers is None else self.answers
+        # The signer's address, empty where it is unknown; and whether rows of other apps move there.
+        self.address, self.moves_rows = "", False
         if "type" in self.fields:
             self._show_installed_types()
         # The admin leaves out the fields of other types once the type is fixed.
@@ -170,7 +206,62 @@ class SignerForm(ResourceForm):
         """Put the config onto the instance before Django checks the instance's constraints."""
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         if self.config is not None:
-            self.instance.set_config(dict(self.config))
+            is_replaced = self.instance.set_config(dict(self.config))
+            if self.instance.pk and not self.errors:
+                self._check_followers(is_replaced)
+
+    def _check_followers(self, is_replaced: bool) -> None:
+        """Refuse to move what uses the signer to another address, unless that address was confirmed."""
+        found = [follower for follower in followers() if follower.rows(self.instance).exists()]
+        confirmed, warning = self.cleaned_data.get(CONFIRMED, ""), ""
+        if found and is_replaced:
+            self.address, warning = self._read_address()
+        elif found:
+            self.address = signing.known_identity(self.instance)
+        elsewhere = [follower.elsewhere(self.instance, self.address) for follower in found]
+        self.moves_rows = bool(self.address or is_replaced) and any(rows.exists() for rows in elsewhere)
+        if self.moves_rows and confirmed != (self.address or UNKNOWN_ADDRESS):
+            self._ask_to_confirm(elsewhere, warning)
+        elif confirmed and not is_replaced and not self.moves_rows:
+            self.add_error(CONFIRMED, "Nothing would change: type the new secrets again.")
+
+    def _read_address(self) -> tuple[str, str]:
+        """Return the address of the new config and "", or "" and why it cannot be read."""
+        assert self.answers is not None
+        config = orjson.dumps(self.instance.full_config(), option=orjson.OPT_SORT_KEYS)
+        question = hashlib.sha256(config).digest()
+        if question not in self.answers:
+            try:
+                self.answers[question] = signing.read_identity(self.instance), ""
+            except SignerError as error:
+                self.answers[question] = "", str(error)
+        return self.answers[question]
+
+    def _ask_to_confirm(self, elsewhere: list[QuerySet[Any]], warning: str) -> None:
+        """Add the error that names the rows that would move, at the check box that confirms it."""
+        users = "; ".join(named(rows, by_name=self.names_rows) for rows in elsewhere)
+        if self.address:
+            text = f"This key has another address, {self.address}. Saving it moves {users}."
+        else:
+            text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without one."
+        if any(self.cleaned_data.get(field.key) for field in CONFIG_FIELDS if field.is_secret):
+            text += " Type the secrets again, as they are not kept, and confirm."
+        if CONFIRMED not in self.fields:
+            self.add_error(None, text)
+            return
+        self.fields[CONFIRMED].widget.attrs["value"] = self.address or UNKNOWN_ADDRESS
+        self.add_error(CONFIRMED, text)
+
+
+def named(rows: QuerySet[Any], *, by_name: bool) -> str:
+    """Return how many rows there are, and the first of them with their addresses where they may be viewed."""
+    count = rows.count()
+    text = counted(rows.model, count)
+    if not by_name:
+        return text
+    first = ", ".join(f"{row} ({row.address})" for row in rows[:MAX_NAMED])
+    more = f" and {count - MAX_NAMED:,} more" if count > MAX_NAMED else ""
+    return f"{text}: {first}{more}"
 
 
 # Declared on the class, as the admin asks the class for its fields.

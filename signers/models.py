@@ -55,19 +55,22 @@ class Signer(Resource):
             return values | {"config": hidden_column(self, "secrets")}
         return values | {f"config.{name}": Hidden.of(value) for name, value in secrets.items()}
 
-    def set_config(self, config: dict[str, Any]) -> None:
-        """Set the whole config, in the form of requests."""
+    def set_config(self, config: dict[str, Any]) -> bool:
+        """Set the whole config, in the form of requests; return whether it is another one."""
         shown, secrets = split(SignerType(self.type), config)
         if self.pk and (self.config, self.readable_secrets()) == (shown, secrets):
-            return
+            return False
         self.config, self.secrets = shown, secrets
         # Verify has seen another key.
         self.verified_identity, self.verified_at, self.last_error = "", None, ""
+        return True
 
     @property
     def config_version(self) -> str:
         """A hash of the stored config: of the ciphertext and of the part that answers show."""
-        return hashlib.sha256(orjson.dumps([self.sealed_secrets.text, self.config])).hexdigest()
+        # A database may keep the fields of an object in an order of its own.
+        stored = [self.sealed_secrets.text, self.config]
+        return hashlib.sha256(orjson.dumps(stored, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
     @property
     def sealed_secrets(self) -> Sealed:

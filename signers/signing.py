@@ -25,7 +25,7 @@ from signers.types import SignerType
 CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
 MAX_BACKENDS = 1_000
 
-_backends: OrderedDict[tuple[int, str], Backend[Any]] = OrderedDict()
+_backends: OrderedDict[tuple[int, str, str], Backend[Any]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -53,8 +53,8 @@ def why_not(signer: Signer, network_type: str) -> str:
 
 
 def backend_for(signer: Signer) -> Backend[Any]:
-    """Return the backend of a signer, the same one as long as its stored config is the same."""
-    version = (signer.pk, signer.config_version)
+    """Return the backend of a signer, the same one as long as its config and what Verify has found are the same."""
+    version = (signer.pk, signer.config_version, signer.verified_identity)
     with _lock:
         backend = _backends.get(version)
         if backend is None:
@@ -63,13 +63,37 @@ def backend_for(signer: Signer) -> Backend[Any]:
             except DecryptionError as error:
                 raise SignerError(str(error), permanent=True) from None
             # Backends of an older config go, with the secrets in them.
-            for other in [key for key in _backends if key[0] == signer.pk]:
-                del _backends[other]
+            _drop_backends(signer)
             backend = _backends[version] = backend_class(signer.type)(config)
         _backends.move_to_end(version)
         while len(_backends) > MAX_BACKENDS:
             _backends.popitem(last=False)
     return backend
+
+
+def _drop_backends(signer: Signer) -> None:
+    for version in [version for version in _backends if version[0] == signer.pk]:
+        del _backends[version]
+
+
+def is_local(signer: Signer) -> bool:
+    """Return whether the signer's key is stored here: its address is derived without asking another server."""
+    return signer.type == SignerType.PLAIN
+
+
+def read_identity(signer: Signer) -> str:
+    """Return the address or public key of a signer whose config need not be saved; another server may be asked."""
+    return backend_class(signer.type)(signer.full_config()).identity()
+
+
+def known_identity(signer: Signer) -> str:
+    """Return the address or public key of a signer as far as no other server must be asked for it, or ""."""
+    if signer.verified_identity or not is_local(signer):
+        return signer.verified_identity
+    try:
+        return backend_for(signer).identity()
+    except SignerError:
+        return ""
 
 
 def check(signer_type: SignerType, config: dict[str, Any]) -> None:
@@ -86,16 +110,19 @@ def missing_library(signer_type: str) -> SignerError | None:
 def verify(signer: Signer) -> Verification:
     """Have a signer sign a fixed challenge, and save the address or public key that it signed under, or the error."""
     started = time.monotonic()
+    # Asked anew: its key may have been replaced where it is held.
+    with _lock:
+        _drop_backends(signer)
     try:
         identity = _prove(backend_for(signer))
     except SignerError as error:
         note_error(signer, str(error))
         raise
     with transaction.atomic():
-        before = _unchanged(signer).select_for_update().values("verified_identity").first()
+        before = unchanged(signer).select_for_update().values("verified_identity").first()
         if before is None:
             raise SignerError("The signer was changed meanwhile.", permanent=False)
-        _unchanged(signer).update(verified_identity=identity, verified_at=timezone.now(), last_error="")
+        unchanged(signer).update(verified_identity=identity, verified_at=timezone.now(), last_error="")
         record([changed(signer, before, {"verified_identity": identity})])
     return Verification(identity, round((time.monotonic() - started) * 1000))
 
@@ -114,9 +141,9 @@ def note_error(signer: Signer, text: str) -> None:
     text = text[:MAX_ERROR_LENGTH]
     if signer.last_error != text:
         signer.last_error = text
-        _unchanged(signer).update(last_error=text)
+        unchanged(signer).update(last_error=text)
 
 
-def _unchanged(signer: Signer) -> QuerySet[Signer]:
+def unchanged(signer: Signer) -> QuerySet[Signer]:
     """Return the row of a signer, unless its config was changed since it was read."""
     return Signer.objects.filter(pk=signer.pk, secrets=signer.sealed_secrets, config=signer.config)

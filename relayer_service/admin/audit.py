@@ -42,7 +42,7 @@ class AuditedAdmin(DjangoModelAdmin):
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():
-            record(deleted(row) for row in [obj, *cascaded([obj])])
+            self._record_deleted(request, [obj])
             super().delete_model(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
@@ -50,10 +50,19 @@ class AuditedAdmin(DjangoModelAdmin):
             rows = list(self._with_relations(queryset).select_for_update(of=("self",)))
             for start in range(0, len(rows), BATCH_SIZE):
                 batch = rows[start : start + BATCH_SIZE]
-                record(deleted(row) for row in [*batch, *cascaded(batch)])
+                self._record_deleted(request, batch)
                 # Those that were recorded, and no others that fit by now.
                 chosen = self.model._default_manager.filter(pk__in=[row.pk for row in batch])
                 super().delete_queryset(request, chosen)
+
+    def delete_dependents(self, request: HttpRequest, row: Any) -> str:
+        """Delete what goes with a row that is about to be deleted; return what the audit log says of it."""
+        return ""
+
+    def _record_deleted(self, request: HttpRequest, rows: list[Any]) -> None:
+        dependents = list(cascaded(rows))
+        entries = [deleted(row, self.delete_dependents(request, row)) for row in rows]
+        record([*entries, *(deleted(row) for row in dependents)])
 
     def _stored(self, pk: Any) -> Any:
         return self._with_relations(self.model._base_manager.all()).get(pk=pk)

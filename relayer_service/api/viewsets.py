@@ -138,9 +138,13 @@ class DestroyMixin(LockingMixin):
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         try:
             with transaction.atomic():
-                row = self.get_object()
-                record([deleted(row)])
-                row.delete()
+                logs = self.perform_destroy(self.get_object())
         except (ProtectedError, IntegrityError):
             raise Conflict(self.in_use_message) from None
-        return Response(self.deleted_message)
+        return Response(envelope.Noted(self.deleted_message, logs))
+
+    def perform_destroy(self, instance: Any) -> list[str]:
+        """Record and delete a row that is locked; return what the answer has to say of it."""
+        record([deleted(instance)])
+        instance.delete()
+        return []

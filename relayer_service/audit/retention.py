@@ -6,9 +6,9 @@ import time
 from datetime import timedelta
 
 from django.conf import settings
-from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
+from relayer_service.storage.clock import DatabaseNow
 
 BATCH_SIZE = 1_000
 # Between two batches: on SQLite others cannot write while one is deleted.
@@ -19,7 +19,7 @@ def prune() -> None:
     """Delete the entries whose retention has ended, the oldest first, each batch in a transaction of its own."""
     if not settings.AUDIT_KEEP_DAYS:
         return
-    oldest = timezone.now() - timedelta(days=settings.AUDIT_KEEP_DAYS)
+    oldest = DatabaseNow() - timedelta(days=settings.AUDIT_KEEP_DAYS)
     old = AuditEntry.objects.filter(at__lt=oldest).order_by("at", "id").values("pk")
     while True:
         deleted, _ = AuditEntry.objects.filter(pk__in=list(old[:BATCH_SIZE].values_list("pk", flat=True))).delete()

@@ -50,6 +50,8 @@ class FleetFile:
     def __init__(self, document: Any, printed: Mapping[str, Collection[str]]) -> None:
         resolved, self.faults = resolve(document, os.environ, printed)
         self.warnings: list[str] = []
+        # What is done only after staff have confirmed it.
+        self.questions: list[str] = []
         self._unresolved = {path for path, _ in self.faults}
         self._unresolved_fields = {match[0] for path in self._unresolved if (match := FIELD_PATH.match(path))}
         self.lists: dict[str, list[Any]] = {name: [] for name in printed}
@@ -112,6 +114,9 @@ class FleetFile:
 
     def warn(self, path: str, text: str) -> None:
         self.warnings.append(f"{path}: {text}")
+
+    def ask(self, path: str, text: str) -> None:
+        self.questions.append(f"{path}: {text}")
 
     def refuse_faults(self) -> None:
         if self.faults:

@@ -16,10 +16,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Plan:
-    """What a file would change, and what is to be said about it."""
+    """What a file would change, what is to be said about it, and what must be confirmed first."""
 
     sections: list[Section]
     warnings: list[str]
+    questions: list[str]
 
     @property
     def changes(self) -> list[Change]:
@@ -51,4 +52,4 @@ def plan(document: Any) -> Plan:
     for section in sections.values():
         section.finish()
     file.refuse_faults()
-    return Plan([*sections.values()], file.warnings)
+    return Plan([*sections.values()], file.warnings, file.questions)

@@ -9,6 +9,8 @@ from signers.config_shapes import CONFIGS
 from signers.models import Signer
 from signers.types import SignerType
 from tests.browser.conftest import TakeScreenshot
+from tests.relayers import factories
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
 
 LIST = "/admin/signers/signer/"
 ADD = "/admin/signers/signer/add/"
@@ -50,9 +52,30 @@ def test_a_garbage_key_is_refused_where_it_was_typed(page: Page, take_screenshot
     page.locator("[name=identifier]").fill("treasury")
     page.locator("[name=plain__key]").fill("garbage")
     page.get_by_role("button", name="Save and verify").click()
-    expect(page.get_by_text("The key must be a secp256k1 private key: 32 bytes in hex.")).to_be_visible()
+    fault = page.locator("form").get_by_text("The key must be a secp256k1 private key: 32 bytes in hex.")
+    expect(fault).to_be_visible()
     take_screenshot(page, "signer-garbage-key")
     assert not Signer.objects.exists()
+
+
+def test_a_key_is_replaced_after_a_question_that_names_the_relayers(
+    page: Page, take_screenshot: TakeScreenshot
+) -> None:
+    relayer = factories.relayer()
+    page.goto(f"{LIST}{relayer.signer.pk}/change/")
+    page.locator("[name=plain__key]").fill(OTHER_KEY)
+    page.get_by_role("button", name="Save", exact=True).click()
+    box = page.get_by_role("checkbox", name="Confirm the new address")
+    expect(box).to_be_focused()
+    expect(box).not_to_be_checked()
+    expect(page.locator("[name=plain__key]")).to_have_value("")
+    take_screenshot(page, "signer-replace-key")
+    page.locator("[name=plain__key]").fill(OTHER_KEY)
+    box.check()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text(f"Moved to {OTHER_ADDRESS}: 1 relayer.")).to_be_visible()
+    relayer.refresh_from_db()
+    assert relayer.address == OTHER_ADDRESS
 
 
 def test_the_form_of_a_vault_key(page: Page, take_screenshot: TakeScreenshot) -> None:
@@ -63,7 +86,7 @@ def test_the_form_of_a_vault_key(page: Page, take_screenshot: TakeScreenshot) ->
         page.locator(f"[name=provider_c__{name}]").fill(value)
     take_screenshot(page, "signer-add-vault")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("this field is required")).to_have_count(2)
+    expect(page.locator("form").get_by_text("this field is required")).to_have_count(2)
     assert not Signer.objects.exists()
     expect(page.locator("[name=provider_c__address]")).to_have_value(values["address"])
 

@@ -140,7 +140,8 @@ def test_a_network_that_is_none_is_refused_in_words(page: Page) -> None:
     page.get_by_label("Name").fill("Wallet production")
     page.get_by_label("Allowed networks").fill("10.0.0.0/8\n10.0.0.1/33")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("'10.0.0.1/33' is not an address or a CIDR network.")).to_be_visible()
+    fault = page.locator("form").get_by_text("'10.0.0.1/33' is not an address or a CIDR network.")
+    expect(fault).to_be_visible()
     assert page.get_by_label("Allowed networks").input_value() == "10.0.0.0/8\n10.0.0.1/33"
     assert not AccessToken.objects.exists()
 

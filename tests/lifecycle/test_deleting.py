@@ -1,4 +1,4 @@
-"""What is deleted, what is in use and stays, and what is still owed and not lost."""
+"""What is deleted, what is in use and stays, and which deliveries are dropped."""
 
 from __future__ import annotations
 
@@ -33,18 +33,20 @@ def test_a_notification_that_a_relayer_uses_stays_with_its_log(manager: Api) -> 
     hook = factories.notification("hook-1")
     deliver(hook, "delivered")
     factories.relayer(notification=hook)
-    message = "Notification is in use by a relayer, or has deliveries that are still to arrive"
-    refused(manager("DELETE", "/api/v1/notifications/hook-1"), message)
-    assert Delivery.objects.exists()
-
-
-def test_a_notification_with_pending_deliveries_stays(manager: Api) -> None:
-    hook = factories.notification("hook-1")
-    deliver(hook, "delivered")
     deliver(hook, "pending")
-    message = "Notification is in use by a relayer, or has deliveries that are still to arrive"
-    refused(manager("DELETE", "/api/v1/notifications/hook-1"), message)
+    refused(manager("DELETE", "/api/v1/notifications/hook-1"), "Notification is in use by a relayer")
     assert Delivery.objects.count() == 2
+
+
+def test_pending_deliveries_are_dropped_and_the_answer_says_how_many(manager: Api) -> None:
+    hook = factories.notification("hook-1")
+    for state in ("delivered", "pending", "pending"):
+        deliver(hook, state)
+    answer = manager("DELETE", "/api/v1/notifications/hook-1")
+    text = "2 pending deliveries were dropped."
+    assert (answer.status, answer.body) == (200, bodies.success("Notification deleted successfully", logs=[text]))
+    assert AuditEntry.objects.get(object_type="notification", action="deleted").reason == text
+    assert not Delivery.objects.exists()
 
 
 def test_a_notification_is_deleted_with_its_finished_deliveries(manager: Api) -> None:

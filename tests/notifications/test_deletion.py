@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,11 +10,15 @@ from django.contrib.messages import get_messages
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications.admin import USED_MEANWHILE
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.models import AuditEntry
+from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
+from tests.relayers import factories
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +46,11 @@ def from_the_list(client: Client, notification: Notification, **fields: str) -> 
 both_ways = pytest.mark.parametrize("delete", [from_the_page, from_the_list])
 
 
+@pytest.fixture
+def commits(django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks) -> DjangoCaptureOnCommitCallbacks:
+    return django_capture_on_commit_callbacks
+
+
 def rows() -> tuple[int, int, int]:
     return Notification.objects.count(), Delivery.objects.count(), Attempt.objects.count()
 
@@ -53,15 +63,19 @@ def test_a_notification_is_deleted_with_its_finished_deliveries(admin_client: Cl
 
 
 @both_ways
-def test_an_event_that_is_emitted_meanwhile_keeps_the_notification(
-    admin_client: Client, delete: Any, monkeypatch: pytest.MonkeyPatch
+def test_a_relayer_that_is_pointed_here_meanwhile_keeps_what_is_pending(
+    admin_client: Client, delete: Any, monkeypatch: pytest.MonkeyPatch, commits: DjangoCaptureOnCommitCallbacks
 ) -> None:
     notification = with_log(1)
-    monkeypatch.setattr("notifications.admin.blockers", lambda notifications, **options: iter(()))
-    monkeypatch.setattr("notifications.admin.delete_logs", lambda notifications: emit_test(notification))
-    page = delete(admin_client, notification, post="yes")
+    emit_test(notification)
+    factories.relayer(notification=notification)
+    monkeypatch.setattr("notifications.admin.blockers", lambda notifications, **options: [])
+    with commits(execute=True):
+        page = delete(admin_client, notification, post="yes")
     assert (page.status_code, page.url) == (302, LIST)
-    assert USED_MEANWHILE in [str(message) for message in get_messages(page.wsgi_request)]
+    told = [str(message) for message in get_messages(page.wsgi_request)]
+    assert USED_MEANWHILE in told
+    assert not any("dropped" in text for text in told)
     assert rows() == (1, 2, 1)
 
 
@@ -92,14 +106,22 @@ def test_a_confirmation_reads_nothing_of_a_log_however_long(admin_client: Client
 
 
 @both_ways
-def test_a_notification_with_pending_deliveries_is_kept_with_its_log(admin_client: Client, delete: Any) -> None:
+def test_pending_deliveries_are_dropped_after_a_page_that_counts_them(
+    admin_client: Client, delete: Any, commits: DjangoCaptureOnCommitCallbacks
+) -> None:
+    with_log(1, "other")
     notification = with_log(2)
     emit_test(notification)
-    page = delete(admin_client, notification, post="yes")
-    assert page.context["protected"] == [
-        "hook has pending deliveries. To delete it, wait until they have arrived or failed."
+    page = delete(admin_client, notification).context
+    assert (page["deleted_objects"] if delete is from_the_page else page["deletable_objects"][0]) == [
+        "hook, with 3 deliveries, 1 of them pending: these will never be sent"
     ]
-    assert rows() == (1, 3, 2)
+    with commits(execute=True):
+        answer = delete(admin_client, notification, post="yes")
+    assert "hook: 1 pending delivery was dropped." in [str(each) for each in get_messages(answer.wsgi_request)]
+    entry = AuditEntry.objects.filter(object_type="notification", object_id="hook", action="deleted").get()
+    assert entry.reason == "1 pending delivery was dropped."
+    assert rows() == (1, 1, 1)
 
 
 def test_staff_who_may_not_delete_a_notification_delete_no_log(client: Client) -> None:
@@ -111,8 +133,22 @@ def test_staff_who_may_not_delete_a_notification_delete_no_log(client: Client) -
 def test_what_a_deleted_target_answers_is_dropped(admin_client: Client) -> None:
     notification = create_notification()
     emit_test(notification)
-    (late,) = exchange(notification)
-    Delivery.objects.update(state="delivered", due_at=None, lease=None)
+    emit_test(notification)
+    late, unsent = exchange(notification)
     from_the_page(admin_client, notification, post="yes")
-    assert exchange(notification, outcome(late)) == []
+    assert exchange(notification, outcome(late), unsent=[unsent]) == []
+    assert rows() == (0, 0, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_go_on_while_their_target_is_deleted(admin_client: Client) -> None:
+    notification = create_notification()
+    for _ in range(40):
+        emit_test(notification)
+    claimed = exchange(notification)
+    works = [partial(exchange, notification, outcome(row)) for row in claimed[:20]]
+    delete = partial(from_the_page, admin_client, notification, post="yes")
+    *written, answer = in_threads(*works, delete)
+    assert answer.status_code == 302
+    assert all(rows == [] for rows in written)
     assert rows() == (0, 0, 0)

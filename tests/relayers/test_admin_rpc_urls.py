@@ -79,7 +79,7 @@ def test_a_fault_of_a_row_is_shown_in_it(
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
     page = edit(admin_client, relayer, **changes)
     assert row_errors(page) == faults
-    assert errors(page) == {"rpc_urls": ["Mend what is marked above."]}
+    assert errors(page) == {"rpc_urls": ["Correct the marked rows."]}
     relayer.refresh_from_db()
     assert relayer.custom_rpc_urls == [rpc_url(A, 70)]
 
@@ -98,7 +98,7 @@ def test_there_are_at_most_50_urls(admin_client: Client) -> None:
     relayer = factories.relayer(rpc_urls=[rpc_url(f"{A}/{number}") for number in range(49)])
     rows = {f"rpc_urls-{number}-weight": "100" for number in (49, 50)} | {"rpc_urls-TOTAL_FORMS": "51"}
     page = edit(admin_client, relayer, **rows, **{"rpc_urls-49-url": B, "rpc_urls-50-url": C})
-    assert errors(page) == {"rpc_urls": ["at most 50 URLs are allowed", "Mend what is marked above."]}
+    assert errors(page) == {"rpc_urls": ["at most 50 URLs are allowed", "Correct the marked rows."]}
     assert "errornote" not in edit(admin_client, relayer, **{"rpc_urls-49-url": B}).content.decode()
 
 

@@ -253,20 +253,6 @@ def test_secrets_are_not_kept_for_another_server(tmp_path: Path) -> None:
     ]
 
 
-def test_another_key_of_the_signer_is_another_address(tmp_path: Path) -> None:
-    load(document(SPARSE, SPARSE | {"id": "relayer-2"}), tmp_path)
-    signer = SIGNER | {"config": {"key": OTHER_KEY}}
-    output, errors = load(document(SPARSE, signer=signer), tmp_path)
-    assert output == [
-        "signer signer-1: updated (config.key)",
-        "notification hook-1: unchanged",
-        "relayer relayer-1: updated (address)",
-        "0 created, 2 updated, 1 unchanged.",
-    ]
-    assert errors == ["Warning: signers[0]: relayers that the file does not name keep their address: relayer-2"]
-    assert [relayer.address for relayer in Relayer.objects.order_by("sequence")] == [OTHER_ADDRESS, ADDRESS]
-
-
 def test_a_relayer_can_move_to_a_signer_and_a_webhook_that_the_file_creates(tmp_path: Path) -> None:
     load(document(SPARSE), tmp_path)
     signer = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}

@@ -16,6 +16,8 @@ from relayer_service.fleet.files import Faults
 from relayer_service.fleet.planning import Plan, plan
 from relayer_service.fleet.sections import Change, ChangedMeanwhile
 
+CONFIRM = "--confirm-address-changes"
+
 
 class Command(BaseCommand):
     help = __doc__
@@ -23,6 +25,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the JSON file")
         parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+        parser.add_argument(
+            CONFIRM, action="store_true", help="let relayers follow their signer to the address of another key"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         dry_run = options["dry_run"]
@@ -30,6 +35,8 @@ class Command(BaseCommand):
             found = self._plan(options["file"])
             for warning in found.warnings:
                 self.stderr.write(f"Warning: {warning}")
+            if not options["confirm_address_changes"]:
+                self._ask(found.questions, dry_run)
             if not dry_run:
                 with acting_as(ActorKind.FLEET_FILE, options["file"].name):
                     found.apply()
@@ -42,6 +49,14 @@ class Command(BaseCommand):
         for change in found.changes:
             self.stdout.write(describe(change))
         self.stdout.write(summary(found, dry_run))
+
+    def _ask(self, questions: list[str], dry_run: bool) -> None:
+        """Print what has to be confirmed; without a dry run, refuse to go on."""
+        if questions and not dry_run:
+            text = "\n  ".join(questions)
+            raise CommandError(f"Nothing was changed. Add {CONFIRM} to change addresses:\n  {text}")
+        for question in questions:
+            self.stderr.write(f"Needs {CONFIRM}: {question}")
 
     @staticmethod
     def _plan(file: Path) -> Plan:

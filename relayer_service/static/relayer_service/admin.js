@@ -33,3 +33,32 @@ const nameWidgets = () => {
 // After the handlers of the same event that make them.
 addEventListener("load", () => setTimeout(nameWidgets));
 document.addEventListener("formset:added", () => setTimeout(nameWidgets));
+
+/* Focus a field, or the first invalid one in an element, also where it is folded or hidden behind its widget. */
+const focusField = (element) => {
+  const field = element.querySelector("[aria-invalid=true]") || element;
+  for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) {
+    fold.open = true;
+  }
+  const widget = field.matches(".select2-hidden-accessible") && field.nextElementSibling;
+  const shown = (widget && widget.querySelector("[role=combobox]")) || field;
+  shown.focus();
+  shown.scrollIntoView({ block: "center" });
+};
+/* After a save that failed, the first invalid field has the focus; the links of the summary lead to each. */
+addEventListener("load", () =>
+  setTimeout(() => {
+    const found = document.querySelector("main form [aria-invalid=true]") || document.querySelector("[data-form-errors]");
+    if (found) {
+      focusField(found);
+    }
+  }),
+);
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-form-errors] a");
+  const field = link && document.getElementById(link.hash.slice(1));
+  if (field) {
+    event.preventDefault();
+    focusField(field);
+  }
+});

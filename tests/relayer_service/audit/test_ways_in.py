@@ -233,9 +233,18 @@ def test_a_notification_that_staff_change_test_and_delete(staff: Client) -> None
     changes = {
         "type": ["webhook", None],
         "url": ["https://hooks.example.com/***", None],
+        "enabled": [True, None],
         "signing_key": "removed",
     }
     assert written == [entry(STAFF, "deleted", "notification", "hook-1", changes)]
+
+
+def test_a_notification_that_staff_disable(staff: Client) -> None:
+    hook = factories.notification()
+    form = {"url": hook.url, "initial-url": hook.url, "type": "webhook", "initial-type": "webhook"}
+    page = f"/admin/notifications/notification/{hook.pk}/change/"
+    written = written_by(lambda: staff.post(page, form | {"initial-enabled": "True"}))
+    assert written == [entry(STAFF, "changed", "notification", "hook-1", {"enabled": [True, False]})]
 
 
 def test_a_delivery_that_staff_replay(staff: Client) -> None:
@@ -348,7 +357,12 @@ def test_a_fleet_file_that_creates_and_changes_every_resource(load: Callable[...
             "created",
             "notification",
             "hook-1",
-            {"type": [None, "webhook"], "url": [None, "https://hooks.example.com/***"], "signing_key": "set"},
+            {
+                "type": [None, "webhook"],
+                "url": [None, "https://hooks.example.com/***"],
+                "enabled": [None, True],
+                "signing_key": "set",
+            },
         ),
         entry(
             FILE,

@@ -86,7 +86,9 @@ def test_periodic_work_is_run_by_a_worker_whose_clock_is_ahead() -> None:
 
 
 def test_the_intervals_of_periodic_work_can_be_read() -> None:
-    assert {name: tasks.periodic_intervals()[name] for name in ("heartbeat", "check_relayers", "send_due_webhooks")} == {
+    assert {
+        name: tasks.periodic_intervals()[name] for name in ("heartbeat", "check_relayers", "send_due_webhooks")
+    } == {
         "heartbeat": 10,
         "check_relayers": 2,
         "send_due_webhooks": 2,

@@ -1,0 +1,53 @@
+"""The summary of a form that was not saved: each error, with a link to its field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django import template
+from django.core.exceptions import NON_FIELD_ERRORS
+from django.forms import BaseForm
+
+register = template.Library()
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """An error of a form; `target` is the id of the element that it is about, empty for an error of the whole form."""
+
+    text: str
+    label: str = ""
+    target: str = ""
+
+
+@register.inclusion_tag("admin/form_errors.html")
+def form_errors(form: BaseForm, inline_formsets: Any) -> dict[str, Any]:
+    """Show all errors of a form and of the rows below it, in the order of the page."""
+    return {"errors": [*errors_of(form), *errors_of_rows(inline_formsets or [])]}
+
+
+def errors_of(form: BaseForm, name: str = "", target: str = "") -> Iterator[FieldError]:
+    """Yield the errors of a form, or of a row that has a name and an element of its own."""
+    for field, texts in sorted(form.errors.items(), key=lambda item: place(form, item[0])):
+        label, element = name, target
+        if field != NON_FIELD_ERRORS:
+            bound = form[field]
+            label = f"{name}, {bound.label}" if name else str(bound.label)
+            # Of several inputs, the first.
+            element = bound.id_for_label or f"{bound.auto_id}_0"
+        yield from (FieldError(str(text), label, element) for text in texts)
+
+
+def place(form: BaseForm, field: str) -> int:
+    return [*form.fields].index(field) if field in form.fields else -1
+
+
+def errors_of_rows(inline_formsets: Iterable[Any]) -> Iterator[FieldError]:
+    for inline in inline_formsets:
+        formset, group = inline.formset, f"{inline.formset.prefix}-group"
+        title = str(inline.opts.verbose_name_plural).capitalize()
+        yield from (FieldError(str(text), title, group) for text in formset.non_form_errors())
+        for number, row in enumerate(formset.forms, start=1):
+            yield from errors_of(row, f"{str(inline.opts.verbose_name).capitalize()} {number}", group)

@@ -1,0 +1,45 @@
+"""Followers: what keeps the address of a signer, and moves to the new one when its key is replaced.
+
+An app names its follower in its `AppConfig`:
+
+    signer_follower = "relayers.following.RelayerFollower"
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from django.apps import apps
+from django.db.models import Model, QuerySet
+from django.utils.module_loading import import_string
+
+from signers.models import Signer
+
+
+class Follower(ABC):
+    @abstractmethod
+    def rows(self, signer: Signer) -> QuerySet[Any]:
+        """Return the rows of a signer; `address` is the one that they keep, empty where it is unknown."""
+
+    @abstractmethod
+    def follow(self, signer: Signer, address: str) -> int:
+        """Move the rows of a signer to its address, which is empty while it is unknown; return how many moved.
+
+        The caller holds the lock of the signer's row, and has asked staff.
+        """
+
+    def elsewhere(self, signer: Signer, address: str) -> QuerySet[Any]:
+        """Return the rows of a signer that have another address than this one."""
+        return self.rows(signer).exclude(address__in=["", address])
+
+
+def followers() -> list[Follower]:
+    """Return the followers that all apps have declared."""
+    paths = [getattr(app, "signer_follower", "") for app in apps.get_app_configs()]
+    return [import_string(path)() for path in paths if path]
+
+
+def counted(model: type[Model], number: int) -> str:
+    """Return a number of rows in words."""
+    return f"{number:,} {model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural}"

@@ -1,0 +1,80 @@
+"""A form that was not saved: its errors above the page, each with a link to its field."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from tests.relayers import factories
+from tests.relayers.admin_pages import ADD, change, edit, fields
+
+pytestmark = pytest.mark.django_db
+
+SOURCES = {"sources-TOTAL_FORMS": "2", "sources-INITIAL_FORMS": "0"}
+
+
+def summary(page: Any) -> list[tuple[str, str]]:
+    """The errors above the page, each with the id of the element that its link leads to, which must be there once."""
+    text = page.content.decode()
+    above_the_form = text.partition('id="content-main"')[2].partition("<form")[0]
+    found = []
+    for line in re.findall(r"<li>(.*?)</li>", above_the_form, re.DOTALL):
+        target = "".join(re.findall('href="#([^"]*)"', line))
+        assert not target or text.count(f' id="{target}"') == 1, target
+        found.append((target, unescape(re.sub("<[^>]*>", "", line)).strip()))
+    return found
+
+
+def test_the_errors_of_a_relayer_are_above_its_panels_in_the_order_of_its_fields(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    wrong = {"rpc_urls-0-url": "ftp://a", "policy_gas_price_cap": "x", "name": "", "signer": "999"}
+    page = edit(admin_client, relayer, **wrong)
+    assert "Not saved: 4 errors" in page.content.decode()
+    assert summary(page) == [
+        ("id_name", "Name: This field is required."),
+        ("id_signer", "Signer: Select a valid choice. That choice is not one of the available choices."),
+        ("id_rpc_urls", "RPC URLs: Correct the marked rows."),
+        ("id_policy_gas_price_cap", f"Gas price cap: a whole number from 0 to {2**128 - 1} is required"),
+    ]
+
+
+def test_the_errors_of_rows_below_a_form_name_the_row(admin_client: Client) -> None:
+    form = {"network": "sepolia", "symbol": "USDC", "address": factories.ADDRESS, "max_spread_bps": "1"}
+    rows = {"sources-0-kind": "fixed", "sources-1-kind": "chainlink_native", "sources-1-feed": "0x1"}
+    found = summary(admin_client.post("/admin/rpc/feetoken/add/", form | SOURCES | rows))
+    assert found[0] == ("id_margin_bps", "Margin: This field is required.")
+    assert ("id_sources-0-rate_text", "Source 1, Rate: a source of this kind needs it") in found
+    assert [target for target, _ in found if target.startswith("id_sources-1-")]
+
+
+def test_an_error_of_the_whole_form_is_shown_once_and_without_a_link(admin_client: Client) -> None:
+    signer = factories.signer()
+    signer.type = "provider_c"
+    signer.set_config({"address": "http://a", "key_name": "k", "role_id": "r", "secret_id": "s"})
+    signer.save()
+    form = {"provider_c__address": "http://b", "provider_c__key_name": "k"}
+    page = admin_client.post(f"/admin/signers/signer/{signer.pk}/change/", form)
+    text = "The address has changed: type all secrets again."
+    assert ("", text) in summary(page)
+    assert page.content.decode().count(text) == 1
+
+
+@pytest.mark.parametrize("path", ["password_change/", "auth/user/{}/password/"])
+def test_the_pages_of_passwords_have_the_summary_too(admin_client: Client, admin_user: User, path: str) -> None:
+    page = admin_client.post(f"/admin/{path.format(admin_user.pk)}", {"usable_password": "true"})
+    found = re.findall('href="#(id_[^"]*)"', page.content.decode())
+    assert found[-1] in {"id_new_password2", "id_password2"}
+    assert "Please correct" not in page.content.decode()
+
+
+def test_a_page_that_was_only_opened_has_no_summary(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    for path in (ADD, change(relayer)):
+        page = admin_client.get(path)
+        assert fields(page)
+        assert "data-form-errors" not in page.content.decode()

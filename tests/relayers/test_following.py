@@ -1,0 +1,328 @@
+"""Relayers follow their signer to the address of another key, after staff have confirmed it."""
+
+from __future__ import annotations
+
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection, connections
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from relayer_service.models import AuditEntry
+from relayer_service.ops.tasks import queue
+from relayers import health, request_serializers
+from relayers.following import RelayerFollower
+from relayers.health import Reading
+from relayers.models import FORGOTTEN, Relayer
+from signers import signing
+from signers.models import Signer
+from tests.api import Api
+from tests.concurrency import wait_until
+from tests.contract import bodies
+from tests.notifications.admin_pages import staff_who_may, told
+from tests.relayer_service.admin.overview_pages import attention
+from tests.relayers import factories
+from tests.relayers.admin_pages import edit, errors
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY, rows
+from tests.relayers.factories import ADDRESS
+from tests.relayers.replaced_keys import move_key, replace_meanwhile
+from tests.servers import free_port
+from tests.signers.backends.vault_server import VaultServer
+from tokens.models import AccessToken
+
+pytestmark = pytest.mark.django_db
+
+READ = Reading(nonce=7, balance=100)
+MISMATCH = (
+    f"The relayer has the address {ADDRESS}, and its signer {OTHER_ADDRESS}: "
+    "save the signer, which moves its relayers there."
+)
+ASKED = (
+    f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer: relayer-1 ({ADDRESS}). "
+    "Type the secrets again, as they are not kept, and confirm."
+)
+BODY = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
+
+
+@pytest.fixture
+def manager(user: User, settings: Any) -> Api:
+    settings.EXTENSIONS = ["lifecycle"]
+    return Api(AccessToken.objects.issue(name="terraform", user=user, scopes=["manage"])[1])
+
+
+def replace(client: Client, signer: Signer, confirmed: str | None = None, key: str = OTHER_KEY) -> Any:
+    form = {"plain__key": key} | ({} if confirmed is None else {"confirmed_address": confirmed})
+    return client.post(f"/admin/signers/signer/{signer.pk}/change/", form, follow=True)
+
+
+def box(page: Any) -> dict[str, Any]:
+    """The check box that confirms an address."""
+    (found,) = re.findall('<input[^>]*name="confirmed_address"[^>]*>', page.content.decode())
+    attributes = re.sub('class="[^"]*"', "", found)
+    return {"value": " ".join(re.findall('value="([^"]*)"', attributes)), "ticked": "checked" in attributes}
+
+
+def address_of(signer: Signer) -> str:
+    return signing.known_identity(Signer.objects.get(pk=signer.pk))
+
+
+def check(reading: Reading = READ) -> Relayer:
+    """Write what a check has read of the one relayer that there is."""
+    Relayer.objects.update(due_at=timezone.now() - timedelta(seconds=1))
+    (relayer,) = Relayer.objects.all().claim(1, health.lease_length())
+    health.write([(relayer, reading)])
+    return Relayer.objects.get()
+
+
+# In the admin.
+
+
+def test_another_key_is_saved_only_after_a_question_that_names_relayers(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    before = rows()
+    page = replace(admin_client, relayer.signer)
+    assert errors(page) == {"confirmed_address": [ASKED]}
+    assert rows() == before
+    text = page.content.decode()
+    assert box(page) == {"value": OTHER_ADDRESS, "ticked": False}
+    assert OTHER_KEY.removeprefix("0x") not in text
+
+
+def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
+    admin_client: Client, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    seen = {"nonce": 7, "balance_text": "5", "balance_is_low": True, "balance_hours": [[1, "5"]]}
+    later = timezone.now() + timedelta(minutes=2)
+    relayer = factories.relayer(due_at=later, lease=uuid.uuid4(), **seen)
+    under_way = Relayer.objects.get()
+    other = factories.relayer(identifier="relayer-2", signer=factories.signer("signer-2"))
+    with django_capture_on_commit_callbacks(execute=True):
+        page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS)
+    assert f"Moved to {OTHER_ADDRESS}: 1 relayer." in told(page)
+    relayer.refresh_from_db()
+    assert (relayer.address, address_of(relayer.signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
+    assert {name: getattr(relayer, name) for name in seen} == FORGOTTEN
+    assert relayer.due_at
+    assert relayer.due_at <= timezone.now()
+    assert not under_way.release(later, nonce=5)
+    assert [task.name for task in queue.pending()] == ["check_relayers_now"]
+    other.refresh_from_db()
+    assert other.address == ADDRESS
+    entry = AuditEntry.objects.get(object_type="relayer")
+    assert entry.changes == {"address": [ADDRESS, OTHER_ADDRESS], "balance_is_low": [True, False]}
+    assert (entry.who, entry.reason) == ("User admin", "Follows the signer signer-1.")
+
+
+def test_key_and_addresses_change_together_or_not_at_all(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    relayer = factories.relayer()
+
+    def fail(*args: Any) -> int:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(RelayerFollower, "follow", fail)
+    with pytest.raises(ZeroDivisionError):
+        replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS)
+    assert address_of(relayer.signer) == ADDRESS
+
+
+def test_what_is_confirmed_is_one_address_and_no_other(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    page = replace(admin_client, relayer.signer, confirmed=ADDRESS)
+    assert errors(page) == {"confirmed_address": [ASKED]}
+    assert box(page) == {"value": OTHER_ADDRESS, "ticked": False}
+    assert address_of(relayer.signer) == ADDRESS
+
+
+def test_who_confirms_and_does_not_type_the_key_again_is_not_told_that_it_is_saved(admin_client: Client) -> None:
+    relayer = factories.relayer()
+    page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
+    assert errors(page) == {"confirmed_address": ["Nothing would change: type the new secrets again."]}
+
+
+def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:
+    relayers = [factories.relayer(identifier=f"relayer-{number:02}") for number in range(12)]
+    (text,) = errors(replace(admin_client, relayers[0].signer))["confirmed_address"]
+    assert "Saving it moves 12 relayers: relayer-00 (" in text
+    assert f"relayer-09 ({ADDRESS}) and 2 more." in text
+    assert "relayer-10" not in text
+
+
+def test_staff_who_may_not_view_relayers_see_how_many_move(client: Client) -> None:
+    staff = staff_who_may(client, "view_signer", "change_signer")
+    (text,) = errors(replace(staff, factories.relayer().signer))["confirmed_address"]
+    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. Type")
+
+
+def test_nothing_is_asked_about_a_signer_without_relayers_nor_about_the_same_key(admin_client: Client) -> None:
+    replace(admin_client, factories.signer("signer-2"))
+    assert address_of(Signer.objects.get()) == OTHER_ADDRESS
+    signer = factories.relayer().signer
+    replace(admin_client, signer, key=factories.KEY.removeprefix("0x"))
+    assert Signer.objects.get(pk=signer.pk).full_config() == {"key": factories.KEY.removeprefix("0x")}
+
+
+def test_while_a_new_address_cannot_be_read_relayers_have_none(admin_client: Client) -> None:
+    with VaultServer() as server:
+        relayer = factories.relayer(signer=vault_signer(server))
+    elsewhere = {
+        "provider_c__address": f"http://127.0.0.1:{free_port()}",
+        "provider_c__key_name": "main",
+        "provider_c__role_id": "role",
+        "provider_c__secret_id": "secret",
+    }
+    path = f"/admin/signers/signer/{relayer.signer.pk}/change/"
+    (text,) = errors(admin_client.post(path, elsewhere))["confirmed_address"]
+    assert text.startswith("The address of this key cannot be read: Vault ")
+    assert f"Saving it leaves 1 relayer: relayer-1 ({ADDRESS}) without one." in text
+    admin_client.post(path, elsewhere | {"confirmed_address": "unknown"})
+    assert Relayer.objects.get().address == ""
+
+
+# Over REST, and at the same moment.
+
+
+def test_a_relayer_is_not_created_with_the_address_of_a_replaced_key(
+    manager: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = factories.signer()
+    replace_meanwhile(signer, monkeypatch)
+    answer = manager.post("/api/v1/relayers", BODY)
+    fault = bodies.bad_request("signer_id: the signer was changed meanwhile: try again")
+    assert (answer.status, answer.body) == (400, fault)
+    assert not Relayer.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_relayer_that_is_created_while_a_key_is_replaced_follows_it(
+    manager: Api, admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = factories.signer()
+    replaced = threading.Event()
+
+    def work() -> None:
+        replace(admin_client, signer, confirmed=OTHER_ADDRESS)
+        replaced.set()
+        connections.close_all()
+
+    writer = threading.Thread(target=work)
+
+    def begin(*args: Any) -> None:
+        """Replace the key while the relayer is inserted and not committed, until that waits for the lock."""
+        writer.start()
+        wait_until(lambda: replaced.is_set() or waits_for_a_lock())
+
+    monkeypatch.setattr(request_serializers, "note_answer", begin)
+    assert manager.post("/api/v1/relayers", BODY).status == 201
+    writer.join()
+    assert replaced.is_set()
+    assert (Relayer.objects.get().address, address_of(signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
+
+
+def waits_for_a_lock() -> bool:
+    """Whether a statement of another connection waits for a lock; SQLite lets one writer in, and does not say."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_relayer_pointed_to_a_signer_while_its_key_is_replaced_follows_it(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signer = factories.relayer().signer
+    relayer = factories.relayer(identifier="relayer-2", signer=factories.signer("signer-2"))
+    saved = threading.Event()
+
+    def work() -> None:
+        edit(admin_client, relayer, signer=signer.pk)
+        saved.set()
+        connections.close_all()
+
+    writer = threading.Thread(target=work)
+    follow = RelayerFollower.follow
+
+    def begin(*args: Any) -> int:
+        """Point the relayer here while the new key is written and not committed, until that waits for the lock."""
+        moved = follow(*args)
+        writer.start()
+        wait_until(lambda: saved.is_set() or waits_for_a_lock())
+        return moved
+
+    monkeypatch.setattr(RelayerFollower, "follow", begin)
+    assert replace(admin_client, signer, confirmed=OTHER_ADDRESS).status_code == 200
+    writer.join()
+    assert saved.is_set()
+    assert [each.address for each in signer.relayers.all()] == [OTHER_ADDRESS, OTHER_ADDRESS]
+
+
+# Those that were left behind.
+
+
+def test_a_relayer_with_another_address_than_its_signer_is_disabled(admin_client: Client) -> None:
+    relayer = factories.relayer(name="Treasury")
+    check()
+    move_key(relayer.signer)
+    for _ in range(3):
+        found = check()
+        assert (found.system_disabled, found.disabled_reason_type) == (True, "NonceSyncFailed")
+        assert found.disabled_reason_details == MISMATCH
+    assert any(line.startswith(f"Treasury (relayer-1) on sepolia {MISMATCH}") for line in attention(admin_client))
+    (asked,) = errors(replace(admin_client, relayer.signer, key=""))["confirmed_address"]
+    assert asked == ASKED.partition(" Type")[0]
+    replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
+    assert Relayer.objects.get().address == OTHER_ADDRESS
+    assert [check().system_disabled for _ in range(3)][-1] is False
+
+
+def vault_signer(server: VaultServer) -> Signer:
+    server.secrets["/v1/secret/data/main"] = {"value": factories.KEY}
+    server.namespace = None
+    signer = Signer(identifier="vault", type="provider_c")
+    config = {"address": server.url, "key_name": "main", "role_id": server.role_id, "secret_id": server.secret_id}
+    signer.set_config(config)
+    signer.save()
+    return signer
+
+
+@pytest.fixture
+def vault() -> Iterator[VaultServer]:
+    with VaultServer() as server:
+        yield server
+
+
+def test_a_key_that_was_replaced_in_vault_shows_when_its_signer_is_verified(vault: VaultServer) -> None:
+    signer = vault_signer(vault)
+    factories.relayer(signer=signer)
+    signing.verify(signer)
+    vault.secrets["/v1/secret/data/main"] = {"value": OTHER_KEY}
+    asked = len(vault.asked)
+    assert not check().system_disabled
+    # A check asks no other server for a key.
+    assert len(vault.asked) == asked
+    signing.verify(Signer.objects.get())
+    assert check().disabled_reason_details == MISMATCH
+
+
+def test_staff_who_save_a_relayer_take_over_the_address_that_was_verified(
+    admin_client: Client, vault: VaultServer
+) -> None:
+    signer = vault_signer(vault)
+    relayer = factories.relayer(signer=signer)
+    vault.secrets["/v1/secret/data/main"] = {"value": OTHER_KEY}
+    signing.verify(signer)
+    edit(admin_client, relayer, name="Another name")
+    assert Relayer.objects.get().address == OTHER_ADDRESS
