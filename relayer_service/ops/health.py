@@ -106,10 +106,18 @@ class FromMetricsNetwork(BasePermission):
         return client_address.within(request.META.get("REMOTE_ADDR", ""), settings.METRICS_ALLOW)
 
 
+class HasReadingToken(IsAuthenticated):
+    """Accepts a token without scopes, or with one to read."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        token: Any = request.auth
+        return super().has_permission(request, view) and (not token.scopes or token.has_scope("read"))
+
+
 class MetricsView(APIView):
     """Metrics in Prometheus' format, with a token or from METRICS_ALLOW."""
 
-    permission_classes = [FromMetricsNetwork | IsAuthenticated]
+    permission_classes = [FromMetricsNetwork | HasReadingToken]
     http_method_names = ["get", "head"]
     schema = None
 
