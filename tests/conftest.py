@@ -16,7 +16,7 @@ from django.core.cache import cache
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
-from relayer_service.ops.logs import JsonFormatter, SecretFilter
+from relayer_service.ops.logs import JsonFormatter, SecretFilter, redact
 from relayer_service.ops.tasks import queue
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
@@ -87,6 +87,12 @@ def forget_everything() -> None:
     counters.forget()
     FailOpenRedisCache.down_until = 0.0
     cache.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hidden_secrets() -> None:
+    """Have logs hide the secrets of these settings, which they read once, not those that a test sets."""
+    redact("the first line")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from django.conf import settings
 if TYPE_CHECKING:
     from tokens.models import AccessToken
 
+MAX_NAMED = 20
 FINGERPRINT_LENGTH = 16
 # Never the secret of a token, which has no spaces.
 FINGERPRINTED = "fingerprint of a pepper"
@@ -45,8 +46,12 @@ def problem(token: AccessToken) -> str:
     return ""
 
 
-def unverifiable_tokens() -> list[str]:
-    """Return a text for each active token that no configured pepper verifies."""
+def problem_of_all() -> str:
+    """Return which active tokens no configured pepper verifies, the first of them by name; nothing if there are none."""
     from tokens.models import AccessToken
 
-    return [f"{token}: {problem(token)}" for token in AccessToken.objects.unverifiable()]
+    tokens = list(AccessToken.objects.unverifiable())
+    named = [f"{token}: {problem(token)}" for token in tokens[:MAX_NAMED]]
+    if len(tokens) > MAX_NAMED:
+        named.append(f"{len(tokens) - MAX_NAMED} more")
+    return f"No pepper verifies these tokens: {'; '.join(named)}." if named else ""

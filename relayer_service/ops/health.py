@@ -14,6 +14,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
+from django.utils.module_loading import import_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from rest_framework.permissions import BasePermission, IsAuthenticated
@@ -92,11 +93,20 @@ def encryption_keys_fit() -> bool:
     return not problems
 
 
+def peppers_fit() -> bool:
+    """Return whether a configured pepper verifies each token that is in use, as far as can be known."""
+    problem = import_string(settings.PEPPER_PROBLEM)()
+    if problem:
+        logger.error("%s", problem)
+    return not problem
+
+
 PROBES: dict[str, Callable[[], bool]] = {
     "database": database_answers,
     "cache": cache_answers,
     "migrations": migrations_are_applied,
     "encryption": encryption_keys_fit,
+    "peppers": peppers_fit,
     "worker": worker_beats,
 }
 

@@ -23,7 +23,7 @@ from relayer_service.storage.caches import FailOpenRedisCache
 from tests.relayer_service.api.test_throttling import shared_cache, silent_server
 from tests.servers import free_port
 
-ALL_WELL = {"database": "ok", "cache": "ok", "migrations": "ok", "encryption": "ok", "worker": "ok"}
+ALL_WELL = {"database": "ok", "cache": "ok", "migrations": "ok", "encryption": "ok", "peppers": "ok", "worker": "ok"}
 NO_CACHE = {
     "status": "not ready",
     "parts": ALL_WELL | {"cache": "failed"},
@@ -81,7 +81,8 @@ def test_a_database_that_does_not_answer_is_named_and_no_more(
     }
     said = [record.getMessage() for record in caplog.records if record.name == "relayer_service.ops.health"]
     assert said == [
-        f"The readiness probe of {name} failed" for name in ("database", "migrations", "encryption", "worker")
+        f"The readiness probe of {name} failed"
+        for name in ("database", "migrations", "encryption", "peppers", "worker")
     ]
 
 
@@ -94,7 +95,7 @@ def test_a_migration_that_is_missing_is_named(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_ready_loads_the_migrations_once_and_asks_the_database_four_times(
+def test_ready_loads_the_migrations_once_and_asks_the_database_five_times(
     client: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     loaded = []
@@ -107,7 +108,7 @@ def test_ready_loads_the_migrations_once_and_asks_the_database_four_times(
     monkeypatch.setattr(MigrationLoader, "load_disk", counted_load)
     all_migrations.cache_clear()
     for _ in range(3):
-        with django_assert_num_queries(len(["database", "migrations", "encryption", "worker"])):
+        with django_assert_num_queries(len(["database", "migrations", "encryption", "peppers", "worker"])):
             assert client.get("/ready").status_code == 200
     assert loaded == [1]
 
