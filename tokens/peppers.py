@@ -47,7 +47,7 @@ def problem(token: AccessToken) -> str:
 
 
 def problem_of_all() -> str:
-    """Return which active tokens no configured pepper verifies, the first of them by name; nothing if there are none."""
+    """Return which active tokens no configured pepper verifies, in words; nothing if there are none."""
     from tokens.models import AccessToken
 
     tokens = list(AccessToken.objects.unverifiable())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_a_pepper_is_rotated_while_processes_with_the_settings_before_and_after_
     """Append, restart, promote, restart, and remove it when no token has the old one."""
     texts = []
     steps = [{"old": OLD}, {"old": OLD, "new": NEW}, {"new": NEW, "old": OLD}]
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         for peppers in (before, after):
             settings.TOKEN_PEPPERS = peppers
             texts.append(issue(user)[1])
