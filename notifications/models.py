@@ -34,13 +34,13 @@ def validate_webhook_url(value: str) -> None:
     if len(value) > MAX_URL_LENGTH:
         raise ValidationError(f"at most {MAX_URL_LENGTH} characters are allowed")
     parts = addresses.split_http_url(value)
-    addresses.refuse_user_info(value)
     assert parts.hostname
     if not addresses.is_allowed_port(addresses.port_of(parts)):
         raise ValidationError("the port must be 80, 443 or at least 1024")
     address = addresses.literal_address(parts.hostname)
     if address and not addresses.is_allowed(address, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS):
         raise ValidationError("this address is not allowed: it is private, local or reserved")
+    addresses.refuse_user_info(value)
 
 
 class Notification(Resource):
