@@ -48,7 +48,7 @@ class Signer(Resource):
         ]
 
     def audited(self) -> dict[str, Any]:
-        values = {"type": self.type, "verified_identity": self.verified_identity}
+        values: dict[str, Any] = {"type": self.type, "verified_identity": self.verified_identity}
         shown = shown_config(self.config)
         values |= {
             f"config.{name}": value if value == shown[name] else Hidden.of(value, shown[name])

@@ -49,7 +49,7 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 )
 REQUEST_ID = {"schema": {"type": "string"}, "description": "The id under which the log has this request."}
 # The headers that an error has besides.
-ERROR_HEADERS = {
+ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": {"schema": {"type": "string", "examples": ["Bearer"]}}},
     HTTPStatus.FORBIDDEN: {
         "WWW-Authenticate": {

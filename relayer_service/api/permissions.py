@@ -19,7 +19,8 @@ class HasScope(BasePermission):
     """Refuses a token without a scope of the action before anything is looked up, so that it learns nothing."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        action, token = getattr(view, "action", None), request.auth
+        action = getattr(view, "action", None)
+        token: Any = request.auth
         if action is None:
             # A method that the path does not have.
             return True

@@ -88,7 +88,7 @@ def test_the_list_and_the_issued_page_say_what_a_token_may_do(admin_client: Clie
 
 
 EXPIRY = datetime(2030, 6, 1, 12, tzinfo=UTC)
-ACTIVE = {"enabled": True, "expires_at": EXPIRY, "allowed_networks": ["10.0.0.0/8", "2001:db8::/32"]}
+ACTIVE: dict[str, Any] = {"enabled": True, "expires_at": EXPIRY, "allowed_networks": ["10.0.0.0/8", "2001:db8::/32"]}
 
 
 def sent(**changes: Any) -> dict[str, Any]:
