@@ -23,7 +23,7 @@ PREFIX = "rms_"
 @admin.register(AccessToken)
 class AccessTokenAdmin(ResourceAdmin):
     form = AccessTokenForm
-    list_display = ["name", "shown_key", "user", "state", "permissions_in_words", "expires", "last_use", "created"]
+    list_display = ["name", "shown_key", "user", "state", "expires", "last_use", "permissions_in_words", "created"]
     list_filter = [TokenStateFilter, ("user", RelatedDropdownFilter)]
     list_select_related = ["user"]
     ordering = ["-created_at", "-id"]
