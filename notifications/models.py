@@ -40,6 +40,7 @@ def validate_webhook_url(value: str) -> None:
     address = addresses.literal_address(parts.hostname)
     if address and not addresses.is_allowed(address, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS):
         raise ValidationError("this address is not allowed: it is private, local or reserved")
+    addresses.refuse_user_info(value)
 
 
 class Notification(Resource):

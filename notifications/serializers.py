@@ -13,9 +13,13 @@ from notifications.models import Delivery, Notification, validate_webhook_url
 from relayer_service.api.exceptions import refusal
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
 from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
+from relayer_service.net.addresses import without_user_info
 from relayer_service.storage.resources import new_identifier
 
-URL_HELP = "An absolute http or https URL. The port is 80, 443 or at least 1024, an address is a public one."
+URL_HELP = (
+    "An absolute http or https URL, without a user name or a password. The port is 80, 443 or at least 1024, "
+    "an address is a public one."
+)
 
 
 class TypeField(ChoiceField):
@@ -30,6 +34,13 @@ class WebhookUrlField(StringField):
     """A URL that events can be sent to."""
 
     default_validators = [validate_webhook_url]
+
+
+class ShownUrlField(StringField):
+    """A URL as answers show it: without a password, which earlier releases accepted in it."""
+
+    def to_representation(self, value: str) -> str:
+        return without_user_info(value) if "@" in value else value
 
 
 class SigningKeyField(StringField):
@@ -52,7 +63,7 @@ class NotificationSerializer(ResourceSerializer):
 
     id = StringField(source="identifier")
     type = TypeField()
-    url = StringField(help_text="Where events are sent to.")
+    url = ShownUrlField(help_text="Where events are sent to.")
     has_signing_key = FlagField(help_text="Whether a signing key is set.")
 
 

@@ -72,7 +72,7 @@ class NotificationViewSet(
         ("list", "create", "retrieve", "destroy", "deliveries", "replay", "test"), "lifecycle"
     )
     action_scopes = dict.fromkeys(("list", "retrieve", "deliveries"), "read") | dict.fromkeys(
-        ("create", "destroy", "replay", "test"), "manage"
+        ("create", "partial_update", "destroy", "replay", "test"), "manage"
     )
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}

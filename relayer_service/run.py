@@ -28,8 +28,6 @@ from relayer_service.server import CannotStart, listen
 
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
-# All that there are, for whoever tries the service.
-FIRST_SCOPES = ["read", "manage", "send", "sign"]
 STOP_SECONDS = 30
 # Within a minute: a process that ends more often is not cured by a restart.
 MAX_RESTARTS = 5
@@ -120,8 +118,11 @@ def collect_static_files() -> None:
     collected.write_text(state.hexdigest())
 
 
-def create_admin() -> tuple[str, str] | None:
-    """Create the first user and its token, and return password and token; None if there is a user already."""
+def create_admin() -> tuple[str, str, str] | None:
+    """Create the first user and its token, with every scope that there is.
+
+    Return the password, the token and what it may do in words; None if there is a user already.
+    """
     from django.contrib.auth import get_user_model
     from django.db import transaction
 
@@ -131,8 +132,10 @@ def create_admin() -> tuple[str, str] | None:
     password = secrets.token_urlsafe(15)
     with transaction.atomic():
         users.create_superuser("admin", password=password)
-        token = str(call_command("issue_token", "first token", user="admin", scope=FIRST_SCOPES, stdout=io.StringIO()))
-    return password, token
+        output, explanation = io.StringIO(), io.StringIO()
+        scopes = extensions.available_scopes()
+        call_command("issue_token", "first token", user="admin", scope=scopes, stdout=output, stderr=explanation)
+    return password, output.getvalue().strip(), explanation.getvalue().strip()
 
 
 class Supervisor:
@@ -205,11 +208,12 @@ class Supervisor:
         # Created last and printed at once, so that after a failed start the next one prints them.
         created = create_admin()
         if created:
-            password, token = created
+            password, token, explanation = created
             lines += [
                 f"Admin login  admin / {password}",
                 f"Token        {token}",
                 "             (shown this once; keep them)",
+                f"             {explanation}",
                 f"Try          curl -H 'Authorization: Bearer {token}' {url}/api/v1/signers",
             ]
         else:

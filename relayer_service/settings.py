@@ -40,7 +40,7 @@ CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
 # Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 METRICS_ALLOW = env.networks("METRICS_ALLOW")
-READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryption,worker")
+READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryption,peppers,worker")
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
 SESSION_COOKIE_AGE = 12 * 60 * 60
@@ -146,6 +146,8 @@ RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
 RATELIMIT_FAIL_OPEN = True
 
+# What names the tokens that no pepper verifies, for /ready, which cannot import their app.
+PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
 # How long a verified token costs no query; after it every process refuses a revoked one.
 TOKEN_CACHE_SECONDS = env.integer("TOKEN_CACHE_SECONDS", 5)
 

@@ -60,9 +60,10 @@ class RelayerViewSet(
     action_extensions = dict.fromkeys(
         ("create", "retrieve", "partial_update", "destroy", "status", "balance"), "lifecycle"
     )
-    action_scopes = dict.fromkeys(("retrieve", "status", "balance"), "read") | dict.fromkeys(
+    action_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "read") | dict.fromkeys(
         ("create", "partial_update", "destroy"), "manage"
     )
+    limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
     action_errors = {
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
     }
@@ -90,6 +91,8 @@ class RelayerViewSet(
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()
+        if only := getattr(self.request.auth, "only_relayers", None):
+            rows = rows.filter(identifier__in=only)
         return rows if self.action == "list" else rows.select_related("signer", "notification")
 
     @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **STATUS)

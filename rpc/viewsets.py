@@ -29,6 +29,8 @@ class RpcViewSet(ResourceViewSet):
     renderer_classes = [JSONRenderer]
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_RPC"
+    # All methods read.
+    action_scopes = {"rpc": "read"}
     tags = ["JSON-RPC"]
     not_found_message = NOT_FOUND
     enveloped = False

@@ -19,6 +19,7 @@ from relayer_service.admin.references import in_use, may_view_users, used_by
 from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
+from signers.config_shapes import shown_config
 from signers.followers import counted, followers
 from signers.forms import CONFIG_FIELDS, CONFIRMED, SignerForm
 from signers.jobs import explained
@@ -78,7 +79,10 @@ class SignerAdmin(ResourceAdmin):
     @display(description="config")
     def shown_config(self, signer: Signer) -> str:
         """Return what answers show, for staff who may view and not change."""
-        return ", ".join(f"{name}: {value}" for name, value in signer.config.items()) or "all of it is secret"
+        return (
+            ", ".join(f"{name}: {value}" for name, value in shown_config(signer.config).items())
+            or "all of it is secret"
+        )
 
     @display(description="curve")
     def curve(self, signer: Signer) -> str:

@@ -11,7 +11,7 @@ from relayer_service.api.serializers import ChoiceField, IdentifierField, Object
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Change, Section
-from signers.config_shapes import CONFIGS
+from signers.config_shapes import CONFIGS, shown_config
 from signers.models import Signer
 from signers.types import SignerType
 
@@ -83,9 +83,9 @@ class SignerSection(Section):
 
     @classmethod
     def dump_row(cls, row: Signer, variables: Variables) -> dict[str, Any]:
-        config = {}
+        config, shown = {}, shown_config(row.config)
         for name, field in CONFIGS[SignerType(row.type)]().fields.items():
-            if name in row.config:
+            if name in row.config and row.config[name] == shown[name]:
                 config[name] = escape(row.config[name])
             elif field.required:
                 config[name] = variables.reference("signer", row.identifier, name)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 
 from relayer_service.api.serializers import BodySerializer, ObjectField, StringField
+from relayer_service.net.addresses import refuse_user_info, without_user_info
 from signers.types import SignerType
 
 MAX_SHOWN_LENGTH = 2_048
@@ -27,6 +28,12 @@ class ShownField(StringField):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=MAX_SHOWN_LENGTH, **kwargs)
+
+
+class AddressField(ShownField):
+    """Where a server is: any string without a user name or a password, as answers show it."""
+
+    default_validators = [refuse_user_info]
 
 
 class ConfigSerializer(BodySerializer):
@@ -58,7 +65,7 @@ class SecretStoreConfig(ConfigSerializer):
 
     destination: ClassVar[tuple[str, ...]] = ("address",)
 
-    address = ShownField()
+    address = AddressField(help_text="A URL without a user name or a password.")
     key_name = ShownField()
     mount_point = ShownField(required=False)
     namespace = ShownField(required=False)
@@ -107,6 +114,11 @@ CONFIGS: dict[SignerType, type[ConfigSerializer]] = {
     SignerType.PROVIDER_D: KeyServiceConfig,
     SignerType.PROVIDER_E: WalletServiceConfig,
 }
+
+
+def shown_config(config: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of a config that is not secret, of an address what is no password."""
+    return {name: without_user_info(value) if name == "address" else value for name, value in config.items()}
 
 
 def split(signer_type: SignerType, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -26,7 +26,7 @@ from relayer_service.api.serializers import ObjectField
 from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
-from signers.config_shapes import CONFIGS
+from signers.config_shapes import CONFIGS, shown_config
 from signers.followers import counted, followers
 from signers.models import Signer
 from signers.types import SignerType
@@ -122,7 +122,7 @@ class SignerForm(ResourceForm):
         # The admin leaves out the fields of other types once the type is fixed.
         for field in (field for field in CONFIG_FIELDS if field.key in self.fields):
             if not field.is_secret:
-                self.fields[field.key].initial = self.instance.config.get(field.name, "")
+                self.fields[field.key].initial = shown_config(self.instance.config).get(field.name, "")
             elif self.instance.pk:
                 self.fields[field.key].help_text = "Kept secret. Leave it empty to keep the value that is set."
 

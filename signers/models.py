@@ -10,7 +10,7 @@ from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
-from signers.config_shapes import split
+from signers.config_shapes import shown_config, split
 from signers.types import SignerType
 
 MAX_ERROR_LENGTH = 200
@@ -48,8 +48,12 @@ class Signer(Resource):
         ]
 
     def audited(self) -> dict[str, Any]:
-        values = {"type": self.type, "verified_identity": self.verified_identity}
-        values |= {f"config.{name}": value for name, value in self.config.items()}
+        values: dict[str, Any] = {"type": self.type, "verified_identity": self.verified_identity}
+        shown = shown_config(self.config)
+        values |= {
+            f"config.{name}": value if value == shown[name] else Hidden.of(value, shown[name])
+            for name, value in self.config.items()
+        }
         secrets = self.readable_secrets()
         if secrets is None:
             return values | {"config": hidden_column(self, "secrets")}

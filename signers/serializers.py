@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField
 from relayer_service.storage.resources import new_identifier
-from signers.config_shapes import CONFIGS
+from signers.config_shapes import CONFIGS, shown_config
 from signers.models import Signer
 from signers.types import SignerType
 
@@ -23,7 +23,8 @@ class SignerConfigSerializer(serializers.Serializer[Any]):
     """The fields of the config that are not secret, as far as they were set."""
 
     def to_representation(self, instance: str) -> Any:
-        return orjson.loads(instance)
+        config = orjson.loads(instance)
+        return shown_config(config) if "@" in instance else config
 
 
 for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):

@@ -32,7 +32,9 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
     serializer_class = SignerSerializer
     request_serializer_classes = {"create": CreateSignerSerializer}
     action_extensions = {"retrieve": "lifecycle", "partial_update": "lifecycle", "destroy": "lifecycle"}
-    action_scopes = {"retrieve": "read", "partial_update": "manage", "destroy": "manage"}
+    action_scopes = dict.fromkeys(("list", "retrieve"), "read") | dict.fromkeys(
+        ("create", "partial_update", "destroy"), "manage"
+    )
     list_filters = {"q": begins("identifier")}
     id_taken_message = "Signer with this ID already exists"
     not_found_message = "Signer not found"

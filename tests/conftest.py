@@ -20,7 +20,7 @@ from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
 from relayer_service.ops import health, metrics, probes
-from relayer_service.ops.logs import JsonFormatter, SecretFilter
+from relayer_service.ops.logs import JsonFormatter, SecretFilter, redact
 from relayer_service.ops.tasks import queue
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
@@ -108,6 +108,12 @@ def forget_everything() -> None:
     health.readiness.forget()
     metrics.shared.forget()
     cache.clear()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def hidden_secrets() -> None:
+    """Have logs hide the secrets of these settings, which they read once, not those that a test sets."""
+    redact("the first line")
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ PREFIX = "rms_"
 @admin.register(AccessToken)
 class AccessTokenAdmin(ResourceAdmin):
     form = AccessTokenForm
-    list_display = ["name", "shown_key", "user", "state", "granted", "expires", "last_use", "created"]
+    list_display = ["name", "shown_key", "user", "state", "expires", "last_use", "permissions_in_words", "created"]
     list_filter = [TokenStateFilter, ("user", RelatedDropdownFilter)]
     list_select_related = ["user"]
     ordering = ["-created_at", "-id"]
@@ -32,7 +32,7 @@ class AccessTokenAdmin(ResourceAdmin):
     sort_orders = {"name": Folded("name")}
     allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
     audited_relations = ["user"]
-    readonly_fields = ["shown_key", "last_used_at", "created_at"]
+    readonly_fields = ["shown_key", "permissions_in_words", "last_used_at", "created_at"]
     actions = ["disable"]
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
@@ -46,14 +46,23 @@ class AccessTokenAdmin(ResourceAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: AccessToken | None = None) -> list[str]:
-        """Let superusers alone give scopes: with them a token does more than its issuer may."""
-        return [*self.readonly_fields, *([] if request.user.is_superuser else ["scopes", "allowed_relayers"])]
+        """Let superusers alone set scopes, which allow more than others may; others narrow a token that exists."""
+        if request.user.is_superuser:
+            return self.readonly_fields
+        fixed = ["name", "user"] if obj else []
+        return [*self.readonly_fields, *fixed, "scopes", "allowed_relayers"]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        # A class for this request alone.
+        form = super().get_form(request, obj, change=change, **kwargs)
+        form.may_widen = request.user.is_superuser
+        return form
 
     def get_fieldsets(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
         editable = {"fields": ["name", "user", "enabled", "expires_at", "allowed_networks"]}
         beyond = {"fields": ["scopes", "allowed_relayers"]}
-        seen = {"fields": ["shown_key", "last_used_at", "created_at"]}
-        return [(None, editable), ("Extensions", beyond), *([("Use", seen)] if obj else [])]
+        seen = {"fields": ["shown_key", "permissions_in_words", "last_used_at", "created_at"]}
+        return [(None, editable), ("Scopes", beyond), *([("Use", seen)] if obj else [])]
 
     def searched_texts(self, column: str, text: str) -> list[str]:
         """Find a token by what is public of it, however much of it was pasted."""
@@ -68,9 +77,9 @@ class AccessTokenAdmin(ResourceAdmin):
     def state(self, token: AccessToken) -> str:
         return token.state
 
-    @display(description="scopes")
-    def granted(self, token: AccessToken) -> str:
-        return ", ".join(token.scopes) or "none"
+    @display(description="may")
+    def permissions_in_words(self, token: AccessToken) -> str:
+        return token.permissions_in_words
 
     @display(description="expires")
     def expires(self, token: AccessToken) -> str:

@@ -1,10 +1,13 @@
 """The admin's form for access tokens."""
 
+from collections.abc import Callable
+from ipaddress import ip_network
 from typing import Any
 
 from django import forms
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
 
+from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm
 from tokens.models import AccessToken
 from tokens.scopes import Scope
@@ -28,15 +31,45 @@ class LinesField(forms.CharField):
         return [line for line in map(str.strip, (value or "").splitlines()) if line]
 
 
+def is_narrower_flag(before: bool, after: bool) -> bool:
+    return before or not after
+
+
+def is_narrower_expiry(before: Any, after: Any) -> bool:
+    return before is None or (after is not None and after <= before)
+
+
+def is_narrower_list(before: list[str], after: list[str]) -> bool:
+    """Return whether every address of the networks after is in one of those before, of which none means all."""
+    try:
+        old: list[Any] = [ip_network(each) for each in before]
+        new: list[Any] = [ip_network(each) for each in after]
+    except ValueError:
+        # The model refuses it.
+        return True
+    inside = all(any(each.version == one.version and each.subnet_of(one) for one in old) for each in new)
+    return not old or (bool(new) and inside)
+
+
+# What may be narrowed by those who may not widen it, how that is found out, and what they may not do.
+NARROWED: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
+    "enabled": (is_narrower_flag, "Only superusers can enable a token again."),
+    "expires_at": (is_narrower_expiry, "Only superusers can have a token expire later."),
+    "allowed_networks": (is_narrower_list, "Only superusers can add networks to a token."),
+}
+
+
 def help_text(field: str) -> str:
     column: Any = AccessToken._meta.get_field(field)
     return str(column.help_text)
 
 
 class AccessTokenForm(ResourceForm):
+    # Set by the admin for superusers.
+    may_widen = False
+
     allowed_networks = LinesField(placeholder="10.0.0.0/8", help_text=help_text("allowed_networks"))
     scopes = forms.MultipleChoiceField(
-        choices=[(scope.value, f"{scope.value}: {scope.label}") for scope in Scope],
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text=help_text("scopes"),
@@ -47,3 +80,20 @@ class AccessTokenForm(ResourceForm):
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
         help_texts = {"expires_at": "In UTC. Empty: it does not expire."}
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if "scopes" in self.fields:
+            labels = dict(Scope.choices)
+            # Also those that it has while their extension is off.
+            offered = dict.fromkeys([*extensions.available_scopes(), *self.instance.scopes])
+            field: Any = self.fields["scopes"]
+            field.choices = [(scope, f"{scope}: {labels.get(scope, 'unknown')}") for scope in offered]
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if self.instance.pk and not self.may_widen:
+            for name, (is_narrower, refusal) in NARROWED.items():
+                if name in cleaned and not is_narrower(self._stored[name], cleaned[name]):
+                    self.add_error(name, refusal)
+        return cleaned

@@ -1,26 +1,25 @@
 from __future__ import annotations
 
-import hashlib
 import hmac
 import ipaddress
+import logging
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.db import models, transaction
+from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 from relayer_service.audit.recording import changed, created, record
 from relayer_service.net import client_address
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.ttl_cache import TTLCache
-from tokens import credentials
-from tokens.scopes import grants, validate_relayer_ids, validate_scopes
+from tokens import credentials, peppers, scopes
+from tokens.peppers import digest
+from tokens.scopes import validate_relayer_ids, validate_scopes
 
-
-def digest(secret: str, pepper: bytes) -> str:
-    return hmac.new(pepper, secret.encode(), hashlib.sha256).hexdigest()
+logger = logging.getLogger(__name__)
 
 
 def validate_networks(networks: Any) -> None:
@@ -45,6 +44,16 @@ def forget(keys: set[str]) -> None:
 
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     """Bulk changes forget the changed tokens, so that this process refuses them at once."""
+
+    def active(self) -> AccessTokenQuerySet:
+        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now()), enabled=True)
+
+    def unverifiable(self) -> AccessTokenQuerySet:
+        """Return the active tokens that no configured pepper verifies, as far as their fingerprints show."""
+        verifiable = models.Q()
+        for identifier, fingerprint in peppers.fingerprints().items():
+            verifiable |= models.Q(pepper_id=identifier, pepper_fingerprint__in=["", fingerprint])
+        return self.active().exclude(verifiable).order_by("created_at", "id")
 
     def disable(self) -> int:
         with transaction.atomic():
@@ -85,7 +94,10 @@ class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # 
         pepper = settings.TOKEN_PEPPERS.get(token.pepper_id) if token else None
         expected = digest(credential.secret, pepper or b"no such pepper")
         genuine = hmac.compare_digest(expected, token.digest if token else "-" * len(expected))
-        return token if token and pepper and genuine and token.user.is_active else None
+        if not (token and pepper and genuine and token.user.is_active):
+            return None
+        token.rehash(credential)
+        return token
 
 
 class AccessToken(models.Model):
@@ -101,6 +113,14 @@ class AccessToken(models.Model):
     key = models.CharField(max_length=credentials.KEY_LENGTH, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     pepper_id = models.CharField(max_length=16, editable=False)
+    # The default is in the database too: processes of the release before know nothing of this column.
+    pepper_fingerprint = models.CharField(
+        max_length=peppers.FINGERPRINT_LENGTH,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Of the pepper of its digest; empty until a token of an earlier release is used.",
+    )
     enabled = models.BooleanField(default=True, help_text="A token that is not enabled is refused.")
     expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
     allowed_networks = models.JSONField(
@@ -114,7 +134,7 @@ class AccessToken(models.Model):
         db_default=[],
         blank=True,
         validators=[validate_scopes],
-        help_text="What it may do besides the calls of the interface document, which need no scope.",
+        help_text="What it may do, and nothing else. Without scopes: the operations of the interface document.",
     )
     allowed_relayers = models.JSONField(
         default=list,
@@ -126,6 +146,9 @@ class AccessToken(models.Model):
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False, help_text="Written at most once a minute.")
     expiry_announced_at = models.DateTimeField(null=True, editable=False)
+    replaced_at = models.DateTimeField(
+        null=True, editable=False, help_text="When another was issued in its place; it is rotated once."
+    )
 
     objects = AccessTokenManager()
 
@@ -162,8 +185,28 @@ class AccessToken(models.Model):
 
     def set_credential(self, credential: credentials.Credential) -> None:
         self.key = credential.key
+        self._hash(credential)
+
+    def _hash(self, credential: credentials.Credential) -> None:
         self.pepper_id, pepper = next(iter(settings.TOKEN_PEPPERS.items()))
+        self.pepper_fingerprint = peppers.fingerprint(pepper)
         self.digest = digest(credential.secret, pepper)
+
+    def rehash(self, credential: credentials.Credential) -> None:
+        """Hash a genuine token under the first pepper, as Django does with passwords, unless it is already.
+
+        So a pepper is rotated without new tokens, and a token of an earlier release gets its fingerprint.
+        """
+        first = next(iter(peppers.fingerprints().items()))
+        if (self.pepper_id, self.pepper_fingerprint) == first:
+            return
+        stored = AccessToken.objects.filter(pk=self.pk, digest=self.digest)
+        self._hash(credential)
+        try:
+            stored.update(pepper_id=self.pepper_id, pepper_fingerprint=self.pepper_fingerprint, digest=self.digest)
+        except DatabaseError:
+            # The token is genuine all the same.
+            logger.exception("The token %s could not be hashed under the first pepper", self)
 
     def replace(self, accepted_until: datetime) -> tuple[AccessToken, str]:
         """Issue a token with the same rights, and have this one expire then, or when it would have before.
@@ -179,8 +222,8 @@ class AccessToken(models.Model):
             issued: tuple[AccessToken, str] = AccessToken.objects.issue(expires_at=expires_at, **kept)
             before = {"expires_at": self.expires_at}
             self.expires_at = min(accepted_until, self.expires_at or accepted_until)
-            self.expiry_announced_at = now
-            self.save(update_fields=["expires_at", "expiry_announced_at"])
+            self.expiry_announced_at = self.replaced_at = now
+            self.save(update_fields=["expires_at", "expiry_announced_at", "replaced_at"])
             record([changed(self, before, {"expires_at": self.expires_at}, f"Replaced by {issued[0]}.")])
         return issued
 
@@ -195,7 +238,17 @@ class AccessToken(models.Model):
         return self.expires_at is not None and self.expires_at <= timezone.now()
 
     def has_scope(self, scope: str) -> bool:
-        return grants(self.scopes, scope)
+        return scopes.grants(self.scopes, scope)
+
+    @property
+    def only_relayers(self) -> list[str]:
+        """The ids of the relayers that it may read; empty: all."""
+        reads_all = not self.scopes or self.has_scope(scopes.Scope.READ)
+        return [] if reads_all else list(self.allowed_relayers)
+
+    @property
+    def permissions_in_words(self) -> str:
+        return scopes.describe(self.scopes, self.allowed_relayers)
 
     def is_usable(self, address: str) -> bool:
         """Return whether a verified token is accepted now from this address."""

@@ -1,4 +1,8 @@
-"""The themed admin pages of Django's own users and groups, whose changes are recorded like those of resources."""
+"""The themed admin pages of Django's own users and groups, whose changes are recorded like those of resources.
+
+Only superusers change superusers, groups, and who has which rights. Other staff who may change users change those
+who may do nothing that they may not do themselves: who sets a password can sign in with it.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,10 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, Permission, User
+from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
@@ -57,13 +63,59 @@ class PasswordForm(AdminPasswordChangeForm):
         return saved
 
 
+def outranks(user: Any, other: User) -> bool:
+    """Return whether somebody may do all that another may, active or not."""
+    if user.is_superuser:
+        return True
+    held = Permission.objects.filter(Q(user=other) | Q(group__user=other))
+    return not other.is_superuser and user.get_all_permissions() >= set(names(held))
+
+
+class UserForm(UserChangeForm):
+    """Changes a user, whose tokens are refused while it is inactive."""
+
+    # Set by the admin for superusers.
+    may_activate = False
+
+    def clean_is_active(self) -> bool:
+        is_active: bool = self.cleaned_data["is_active"]
+        if is_active and not self.instance.is_active and not self.may_activate:
+            raise ValidationError("Only superusers can activate a user again.")
+        return is_active
+
+
 @admin.register(User)
 class UserAdmin(AuditedAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
-    form = UserChangeForm
+    form = UserForm
     add_form = UserCreationForm
     change_password_form = PasswordForm
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        # A class for this request alone.
+        form: Any = super().get_form(request, obj, change=change, **kwargs)
+        form.may_activate = request.user.is_superuser
+        return form
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        rights = [] if request.user.is_superuser else ["is_staff", "is_superuser", "groups", "user_permissions"]
+        return [*super().get_readonly_fields(request, obj), *rights]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and (obj is None or outranks(request.user, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or outranks(request.user, obj))
 
 
 @admin.register(Group)
 class GroupAdmin(AuditedAdmin, DjangoGroupAdmin, ModelAdmin):
-    pass
+    """Changed by superusers alone: its permissions are those of all its users."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_superuser)

@@ -34,6 +34,7 @@ PARTS = {
     "cache": "It does not answer: rate limits are not enforced.",
     "migrations": "Some were not applied: run manage.py migrate.",
     "encryption": "A key that secrets are encrypted with is missing from ENCRYPTION_KEYS, or has another value there.",
+    "peppers": "A pepper of tokens is missing from TOKEN_PEPPERS, or has another value there: manage.py tokens list.",
     "worker": "No worker runs, it cannot write, or periodic work is late: webhooks, checks and prices wait.",
 }
 

@@ -49,8 +49,14 @@ IDEMPOTENCY_KEY = OpenApiParameter(
 )
 REQUEST_ID = {"schema": {"type": "string"}, "description": "The id under which the log has this request."}
 # The headers that an error has besides.
-ERROR_HEADERS = {
+ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": {"schema": {"type": "string", "examples": ["Bearer"]}}},
+    HTTPStatus.FORBIDDEN: {
+        "WWW-Authenticate": {
+            "schema": {"type": "string", "examples": ['Bearer error="insufficient_scope", scope="manage"']},
+            "description": "Names the scope that the token lacks.",
+        }
+    },
     HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": {"schema": {"type": "string", "examples": ["GET, HEAD"]}}},
     HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": {"schema": {"type": "string", "examples": ["1"]}}},
 }
@@ -178,8 +184,9 @@ class ApiSchema(AutoSchema):
         return super().get_response_serializers()
 
     def _scope(self) -> str:
+        """Return the scope that every token needs; the contract's document says nothing of scopes."""
         needed: dict[str, str] = getattr(self.view, "action_scopes", {})
-        return needed.get(self.view.action, "")
+        return needed.get(self.view.action, "") if self._extension() else ""
 
     def _extension(self) -> str:
         needed: dict[str, str] = getattr(self.view, "action_extensions", {})

@@ -34,8 +34,10 @@ class ResourceViewSet(GenericViewSet[Any]):
     request_serializer_classes: ClassVar[dict[str, type[Serializer[Any]]]] = {}
     # The extensions of actions that are not the contract's: without its extension an action has no route.
     action_extensions: ClassVar[dict[str, str]] = {}
-    # The scopes that a token needs for such actions.
+    # The scope that a token needs for an action; for one of the contract, a token that has scopes.
     action_scopes: ClassVar[dict[str, str]] = {}
+    # The scope that allows an action too, with the relayers that the token is limited to.
+    limited_scopes: ClassVar[dict[str, str]] = {}
     # Actions that create something, and take an Idempotency-Key.
     idempotent_actions: ClassVar[set[str]] = {"create"}
     # Errors of an action besides those of all, for the OpenAPI document.

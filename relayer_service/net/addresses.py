@@ -125,10 +125,27 @@ def mask(url: str) -> str:
     return f"{parts.scheme}://{host}/{MASK}" if hides else f"{parts.scheme}://{host}"
 
 
+def refuse_user_info(value: str) -> None:
+    """Raise ValidationError for a name or a password in a URL: what is stored in plain text is shown to many.
+
+    In what is no URL, all that stands before an @ may be one.
+    """
+    try:
+        authority = split_http_url(value).netloc
+    except ValidationError:
+        authority = value
+    if "@" in authority:
+        raise ValidationError("a user name or a password is not allowed in this URL")
+
+
 def without_user_info(url: str) -> str:
-    """Return a URL without what stands before its host: a name and a password."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+    """Return a URL without a name and a password, which earlier releases accepted in those that are shown."""
+    try:
+        parts = split_http_url(url)
+    except ValidationError:
+        return url.rpartition("@")[2]
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host).geturl() if host != parts.netloc else url
 
 
 def validate_http_url(value: str) -> None:

@@ -16,6 +16,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.middleware import common
+from django.utils.module_loading import import_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -122,11 +123,19 @@ def encryption_keys_fit() -> bool:
     return True
 
 
+def peppers_fit() -> bool:
+    """Return whether a configured pepper verifies each token that is in use, as far as can be known."""
+    if problem := import_string(settings.PEPPER_PROBLEM)():
+        raise ProbeFailed(problem)
+    return True
+
+
 PROBES: dict[str, Callable[[], bool]] = {
     "database": database_answers,
     "cache": cache_answers,
     "migrations": migrations_are_applied,
     "encryption": encryption_keys_fit,
+    "peppers": peppers_fit,
     "worker": worker_beats,
 }
 
@@ -162,10 +171,18 @@ class FromMetricsNetwork(BasePermission):
         return is_within_metrics_network(request)
 
 
+class HasReadingToken(IsAuthenticated):
+    """Accepts a token without scopes, or with one to read."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        token: Any = request.auth
+        return super().has_permission(request, view) and (not token.scopes or token.has_scope("read"))
+
+
 class MetricsView(APIView):
     """Metrics in Prometheus' format, with a token or from METRICS_ALLOW."""
 
-    permission_classes = [FromMetricsNetwork | IsAuthenticated]
+    permission_classes = [FromMetricsNetwork | HasReadingToken]
     http_method_names = ["get", "head"]
     schema = None
 

@@ -15,7 +15,7 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from eth_utils.address import is_checksum_address
 
-from relayer_service.net.addresses import validate_http_url
+from relayer_service.net.addresses import refuse_user_info, validate_http_url
 
 SHIPPED = Path(__file__).parent / "networks.json"
 
@@ -121,6 +121,11 @@ def _url(value: Any) -> None:
     validate_http_url(value)
 
 
+def _shown_url(value: Any) -> None:
+    _url(value)
+    refuse_user_info(value)
+
+
 def _urls(value: Any) -> None:
     _require(isinstance(value, list), "a list is required")
     for url in value:
@@ -154,7 +159,7 @@ CHECKS: dict[str, Check] = {
     "has_data_floor": _switch,
     "max_head_age_seconds": _whole(1),
     "finality_depth": _whole(0),
-    "explorer": _url,
+    "explorer": _shown_url,
     "sequencer_feed": _address,
 }
 # What a field was called in files of earlier releases.

@@ -11,6 +11,7 @@ from relayer_service.models import AuditEntry, PeriodicRun
 from tests.browser.conftest import TakeScreenshot, add_session
 from tests.relayers import factories
 from tokens.models import AccessToken
+from tokens.scopes import WITHOUT_SCOPES
 
 
 @pytest.fixture
@@ -219,7 +220,14 @@ def test_the_overview_says_what_is_going_on(
     beat = shown["Periodic work"].pop(1)
     assert beat.startswith("Heartbeat | ")
     assert shown == NOTHING | {
-        "Readiness": ["Database | OK", "Cache | OK", "Migrations | OK", "Encryption | OK", "Worker | OK"],
+        "Readiness": [
+            "Database | OK",
+            "Cache | OK",
+            "Migrations | OK",
+            "Encryption | OK",
+            "Peppers | OK",
+            "Worker | OK",
+        ],
         "Periodic work": ["Clear sessions | 25 minutes ago | OK"],
         "Tokens used last": [
             "Wallet production | wallet-backend | a minute ago",
@@ -235,7 +243,14 @@ def test_the_overview_says_what_is_going_on(
 def test_the_overview_of_a_new_service_says_what_is_missing(page: Page) -> None:
     page.goto("/admin/")
     assert cards(page) == NOTHING | {
-        "Readiness": ["Database | OK", "Cache | OK", "Migrations | OK", "Encryption | OK", "Worker | FAILED"],
+        "Readiness": [
+            "Database | OK",
+            "Cache | OK",
+            "Migrations | OK",
+            "Encryption | OK",
+            "Peppers | OK",
+            "Worker | FAILED",
+        ],
         "Periodic work": ["No worker has run yet."],
         "Tokens used last": ["No token has been used yet."],
     }
@@ -281,11 +296,11 @@ def test_the_list_of_tokens_shows_their_state_and_use(
     keys = [f"rms_{token.key}_…" for token in tokens]
     past, soon = (f"{tokens[number].expires_at:%Y-%m-%d %H:%M} UTC" for number in (0, 2))
     assert rows == [
-        ["Wallet production", keys[4], "wallet-backend", "ACTIVE", "none", "never", "a minute ago"],
-        ["Fee dashboard", keys[3], "ben", "ACTIVE", "none", "never", "never"],
-        ["Smoke tests", keys[2], "olga", "ACTIVE", "none", soon, "2 hours ago"],
-        ["Old checkout", keys[1], "wallet-backend", "DISABLED", "none", "never", "1 month ago"],
-        ["Nightly report", keys[0], "ben", "EXPIRED", "none", past, "4 days ago"],
+        ["Wallet production", keys[4], "wallet-backend", "ACTIVE", "never", "a minute ago", WITHOUT_SCOPES],
+        ["Fee dashboard", keys[3], "ben", "ACTIVE", "never", "never", WITHOUT_SCOPES],
+        ["Smoke tests", keys[2], "olga", "ACTIVE", soon, "2 hours ago", WITHOUT_SCOPES],
+        ["Old checkout", keys[1], "wallet-backend", "DISABLED", "never", "1 month ago", WITHOUT_SCOPES],
+        ["Nightly report", keys[0], "ben", "EXPIRED", past, "4 days ago", WITHOUT_SCOPES],
     ]
     take_screenshot(page, "admin-tokens")
 

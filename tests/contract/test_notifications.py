@@ -155,7 +155,7 @@ def test_a_key_that_was_removed_can_be_set_again(api: Api) -> None:
         "https://example.com:443/",
         "https://example.com:1024/",
         "https://example.com:65535/",
-        "https://user:pass@example.com/",
+        "https://example.com/@user:pass",
         "https://example.com/a%20b/../c?d=e&d=f#g",
         "https://b\u00fccher.example/\u00fc?\u9375",
         "https://example.com./",
@@ -208,6 +208,8 @@ def test_a_url_is_kept_to_the_byte(api: Api, url: str) -> None:
         ("https://example.com\\@example.org/", [UNPRINTED]),
         ("https://example.com/\u00a0", [UNPRINTED]),
         ("https://example.com/\u0000", [UNPRINTED, "url: Null characters are not allowed."]),
+        ("https://user:pass@example.com/", ["url: a user name or a password is not allowed in this URL"]),
+        ("https://user@example.com/", ["url: a user name or a password is not allowed in this URL"]),
         ("http://example.com:22/", ["url: the port must be 80, 443 or at least 1024"]),
         ("http://10.0.0.1/", ["url: this address is not allowed: it is private, local or reserved"]),
         ("http://169.254.169.254/", ["url: this address is not allowed: it is private, local or reserved"]),
@@ -482,6 +484,14 @@ def test_no_answer_and_no_line_of_the_log_has_the_signing_key_or_the_user_info(a
     assert [answer.text for answer in answers if b"SECRET" in answer.text] == []
     assert "PATCH" in log.text
     assert "SECRET" not in log.text
+
+
+def test_a_password_that_an_earlier_release_accepted_in_a_url_is_not_shown(api: Api) -> None:
+    create()
+    Notification.objects.update(url="https://user:pass-SECRET@example.com/hook?a=b")
+    answer = api.patch(PATH, {})
+    assert (answer.status, answer.body["data"]["url"]) == (200, "https://example.com/hook?a=b")
+    assert Notification.objects.get().url == "https://user:pass-SECRET@example.com/hook?a=b"
 
 
 def test_another_url_forgets_what_was_known_of_the_old_one(api: Api) -> None:

@@ -137,7 +137,7 @@ def test_an_ipv6_form_is_open_where_it_is_named_itself() -> None:
         "https://example.com:1024/hook",
         "https://example.com:65535/hook",
         "http://example.com:443/hook",
-        "https://user:password@example.com/hook",
+        "https://example.com/user:password@hook",
         "https://example.com/hook?token=a%20b&x=%2F#part",
         "https://example.com/h%C3%B6k",
         "https://example.com/hök",

@@ -227,6 +227,20 @@ def test_staff_who_may_only_look_see_no_secret_and_no_button(client: Client) -> 
     assert not Delivery.objects.exists()
 
 
+def test_a_password_that_was_accepted_in_a_url_is_kept_and_not_shown(admin_client: Client) -> None:
+    notification = create_notification(url=URL_WITH_PASSWORD)
+    page = change(notification)
+    assert "s3cret" not in admin_client.get(page).content.decode()
+    assert admin_client.post(page, form(new_signing_key="new")).status_code == 302
+    notification.refresh_from_db()
+    assert (notification.url, notification.signing_key) == (URL_WITH_PASSWORD, "new")
+    refused = admin_client.post(page, form(url="https://anna:another@hooks.example.com/hook"))
+    assert refused.context["errors"] == [["a user name or a password is not allowed in this URL"]]
+    admin_client.post(page, form(url=f"{URL}/b"))
+    notification.refresh_from_db()
+    assert notification.url == f"{URL}/b"
+
+
 def test_a_password_in_a_url_cannot_be_guessed_by_searching(client: Client, admin_client: Client) -> None:
     create_notification(url=URL_WITH_PASSWORD)
     viewer = staff_who_may(client, "view_notification")

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from notifications.models import Notification
 from relayer_service.fleet.references import Variables, escape, resolve
 from relayers.models import Relayer
 from signers.models import Signer
@@ -41,7 +42,7 @@ def loaded(db: None, tmp_path: Path, nodes: StubNodes) -> dict[str, Any]:
     hooks = [
         NOTIFICATION,
         {"id": "hook-2", "type": "webhook", "url": "https://hooks.example.com/${HOME}"},
-        {"id": "hook-3", "type": "webhook", "url": "https://user:url-SECRET@hooks.example.com/"},
+        {"id": "hook-3", "type": "webhook", "url": "https://hooks.example.com/"},
     ]
     urls = [
         {"url": f"http://127.0.0.1:{nodes.port}/11155111", "weight": 5},
@@ -176,9 +177,17 @@ def test_the_names_of_variables_are_valid_and_unlike_each_other(loaded: dict[str
     output, errors = dump()
     names = re.findall(r'"\$\{(.*?)\}"', output)
     assert [name for name in names if not NAME.fullmatch(name)] == []
-    assert len(set(names)) == len(names) == 21
+    assert len(set(names)) == len(names) == 20
     assert {"SIGNER_A_B_KEY", "SIGNER_A_B_KEY_2", "SIGNER_A_B_KEY_3", "SIGNER_Z_RICH___HOME__KEY"} <= set(names)
-    assert "21 variables" in errors
+    assert "20 variables" in errors
+
+
+def test_a_password_that_was_accepted_in_a_webhook_url_is_a_variable(loaded: dict[str, Any]) -> None:
+    url = "https://user:url-SECRET@hooks.example.com/"
+    Notification.objects.filter(identifier="hook-3").update(url=url)
+    output, errors = dump()
+    assert '"url": "${NOTIFICATION_HOOK_3_URL}"' in output
+    assert "-SECRET" not in output + errors
 
 
 def test_two_dumps_are_alike(loaded: dict[str, Any]) -> None:

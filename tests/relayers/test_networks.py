@@ -288,6 +288,7 @@ URL = "an absolute http or https URL is required"
         ("finality_depth", -1, WHOLE.format(0)),
         ("explorer", "explorer.example.com", URL),
         ("explorer", "", "a string is required"),
+        ("explorer", "https://user:pass@example.com", "a user name or a password is not allowed in this URL"),
         ("sequencer_feed", 1, "an address with its checksum is required"),
         ("sequencer_feed", "0xfdb6", "an address with its checksum is required"),
         ("rpc_urls", "https://rpc.example.com", "a list is required"),

@@ -6,6 +6,7 @@ import base64
 import subprocess
 import sys
 import time
+from itertools import pairwise
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -54,6 +55,27 @@ def test_every_secret_is_encrypted_under_the_first_key(settings: Settings) -> No
     settings.ENCRYPTION_KEYS = {"new": NEW}
     assert [signer.full_config() for signer in Signer.objects.all()] == [{"key": f"key {n}"} for n in range(7)]
     assert EncryptionKey.objects.problems() == []
+
+
+@pytest.mark.django_db
+def test_a_key_is_rotated_while_processes_with_the_settings_before_and_after_run(settings: Settings) -> None:
+    """Append, restart, promote, restart, `rotate_keys`, and only then remove it, as docs/signers.md says."""
+    steps = [{"old": OLD}, {"old": OLD, "new": NEW}, BOTH, {"new": NEW}]
+    for before, after in pairwise(steps):
+        if after == {"new": NEW}:
+            call_command("rotate_keys")
+        for keys in (before, after):
+            settings.ENCRYPTION_KEYS = keys
+            # As the heartbeat of a worker does.
+            EncryptionKey.objects.ensure_canary()
+            number = Signer.objects.count()
+            Signer.objects.create(identifier=f"signer-{number}", type="plain", secrets={"key": f"key {number}"})
+        for keys in (before, after):
+            settings.ENCRYPTION_KEYS = keys
+            stored = [signer.full_config() for signer in Signer.objects.order_by("sequence")]
+            assert stored == [{"key": f"key {n}"} for n in range(len(stored))]
+            assert EncryptionKey.objects.problems() == []
+    assert (under("old"), under("new")) == (0, 6)
 
 
 @pytest.mark.django_db

@@ -1,6 +1,8 @@
 """What staff may do with tokens beyond what a browser shows."""
 
 import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
@@ -13,7 +15,8 @@ from relayer_service.models import AuditEntry
 from tests.relayers.admin_pages import FormReader
 from tokens.models import AccessToken
 
-ADD = "/admin/tokens/accesstoken/add/"
+LIST = "/admin/tokens/accesstoken/"
+ADD = f"{LIST}add/"
 
 
 @pytest.fixture
@@ -39,7 +42,9 @@ def test_a_token_in_the_name_of_another_takes_a_superuser(
     assert AccessToken.objects.get().user == issuer
 
 
-def test_scopes_are_given_by_superusers_alone(client: Client, issuer: User, admin_client: Client) -> None:
+def test_scopes_are_given_by_superusers_alone(
+    settings: Any, client: Client, issuer: User, admin_client: Client
+) -> None:
     wanted = {
         "name": "mine",
         "enabled": "on",
@@ -50,15 +55,121 @@ def test_scopes_are_given_by_superusers_alone(client: Client, issuer: User, admi
     mine = AccessToken.objects.get()
     assert (mine.scopes, mine.allowed_relayers) == ([], [])
     issuer.user_permissions.add(Permission.objects.get(codename="change_accesstoken"))
-    client.post(f"/admin/tokens/accesstoken/{mine.pk}/change/", wanted | {"user": issuer.pk, "name": "changed"})
+    narrowed = wanted | {"user": issuer.pk, "allowed_networks": "10.0.0.0/8"}
+    client.post(f"/admin/tokens/accesstoken/{mine.pk}/change/", narrowed)
     mine.refresh_from_db()
-    assert (mine.name, mine.scopes, mine.allowed_relayers) == ("changed", [], [])
+    assert (mine.allowed_networks, mine.scopes, mine.allowed_relayers) == (["10.0.0.0/8"], [], [])
     mine.delete()
+    settings.EXTENSIONS = ["transactions"]
     admin_client.post(ADD, wanted | {"user": issuer.pk})
     given = AccessToken.objects.get()
     assert (given.scopes, given.allowed_relayers) == (["manage", "send"], ["relayer 1", "relayer-2"])
     entry = AuditEntry.objects.filter(object_pk=str(given.pk)).latest("pk")
     assert entry.changes["scopes"] == [None, ["manage", "send"]]
+
+
+def test_scopes_of_extensions_that_are_off_are_kept_and_not_given(admin_client: Client, admin_user: User) -> None:
+    fields = {"name": "mine", "user": admin_user.pk, "enabled": "on", "scopes": ["read", "send"]}
+    assert "send is not one of the available choices" in admin_client.post(ADD, fields).content.decode()
+    assert not AccessToken.objects.exists()
+    token, _ = AccessToken.objects.issue(name="of before", user=admin_user, scopes=["read", "send"])
+    page = f"{LIST}{token.pk}/change/"
+    assert "list, read and estimate fees (without effect: send)" in admin_client.get(page).content.decode()
+    assert admin_client.post(page, fields).status_code == 302
+    token.refresh_from_db()
+    assert (token.name, token.scopes) == ("mine", ["read", "send"])
+
+
+def test_the_list_and_the_issued_page_say_what_a_token_may_do(admin_client: Client, admin_user: User) -> None:
+    issued = admin_client.post(ADD, {"name": "a", "user": admin_user.pk, "enabled": "on", "scopes": ["manage"]})
+    words = "list, read and estimate fees; create, change and delete"
+    assert f"It may {words}." in issued.content.decode()
+    assert words in admin_client.get(LIST).content.decode()
+
+
+EXPIRY = datetime(2030, 6, 1, 12, tzinfo=UTC)
+ACTIVE: dict[str, Any] = {"enabled": True, "expires_at": EXPIRY, "allowed_networks": ["10.0.0.0/8", "2001:db8::/32"]}
+
+
+def sent(**changes: Any) -> dict[str, Any]:
+    """Return what the page of a token sends, as if it had shown what is sent: all of it can be forged."""
+    values = ACTIVE | changes
+    expires_at = values["expires_at"]
+    return {
+        **({"enabled": "on"} if values["enabled"] else {}),
+        "expires_at_0": f"{expires_at:%Y-%m-%d}" if expires_at else "",
+        "expires_at_1": f"{expires_at:%H:%M:%S}" if expires_at else "",
+        "allowed_networks": "\n".join(values["allowed_networks"]),
+        "initial-enabled": str(not values["enabled"]),
+        "initial-expires_at_0": "2001-01-01",
+        "initial-expires_at_1": "00:00:00",
+        "initial-allowed_networks": "forged",
+    }
+
+
+def stored(token: AccessToken) -> dict[str, Any]:
+    token.refresh_from_db()
+    return {name: getattr(token, name) for name in ACTIVE}
+
+
+@pytest.fixture
+def changer(client: Client, issuer: User) -> User:
+    """Staff who may change tokens too, signed in."""
+    issuer.user_permissions.add(Permission.objects.get(codename="change_accesstoken"))
+    return issuer
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"enabled": False},
+        {"expires_at": EXPIRY - timedelta(days=1)},
+        {"allowed_networks": ["10.1.0.0/16"]},
+        {"allowed_networks": ["2001:db8::1", "10.0.0.0/8"]},
+    ],
+)
+def test_staff_narrow_a_token(client: Client, changer: User, admin_user: User, change: dict[str, Any]) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=admin_user, scopes=["manage"], **ACTIVE)
+    assert client.post(f"{LIST}{token.pk}/change/", sent(**change)).status_code == 302
+    assert stored(token) == ACTIVE | change
+
+
+@pytest.mark.parametrize(
+    ("before", "change", "refusal"),
+    [
+        ({"enabled": False}, {"enabled": True}, "Only superusers can enable a token again."),
+        ({}, {"expires_at": EXPIRY + timedelta(days=1)}, "Only superusers can have a token expire later."),
+        ({}, {"expires_at": None}, "Only superusers can have a token expire later."),
+        ({}, {"allowed_networks": []}, "Only superusers can add networks to a token."),
+        ({}, {"allowed_networks": ["10.0.0.0/7"]}, "Only superusers can add networks to a token."),
+        ({}, {"allowed_networks": ["10.0.0.0/8", "192.0.2.1"]}, "Only superusers can add networks to a token."),
+        ({}, {"allowed_networks": ["::ffff:0:0/96"]}, "Only superusers can add networks to a token."),
+        ({}, {"allowed_networks": ["home"]}, "is not an address or a CIDR network."),
+    ],
+)
+def test_staff_do_not_widen_a_token(
+    client: Client,
+    changer: User,
+    admin_client: Client,
+    admin_user: User,
+    before: dict[str, Any],
+    change: dict[str, Any],
+    refusal: str,
+) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=admin_user, scopes=["manage"], **ACTIVE | before)
+    page = f"{LIST}{token.pk}/change/"
+    assert refusal in client.post(page, sent(**before | change)).content.decode()
+    assert stored(token) == ACTIVE | before
+    if refusal.startswith("Only superusers"):
+        admin_client.post(page, sent(**before | change) | {"name": "ci", "user": admin_user.pk, "scopes": ["manage"]})
+        assert stored(token) == ACTIVE | before | change
+
+
+def test_staff_do_not_change_whose_token_it_is(client: Client, changer: User, admin_user: User) -> None:
+    token, _ = AccessToken.objects.issue(name="ci", user=admin_user)
+    client.post(f"{LIST}{token.pk}/change/", {"name": "renamed", "user": changer.pk, "enabled": "on"})
+    token.refresh_from_db()
+    assert (token.name, token.user) == ("ci", admin_user)
 
 
 @pytest.mark.parametrize("lookup", ["digest__startswith=5", "user__password__startswith=p"])

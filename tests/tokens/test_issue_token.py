@@ -31,7 +31,7 @@ def test_the_token_stands_alone_on_standard_output(user: User) -> None:
     credential = credentials.parse(output.removesuffix("\n"))
     assert credential is not None
     assert output == credential.reveal() + "\n"
-    assert errors == ""
+    assert errors == ("It may list and create signers, list relayers, change notifications, make JSON-RPC calls.\n")
     token = AccessToken.objects.verify(credential)
     assert token is not None
     assert (token.name, token.user, token.enabled, token.expires_at, token.allowed_networks) == (
@@ -55,10 +55,15 @@ def test_days_say_when_it_expires(user: User) -> None:
     assert before + timedelta(days=30) <= expires_at <= timezone.now() + timedelta(days=30)
 
 
-def test_scopes_and_relayers_can_be_given(user: User) -> None:
-    issue("ci", "--user", "alice", "--scope", "read", "--scope", "send", "--relayer", "payments-1")
+def test_scopes_and_relayers_can_be_given(settings: Any, user: User) -> None:
+    settings.EXTENSIONS = ["transactions"]
+    _, errors = issue("ci", "--user", "alice", "--scope", "read", "--scope", "send", "--relayer", "payments-1")
     token = AccessToken.objects.get()
     assert (token.scopes, token.allowed_relayers) == (["read", "send"], ["payments-1"])
+    assert errors == (
+        "It may list, read and estimate fees; "
+        "send transactions, and read the relayers that send them (payments-1 alone).\n"
+    )
 
 
 def test_networks_can_be_given_several_times(user: User) -> None:
@@ -85,6 +90,14 @@ def test_networks_can_be_given_several_times(user: User) -> None:
         (
             ["ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "home"],
             "--cidr: 'home' is not an address or a CIDR network.",
+        ),
+        (
+            ["ci", "--user", "alice", "--scope", "send"],
+            "Error: argument --scope: the scope 'send' needs the extension 'transactions', which is not on",
+        ),
+        (
+            ["ci", "--user", "alice", "--scope", "all"],
+            "Error: argument --scope: unknown scope 'all': use one of read, manage",
         ),
         (["", "--user", "alice"], "name: This field cannot be blank."),
         (

@@ -1,6 +1,7 @@
 """`manage.py tokens`: tokens without the admin."""
 
 import io
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -24,11 +25,17 @@ def test_tokens_are_listed_without_their_secrets(user: User) -> None:
     moment = datetime(2030, 1, 2, 3, 4, tzinfo=UTC)
     first, text = AccessToken.objects.issue(name="ci", user=user, scopes=["read", "send"], expires_at=moment)
     second, _ = AccessToken.objects.issue(name="old", user=user, enabled=False)
-    lines = [line.split() for line in run("list").splitlines()]
+    lines = [re.split(r"  +", line) for line in run("list").splitlines()]
     assert lines == [
-        ["token", "name", "user", "state", "scopes", "expires", "last", "use"],
-        [f"rms_{first.key}_…", "ci", "alice", "active", "read,send", "2030-01-02", "03:04", "never"],
-        [f"rms_{second.key}_…", "old", "alice", "disabled", "none", "never", "never"],
+        ["token", "name", "user", "state", "expires", "last use", "pepper", "may"],
+        [
+            *(f"rms_{first.key}_…", "ci", "alice", "active", "2030-01-02 03:04", "never", "1"),
+            "list, read and estimate fees (without effect: send)",
+        ],
+        [
+            *(f"rms_{second.key}_…", "old", "alice", "disabled", "never", "never", "1"),
+            "list and create signers, list relayers, change notifications, make JSON-RPC calls",
+        ],
     ]
     assert text[17:] not in run("list")
 
@@ -59,6 +66,17 @@ def test_a_token_is_rotated_with_an_overlap(user: User, typed: str) -> None:
     assert before + timedelta(hours=2) <= old.expires_at <= timezone.now() + timedelta(hours=2)
     entry = AuditEntry.objects.filter(object_pk=str(old.pk), action="changed").get()
     assert (entry.actor, entry.reason) == ("tokens rotate", f"Replaced by {new}.")
+
+
+def test_a_replaced_token_is_not_rotated_again(user: User) -> None:
+    old, _ = AccessToken.objects.issue(name="ci", user=user)
+    run("rotate", old.key)
+    new = AccessToken.objects.latest("pk")
+    with pytest.raises(CommandError, match="the token was replaced already: rotate the one that replaced it"):
+        run("rotate", old.key)
+    assert AccessToken.objects.count() == 2
+    run("rotate", new.key)
+    assert AccessToken.objects.count() == 3
 
 
 def test_a_token_that_expires_sooner_is_not_made_to_last(user: User) -> None:

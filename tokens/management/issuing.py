@@ -1,6 +1,6 @@
 """Issuing a token from the command line: the arguments, and what they mean."""
 
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
 from django.utils import timezone
 
+from relayer_service import extensions
 from tokens.models import AccessToken
 from tokens.scopes import Scope
 
@@ -26,19 +27,29 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--scope",
         action="append",
         default=[],
-        choices=Scope.values,
-        help="what it may do besides the calls of the interface document",
+        type=available_scope,
+        help=f"what it may do, and nothing else: {' or '.join(extensions.available_scopes())}; may be repeated. "
+        "Without one it may do what the interface document shows",
     )
     parser.add_argument("--relayer", action="append", default=[], help="the id of a relayer it may send and sign with")
 
 
-def issue(options: dict[str, Any]) -> str:
-    """Issue a token as the arguments say, and return its text."""
+def available_scope(text: str) -> str:
+    """Return a scope, unless it is unknown or its extension is off."""
+    if text not in Scope.values:
+        raise ArgumentTypeError(f"unknown scope {text!r}: use one of {', '.join(extensions.available_scopes())}")
+    if text not in extensions.available_scopes():
+        raise ArgumentTypeError(f"the scope {text!r} needs the extension {extensions.SCOPES[text]!r}, which is not on")
+    return text
+
+
+def issue(options: dict[str, Any]) -> tuple[AccessToken, str]:
+    """Issue a token as the arguments say, and return it and its text."""
     days = options["days"]
     if days is not None and not 0 < days <= MAX_DAYS:
         raise CommandError(f"--days must be between 1 and {MAX_DAYS}")
     try:
-        _, text = AccessToken.objects.issue(
+        issued: tuple[AccessToken, str] = AccessToken.objects.issue(
             name=options["name"],
             user=_user(options["user"]),
             expires_at=timezone.now() + timedelta(days=days) if days else None,
@@ -53,7 +64,12 @@ def issue(options: dict[str, Any]) -> str:
             for message in messages
         ]
         raise CommandError(" ".join(faults)) from None
-    return text
+    return issued
+
+
+def explanation(token: AccessToken) -> str:
+    """Return what a token may do, for standard error: standard output has the token alone."""
+    return f"It may {token.permissions_in_words}."
 
 
 def _user(name: str | None) -> Any:

@@ -28,7 +28,7 @@ from tests.conftest import Log
 from tests.relayer_service.api.test_throttling import shared_cache, silent_server
 from tests.servers import free_port
 
-ALL_WELL = {"database": "ok", "cache": "ok", "migrations": "ok", "encryption": "ok", "worker": "ok"}
+ALL_WELL = {"database": "ok", "cache": "ok", "migrations": "ok", "encryption": "ok", "peppers": "ok", "worker": "ok"}
 NO_CACHE = {
     "status": "not ready",
     "parts": ALL_WELL | {"cache": "failed"},
@@ -93,7 +93,7 @@ def test_a_probe_is_logged_when_it_begins_to_fail_and_when_it_works_again(client
     for _ in range(2):
         client.get("/ready")
     lines = log.parsed()
-    probes = ("database", "migrations", "encryption", "worker")
+    probes = ("database", "migrations", "encryption", "peppers", "worker")
     why = "could not connect to db.internal as relayer"
     assert [(line["level"], line["message"]) for line in lines if line["logger"] != "relayer_service.requests"] == [
         *(("ERROR", f"The readiness probe of {name} failed: {why}") for name in probes),
@@ -140,7 +140,7 @@ def test_a_migration_that_is_missing_is_named(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_ready_loads_the_migrations_once_and_asks_the_database_four_times(
+def test_ready_loads_the_migrations_once_and_asks_the_database_five_times(
     client: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     loaded = []
@@ -153,7 +153,7 @@ def test_ready_loads_the_migrations_once_and_asks_the_database_four_times(
     monkeypatch.setattr(MigrationLoader, "load_disk", counted_load)
     all_migrations.cache_clear()
     for _ in range(3):
-        with django_assert_num_queries(len(["database", "migrations", "encryption", "worker"])):
+        with django_assert_num_queries(len(["database", "migrations", "encryption", "peppers", "worker"])):
             assert client.get("/ready").status_code == 200
     assert loaded == [1]
 

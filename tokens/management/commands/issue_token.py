@@ -16,4 +16,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         with acting_as(ActorKind.COMMAND, "issue_token"):
-            return issuing.issue(options)
+            token, text = issuing.issue(options)
+        self.stderr.write(issuing.explanation(token))
+        return text

@@ -9,11 +9,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from relayer_service.audit.actors import ActorKind, acting_as
+from tokens import peppers
 from tokens.credentials import KEY_LENGTH
 from tokens.management import issuing
 from tokens.models import AccessToken
 
-COLUMNS = "{:<19} {:<24} {:<16} {:<9} {:<22} {:<17} {}"
+COLUMNS = "{:<19} {:<24} {:<16} {:<9} {:<17} {:<17} {:<12} {}"
 DEFAULT_OVERLAP_HOURS = 24
 
 
@@ -44,26 +45,37 @@ class Command(BaseCommand):
         revoke.add_argument("key", type=key, help="the public part of the token")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        run = {"list": self._list, "issue": issuing.issue, "rotate": self._rotate, "revoke": self._revoke}
+        run = {"list": self._list, "issue": self._issue, "rotate": self._rotate, "revoke": self._revoke}
         with acting_as(ActorKind.COMMAND, f"tokens {options['command']}"):
             return run[options["command"]](options)
 
     def _list(self, options: dict[str, Any]) -> str:
-        lines = [COLUMNS.format("token", "name", "user", "state", "scopes", "expires", "last use").rstrip()]
+        lines = [COLUMNS.format("token", "name", "user", "state", "expires", "last use", "pepper", "may")]
+        unverifiable = []
         for token in AccessToken.objects.select_related("user").order_by("created_at", "id"):
-            scopes = ",".join(token.scopes) or "none"
+            problem = peppers.problem(token)
+            if problem:
+                unverifiable.append(f"  {token}: {problem}")
             lines.append(
                 COLUMNS.format(
                     f"rms_{token.key}_…",
                     token.name,
                     token.user.get_username(),
                     token.state,
-                    scopes,
                     minute(token.expires_at),
                     minute(token.last_used_at),
+                    f"{token.pepper_id} (lost)" if problem else token.pepper_id,
+                    token.permissions_in_words,
                 )
             )
+        if unverifiable:
+            lines += ["", "No pepper verifies these tokens:", *unverifiable]
         return "\n".join(lines)
+
+    def _issue(self, options: dict[str, Any]) -> str:
+        token, text = issuing.issue(options)
+        self.stderr.write(issuing.explanation(token))
+        return text
 
     def _rotate(self, options: dict[str, Any]) -> str:
         hours = options["overlap_hours"]
@@ -73,7 +85,10 @@ class Command(BaseCommand):
             old = _found(options["key"])
             if old.state != "active":
                 raise CommandError(f"the token is {old.state}: issue another")
-            _, text = old.replace(timezone.now() + timedelta(hours=hours))
+            if old.replaced_at:
+                raise CommandError("the token was replaced already: rotate the one that replaced it")
+            new, text = old.replace(timezone.now() + timedelta(hours=hours))
+        self.stderr.write(issuing.explanation(new))
         return text
 
     def _revoke(self, options: dict[str, Any]) -> str:
