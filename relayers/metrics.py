@@ -11,7 +11,7 @@ from relayer_service.ops.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.states import first_state
 from relayers.chain import breakers
-from relayers.models import ACTIVE, CONDITIONS, IN_CHECK, TROUBLES, Relayer
+from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer
 
 CHECKS = Counter("relayer_health_checks_total", "Health checks of relayers that were written.")
 LAST_CHECK = Gauge(
@@ -43,7 +43,9 @@ class RelayerCollector(StateCollector):
         low = Relayer.objects.filter(balance_is_low=True).count()
         yield GaugeMetricFamily("relayer_relayers_low_balance", "Relayers below their minimum balance.", low)
         now = database_now()
-        oldest = Relayer.objects.filter(due_at__lte=now).exclude(IN_CHECK).aggregate(oldest=Min("due_at"))["oldest"]
+        oldest = (
+            Relayer.objects.filter(due_at__lte=now).exclude(Relayer.leased()).aggregate(oldest=Min("due_at"))["oldest"]
+        )
         yield GaugeMetricFamily(
             "relayer_health_check_oldest_due_seconds",
             "For how long the health check that has waited longest is due; 0 if none is.",

@@ -47,11 +47,14 @@ def problem(token: AccessToken) -> str:
 
 
 def problem_of_all() -> str:
-    """Return which active tokens no configured pepper verifies, in words; nothing if there are none."""
+    """Return which active tokens no configured pepper verifies, in words; nothing if there are none.
+
+    They are named by what is public of them.
+    """
     from tokens.models import AccessToken
 
     tokens = list(AccessToken.objects.unverifiable())
-    named = [f"{token}: {problem(token)}" for token in tokens[:MAX_NAMED]]
+    named = [f"rms_{token.key}_…: {problem(token)}" for token in tokens[:MAX_NAMED]]
     if len(tokens) > MAX_NAMED:
         named.append(f"{len(tokens) - MAX_NAMED} more")
     return f"No pepper verifies these tokens: {'; '.join(named)}." if named else ""

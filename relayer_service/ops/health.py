@@ -50,17 +50,24 @@ def health(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Return which of the parts that answers depend on work, by name only."""
+    """Return by name which parts work that answers depend on, and the keys of tokens that no pepper verifies."""
     parts = {name: "ok" if works else "failed" for name, works in parts_that_work().items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
     body: dict[str, Any] = {"status": "not ready" if failed else "ready", "parts": parts}
-    if parts["cache"] == "failed":
-        body["notes"] = ["rate limits are not enforced"]
+    if notes := [note for name, note in ready_notes().items() if parts[name] == "failed"]:
+        body["notes"] = notes
     response = JsonResponse(body, status=status)
     # Django would log an error for each 503; the probes log once that they fail, and why.
     response._has_been_logged = True  # type: ignore[attr-defined]  # what Django sets after it has logged one
     return response
+
+
+def ready_notes() -> dict[str, str]:
+    """Return what anybody may know of a part that fails, beyond that it does."""
+    peppers = readiness.failures.get("peppers")
+    named = {"peppers": str(peppers)} if isinstance(peppers, ProbeFailed) else {}
+    return {"cache": "rate limits are not enforced", **named}
 
 
 def parts_that_work() -> dict[str, bool]:

@@ -31,7 +31,8 @@ class Probes(Generic[Result]):
         self._what = what
         self._lock = threading.Lock()
         self._running: dict[str, Future[Result]] = {}
-        self._failing: set[str] = set()
+        # By name, why it fails.
+        self.failures: dict[str, BaseException] = {}
 
     def run(self, probes: Mapping[str, Callable[[], Result]], seconds: float) -> dict[str, Result]:
         """Return the results by name, without those of probes that failed or did not end in time."""
@@ -46,8 +47,11 @@ class Probes(Generic[Result]):
     def _has_worked(self, name: str, future: Future[Result]) -> bool:
         error = future.exception() if future.done() else ProbeFailed("it did not answer in time")
         with self._lock:
-            changed = (error is not None) != (name in self._failing)
-            self._failing ^= {name} if changed else set()
+            changed = (error is not None) != (name in self.failures)
+            if error is None:
+                self.failures.pop(name, None)
+            else:
+                self.failures[name] = error
         if changed and error is None:
             logger.warning("%s %s works again", self._what, name)
         elif changed:
@@ -57,7 +61,7 @@ class Probes(Generic[Result]):
 
     def forget(self) -> None:
         """Forget what fails, for tests."""
-        self._failing.clear()
+        self.failures.clear()
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:
