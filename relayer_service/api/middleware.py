@@ -29,7 +29,9 @@ DATA_HEADERS = {
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+# Ids like `job-5` are those of jobs, under which the audit log lists what they have changed.
+SANE_ID = re.compile(r"(?!(?i:job)-)[A-Za-z0-9._:-]{1,128}", re.ASCII)
+MAX_LOGGED_PATH = 2_048
 PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
 
 
@@ -76,7 +78,7 @@ class RequestMiddleware(Middleware):
         metrics.observe_request(request.method or "", route, response.status_code, seconds)
         milliseconds = round(seconds * 1000, 1)
         # What the client has chosen is redacted here: these texts come again and again, the whole line does not.
-        method, path = redact(request.method or ""), redact(request.path)
+        method, path = redact(request.method or "", MAX_LOGGED_PATH), redact(request.path, MAX_LOGGED_PATH)
         fields = {
             "method": method,
             "path": path,
