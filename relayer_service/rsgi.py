@@ -24,6 +24,7 @@ from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
 from relayer_service.api import envelope
+from relayer_service.net.headers import UNREADABLE
 from relayer_service.ops import metrics
 from relayer_service.ops.pools import Pool
 from relayer_service.ops.processes import signal_when_parent_dies, wait_for_banner
@@ -209,11 +210,22 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         if variable in found:
             value = found[variable] + ("; " if header == "cookie" else ",") + value
         found[variable] = value
+    for header in unreadable_headers(scope):
+        found[variable_of(header)] = UNREADABLE
     # Only HTTP/1.0 may do without; Django would guess one.
     if scope.http_version != "1":
         found.setdefault("HTTP_HOST", "")
     found["CONTENT_LENGTH"] = str(length) if length else ""
     return found
+
+
+def unreadable_headers(scope: Scope) -> list[str]:
+    """Return the names of headers whose first value the server could not read: it passes on the name alone.
+
+    Later values of a header that is sent several times it drops without a trace.
+    """
+    headers = scope.headers
+    return [name for name in headers.keys() if headers.get(name) is None]  # noqa: SIM118  # it is no dict
 
 
 @lru_cache(1000)

@@ -14,8 +14,10 @@ from django.http.response import HttpResponseBase
 
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import error_response
+from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
 from relayer_service.net import client_address
+from relayer_service.net.headers import unreadable_name
 from relayer_service.ops import metrics
 from relayer_service.ops.logs import redact, request_id
 
@@ -51,8 +53,9 @@ class RequestMiddleware(Middleware):
         context = request_id.set(identifier)
         actor = actors.finder.set(lambda: actors.of_request(request, identifier))
         try:
+            unreadable = unreadable_name(request.META)
             self._resolve_client(request)
-            response = self.get_response(request)
+            response = refuse_header(request, unreadable) if unreadable else self.get_response(request)
             response["X-Request-ID"] = identifier
             self._record(request, response, time.perf_counter() - started)
             return response
@@ -84,12 +87,20 @@ class RequestMiddleware(Middleware):
             "path": path,
             "status": response.status_code,
             "milliseconds": milliseconds,
-            "client": redact(request.META.get("REMOTE_ADDR", "")),
+            "client": redact(request.META.get("REMOTE_ADDR", "")) or "unknown",
         }
         if token := getattr(request, "access_token_key", None):
             fields["token"] = token
         line = (method, path, response.status_code, milliseconds)
         logger.info("%s %s %s %.1f ms", *line, extra={"fields": fields, "redacted": True})
+
+
+def refuse_header(request: HttpRequest, name: str) -> HttpResponse:
+    """Refuse a request with a header that cannot be read: without it the request could mean something else."""
+    fault = f"{name[:MAX_NAME_LENGTH]}: the value of this header must be ASCII"
+    if is_api_path(request.path_info):
+        return error_response(HTTPStatus.BAD_REQUEST, faults=[fault])
+    return HttpResponse(fault, status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
 
 
 class HttpsOnlyMiddleware(Middleware):
