@@ -13,6 +13,7 @@ from django.views import defaults
 from rest_framework import exceptions
 
 from relayer_service.api import envelope
+from relayer_service.ops.shares import Busy
 from relayer_service.storage.databases import is_unavailable
 
 # What callers call a column.
@@ -46,6 +47,7 @@ def refusal(error: ValidationError) -> exceptions.ValidationError:
 MAX_FAULTS = 50
 MAX_FAULT_LENGTH = 200
 RETRY_AFTER_SECONDS = 5
+BUSY_RETRY_AFTER_SECONDS = 1
 
 # Statuses that the contract does not know are bad requests to it.
 BAD_REQUESTS = (
@@ -66,6 +68,9 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
         return error_response(HTTPStatus.NOT_FOUND)
     if isinstance(exc, PermissionDenied):
         return error_response(HTTPStatus.FORBIDDEN)
+    if isinstance(exc, Busy):
+        headers = {"Retry-After": str(BUSY_RETRY_AFTER_SECONDS)}
+        return error_response(HTTPStatus.TOO_MANY_REQUESTS, headers=headers)
     if not isinstance(exc, exceptions.APIException):
         return None
     headers = {}
@@ -78,11 +83,12 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer what nobody expected, wherever it was raised: 503 while the database cannot answer, else 500.
+    """Answer what nobody expected, wherever it was raised: 503 if the same request may succeed later, else 500.
 
     Django has logged it. `ApiMiddleware` envelopes the answer where it is the API's.
     """
-    if not is_unavailable(sys.exception()):
+    error = sys.exception()
+    if not isinstance(error, Busy) and not is_unavailable(error):
         return defaults.server_error(request)
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
