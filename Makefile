@@ -40,7 +40,7 @@ format: .venv/installed-dev  ## Put the code into its standard form.
 schema: .venv/installed-dev  ## Write openapi.yaml and openapi-extensions.yaml anew.
 	$(BIN)/python -m tests.check_schema --write
 
-bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|webhooks|admin|memory|bodies, all without it; FAST=1 for a look.
+bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|webhooks|admin|memory|bodies|health, all without it; FAST=1 for a look.
 	$(BIN)/python -m benchmarks.run $(AREA) $(if $(FAST),--fast)
 
 soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: SECONDS=480, FAST=1.

@@ -16,7 +16,6 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +23,7 @@ from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
 from relayer_service.api import envelope
+from relayer_service.net.headers import UNREADABLE
 from relayer_service.ops import metrics
 from relayer_service.ops.pools import Pool
 from relayer_service.ops.processes import signal_when_parent_dies, wait_for_banner
@@ -42,10 +42,12 @@ ORPHAN_SECONDS = 4
 # Headers of a request that CGI names without the prefix.
 UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
+HEALTH_PATH = "/health"
 
-# Bodies are kept in memory while they come, from anybody: of large ones only so many, the others wait their turn.
+# Bodies are kept in memory while they come, from anybody: of large ones at most as much as so many whole ones take.
 LARGE_BODY_BYTES = 65_536
-large_bodies = asyncio.Semaphore(64)
+MAX_LARGE_BODIES = 64
+SLOW_BODY_SECONDS = 1
 
 
 class Application:
@@ -95,15 +97,25 @@ class Application:
 
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         self._end_answered()
+        if is_health_probe(scope):
+            # Here and now: whether the process lives must not depend on its threads, nor on what they wait for.
+            self._answer(scope, protocol, b"", 0)
+            return
         body, length = await read_body(scope, protocol)
         answered = self.loop.create_future()
-        self.pool.submit(self._answer, scope, protocol, body, length, answered)
+        self.pool.submit(self._answer_in_thread, scope, protocol, body, length, answered)
         await answered
 
-    def _answer(
+    def _answer_in_thread(
         self, scope: Scope, protocol: HTTPProtocol, body: bytes, length: int, answered: asyncio.Future[None]
     ) -> None:
-        """Run the WSGI application and send its answer, in a thread of the pool."""
+        try:
+            self._answer(scope, protocol, body, length)
+        finally:
+            self.answered.append(answered)
+
+    def _answer(self, scope: Scope, protocol: HTTPProtocol, body: bytes, length: int) -> None:
+        """Run the WSGI application and send its answer."""
         try:
             status, headers, content = run_wsgi(self.wsgi, environ(scope, body, length))
             if self.stopping:
@@ -112,8 +124,6 @@ class Application:
         except Exception:
             logger.exception("A request could not be passed on")
             protocol.response_bytes(500, [("Content-Type", "application/json")], envelope.failure_bytes(500))
-        finally:
-            self.answered.append(answered)
 
     def _end_answered(self) -> None:
         """End the coroutines of requests that were answered.
@@ -131,6 +141,13 @@ class Application:
         self.loop.call_later(1, self._end_answered_forever)
 
 
+def is_health_probe(scope: Scope) -> bool:
+    """Return whether a request is answered by the middleware and a view that wait for nothing."""
+    headers = scope.headers
+    has_body = "content-length" in headers or "transfer-encoding" in headers
+    return scope.path == HEALTH_PATH and scope.method in {"GET", "HEAD"} and not has_body
+
+
 def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
     head: list[Any] = []
     response = wsgi(request, lambda status, headers: head.extend((status, headers)))
@@ -143,6 +160,55 @@ def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
     return status, headers, content
 
 
+class LargeBodies:
+    """The large bodies that are coming, oldest first, with the bytes of each that are in memory.
+
+    While these are too many, the others wait for the oldest, which is given up if it is slow. So a client that sends
+    slowly delays nobody, and of those that do not each gets its turn.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[asyncio.Timeout, int] = {}
+        self.total = 0
+
+    async def read(self, protocol: HTTPProtocol, deadline: asyncio.Timeout) -> tuple[bytes, int]:
+        """Return a body up to some bytes past the limit, and how many empty chunks it had."""
+        body, empty_chunks = bytearray(), 0
+        try:
+            async for chunk in protocol:
+                body += chunk
+                empty_chunks += not chunk
+                self.held[deadline] = self.held.get(deadline, 0) + len(chunk)
+                self.total += len(chunk)
+                if len(body) > settings.MAX_REQUEST_BYTES:
+                    break
+                await self._make_room(deadline)
+            return bytes(body), empty_chunks
+        finally:
+            self._let_go(deadline)
+
+    async def _make_room(self, deadline: asyncio.Timeout) -> None:
+        while self.total > MAX_LARGE_BODIES * settings.MAX_REQUEST_BYTES:
+            oldest = next(iter(self.held))
+            if oldest is deadline:
+                return
+            if seconds_left(oldest) < settings.BODY_TIMEOUT_SECONDS - SLOW_BODY_SECONDS:
+                self._let_go(oldest)
+                oldest.reschedule(0)
+            else:
+                await asyncio.sleep(0.02)
+
+    def _let_go(self, deadline: asyncio.Timeout) -> None:
+        self.total -= self.held.pop(deadline, 0)
+
+
+def seconds_left(deadline: asyncio.Timeout) -> float:
+    return (deadline.when() or 0) - asyncio.get_running_loop().time()
+
+
+large_bodies = LargeBodies()
+
+
 async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
     """Return a request's body and the length that it should have, which is greater if the body is not whole.
 
@@ -153,30 +219,20 @@ async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
     length = int(declared or 0)
     if not chunked and not 0 < length <= settings.MAX_REQUEST_BYTES:
         return b"", length
-    large = chunked or length > LARGE_BODY_BYTES
     try:
-        async with asyncio.timeout(settings.BODY_TIMEOUT_SECONDS), large_bodies if large else nullcontext():
-            if chunked:
-                return await read_chunks(protocol)
-            return await protocol(), length
+        async with asyncio.timeout(settings.BODY_TIMEOUT_SECONDS) as deadline:
+            if not chunked and length <= LARGE_BODY_BYTES:
+                return await protocol(), length
+            body, empty_chunks = await large_bodies.read(protocol, deadline)
     except (TimeoutError, ProtocolClosed):
         return b"", max(length, 1)
-
-
-async def read_chunks(protocol: HTTPProtocol) -> tuple[bytes, int]:
-    """Return a chunked body up to one byte past the limit, and its length: one more than was read if it is cut off.
-
-    The server ends a body with one empty chunk. One that is malformed or ends early has another before it, and so has
-    one with trailers, which no client of this service needs.
-    """
-    body = bytearray()
-    empty_chunks = 0
-    async for chunk in protocol:
-        body += chunk
-        empty_chunks += not chunk
-        if len(body) > settings.MAX_REQUEST_BYTES:
-            return b"", len(body)
-    return bytes(body), len(body) + (empty_chunks > 1)
+    if not chunked:
+        return body, length
+    if len(body) > settings.MAX_REQUEST_BYTES:
+        return b"", len(body)
+    # The server ends a body with one empty chunk. One that is malformed or ends early has another before it, and so
+    # has one with trailers, which no client of this service needs.
+    return body, len(body) + (empty_chunks > 1)
 
 
 def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
@@ -209,11 +265,22 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         if variable in found:
             value = found[variable] + ("; " if header == "cookie" else ",") + value
         found[variable] = value
+    for header in unreadable_headers(scope):
+        found[variable_of(header)] = UNREADABLE
     # Only HTTP/1.0 may do without; Django would guess one.
     if scope.http_version != "1":
         found.setdefault("HTTP_HOST", "")
     found["CONTENT_LENGTH"] = str(length) if length else ""
     return found
+
+
+def unreadable_headers(scope: Scope) -> list[str]:
+    """Return the names of headers whose first value the server could not read: it passes on the name alone.
+
+    Later values of a header that is sent several times it drops without a trace.
+    """
+    headers = scope.headers
+    return [name for name in headers.keys() if headers.get(name) is None]  # noqa: SIM118  # it is no dict
 
 
 @lru_cache(1000)

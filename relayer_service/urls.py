@@ -5,10 +5,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 from django.views.generic import RedirectView
-from drf_spectacular.views import SpectacularAPIView, SpectacularRedocView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitView
 
 from relayer_service import extensions
 from relayer_service.admin.search import palette
+from relayer_service.admin.sign_in import sign_in
+from relayer_service.api.schema_view import SchemaView
 from relayer_service.ops.health import MetricsView, health, ready
 
 handler403 = "relayer_service.admin.errors.forbidden"
@@ -30,12 +32,13 @@ urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),
+    path("admin/login/", sign_in),
     path("admin/search/", admin.site.admin_view(palette)),
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),
     path("metrics", MetricsView.as_view(), name="metrics"),
-    re_path(r"^api/schema/?$", SpectacularAPIView.as_view(**READ_ONLY), name="schema"),
+    re_path(r"^api/schema/?$", SchemaView.as_view(**READ_ONLY), name="schema"),
     re_path(r"^api/docs/?$", SpectacularSwaggerSplitView.as_view(url_name="schema", **READ_ONLY), name="docs"),
     re_path(r"^api/redoc/?$", SpectacularRedocView.as_view(url_name="schema", **READ_ONLY), name="redoc"),
 ]

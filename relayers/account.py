@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 from eth_utils.address import to_checksum_address
 
+from relayer_service.ops.shares import waiting_for_others
 from relayers.models import Relayer
 from signers import signing
 from signers.backends.base import Secp256k1Backend, SignerError
@@ -31,7 +32,8 @@ def ask_address(signer: Signer) -> tuple[str, str]:
     try:
         backend = signing.backend_for(signer)
         assert isinstance(backend, Secp256k1Backend)
-        return backend.address(), ""
+        with waiting_for_others():
+            return backend.address(), ""
     except SignerError as error:
         return signer.verified_identity, f"{NO_ADDRESS}{error}"
 

@@ -17,8 +17,9 @@ from relayer_service.api.exceptions import NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
-from relayer_service.api.throttling import TokenRateThrottle
+from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
+from relayer_service.ops.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers.chain import nodes
 from relayers.chain.answers import quantity
@@ -75,6 +76,8 @@ class RelayerViewSet(
     }
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
+    # Actions that ask nodes or a signer.
+    waiting_actions = {"create", "partial_update", "balance"}
     id_taken_message = "Relayer with this ID already exists"
     not_found_message = "Relayer with ID {} not found"
     deleted_message = "Relayer deleted successfully"
@@ -87,6 +90,8 @@ class RelayerViewSet(
         return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     def get_throttles(self) -> list[Any]:
+        if self.action in self.waiting_actions:
+            return [WaitingRateThrottle()]
         return [] if self.action in self.action_extensions else super().get_throttles()
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -112,10 +117,12 @@ class RelayerViewSet(
 def read_balance(relayer: Relayer) -> int:
     calls = [Call("eth_getBalance", [relayer.address, "latest"])]
     try:
-        for found in nodes.answers(relayer.node_urls(), calls, relayer.expected_chain_id) if relayer.address else ():
-            balance = quantity(found[0])
-            if balance is not None:
-                return balance
+        urls = relayer.node_urls()
+        with waiting_for_others():
+            for found in nodes.answers(urls, calls, relayer.expected_chain_id) if relayer.address else ():
+                balance = quantity(found[0])
+                if balance is not None:
+                    return balance
     except (NodesUnreachable, DecryptionError) as error:
         logger.warning("The balance of the relayer %s cannot be read: %s", relayer, error)
     raise ServiceUnavailable

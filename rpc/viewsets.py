@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
+from relayer_service.ops.shares import WAITING
 from rpc.dispatch import answer
 from rpc.relayer_lookup import NOT_FOUND, find_relayer
 from rpc.schema import CALL, RpcSchema
@@ -40,7 +41,8 @@ class RpcViewSet(ResourceViewSet):
     def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
         relayer = find_relayer(relayer_id)
-        outcome = answer(relayer, call["method"], call["params"])
+        with WAITING.occupied():
+            outcome = answer(relayer, call["method"], call["params"])
         return Response({"jsonrpc": VERSION, "id": answered_id(call["id"]), **outcome})
 
 

@@ -16,6 +16,7 @@ from relayer_service.admin.confirmation import Asked
 from relayer_service.admin.dates import ago
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import in_use, may_view_users, used_by
+from relayer_service.ops.shares import waiting_for_others
 from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
@@ -161,7 +162,8 @@ class SignerAdmin(ResourceAdmin):
 
     def _verify(self, request: HttpRequest, signer: Signer) -> None:
         try:
-            seen = signing.verify(signer)
+            with waiting_for_others():
+                seen = signing.verify(signer)
         except SignerError as error:
             self.message_user(request, f"{signer}: {explained(error)}", messages.ERROR)
             return

@@ -23,6 +23,7 @@ from unfold.widgets import (
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
+from relayer_service.ops.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
@@ -232,7 +233,8 @@ class SignerForm(ResourceForm):
         question = hashlib.sha256(config).digest()
         if question not in self.answers:
             try:
-                self.answers[question] = signing.read_identity(self.instance), ""
+                with waiting_for_others():
+                    self.answers[question] = signing.read_identity(self.instance), ""
             except SignerError as error:
                 self.answers[question] = "", str(error)
         return self.answers[question]

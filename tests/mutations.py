@@ -70,8 +70,8 @@ MUTATIONS: dict[int, Mutation] = {
     5: Mutation(
         "X-Forwarded-For is believed from whoever sends it.",
         "relayer_service/net/client_address.py",
-        "while hops and within(client, trusted):",
-        "while hops:",
+        "if not within(peer, trusted):",
+        "if not peer:",
         ("tests/relayer_service/net/test_client_address.py",),
     ),
     6: Mutation(

@@ -14,6 +14,7 @@ from django.views import defaults
 from rest_framework import exceptions
 
 from relayer_service.api import envelope
+from relayer_service.ops.shares import Busy
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.ttl_cache import TTLCache
 
@@ -50,6 +51,8 @@ def refusal(error: ValidationError) -> exceptions.ValidationError:
 MAX_FAULTS = 50
 MAX_FAULT_LENGTH = 200
 RETRY_AFTER_SECONDS = 5
+BUSY_RETRY_AFTER_SECONDS = 1
+BUSY = "All threads that may wait for nodes and signers are in use"
 LOGGED_SECONDS = 60
 _logged: TTLCache[str, bool] = TTLCache(100)
 
@@ -72,6 +75,9 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
         return error_response(HTTPStatus.NOT_FOUND)
     if isinstance(exc, PermissionDenied):
         return error_response(HTTPStatus.FORBIDDEN)
+    if isinstance(exc, Busy):
+        headers = {"Retry-After": str(BUSY_RETRY_AFTER_SECONDS)}
+        return error_response(HTTPStatus.TOO_MANY_REQUESTS, headers=headers)
     if not isinstance(exc, exceptions.APIException):
         return None
     headers = {}
@@ -84,15 +90,15 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer what nobody expected, wherever it was raised: 503 while the database cannot answer, else 500.
+    """Answer what nobody expected, wherever it was raised: 503 if the same request may succeed later, else 500.
 
     Django logs it. `ApiMiddleware` envelopes the answer where it is the API's.
     """
     error = sys.exception()
-    if not is_unavailable(error):
+    if not isinstance(error, Busy) and not is_unavailable(error):
         return defaults.server_error(request)
     reason, _, _ = str(error).partition("\n")
-    log_once(f"The database cannot answer: {reason}")
+    log_once(BUSY if isinstance(error, Busy) else f"The database cannot answer: {reason}")
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     response = HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")

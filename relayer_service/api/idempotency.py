@@ -30,7 +30,8 @@ HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotent-Replayed": "true"}
 Prepared = TypeVar("Prepared")
 
-KEY = re.compile(r"[\x21-\x7e]{1,255}")
+# Without commas: a header that is sent twice reads as one with a comma between the values (RFC 9110, 5.3).
+KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,255}")
 MAX_ROUTE = 1024
 OTHER_BODY = "The Idempotency-Key was used with another body"
 
@@ -41,7 +42,7 @@ def of(request: Request) -> IdempotentRequest | None:
     if key is None or not extensions.is_on("lifecycle"):
         return None
     if not KEY.fullmatch(key):
-        raise ValidationError({HEADER: ["1 to 255 visible ASCII characters are required"]})
+        raise ValidationError({HEADER: ["one key of 1 to 255 visible ASCII characters without commas is required"]})
     if "\0" in request.path:
         # No id has one, nor can it be looked up: what the path names does not exist.
         return None

@@ -14,8 +14,10 @@ from django.http.response import HttpResponseBase
 
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import error_response
+from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
 from relayer_service.net import client_address
+from relayer_service.net.headers import unreadable_name
 from relayer_service.ops import metrics
 from relayer_service.ops.logs import redact, request_id
 
@@ -29,7 +31,9 @@ DATA_HEADERS = {
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}", re.ASCII)
+# Ids like `job-5` are those of jobs, under which the audit log lists what they have changed.
+SANE_ID = re.compile(r"(?!(?i:job)-)[A-Za-z0-9._:-]{1,128}", re.ASCII)
+MAX_LOGGED_PATH = 2_048
 PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
 
 
@@ -49,8 +53,9 @@ class RequestMiddleware(Middleware):
         context = request_id.set(identifier)
         actor = actors.finder.set(lambda: actors.of_request(request, identifier))
         try:
+            unreadable = unreadable_name(request.META)
             self._resolve_client(request)
-            response = self.get_response(request)
+            response = refuse_header(request, unreadable) if unreadable else self.get_response(request)
             response["X-Request-ID"] = identifier
             self._record(request, response, time.perf_counter() - started)
             return response
@@ -76,18 +81,26 @@ class RequestMiddleware(Middleware):
         metrics.observe_request(request.method or "", route, response.status_code, seconds)
         milliseconds = round(seconds * 1000, 1)
         # What the client has chosen is redacted here: these texts come again and again, the whole line does not.
-        method, path = redact(request.method or ""), redact(request.path)
+        method, path = redact(request.method or "", MAX_LOGGED_PATH), redact(request.path, MAX_LOGGED_PATH)
         fields = {
             "method": method,
             "path": path,
             "status": response.status_code,
             "milliseconds": milliseconds,
-            "client": redact(request.META.get("REMOTE_ADDR", "")),
+            "client": redact(request.META.get("REMOTE_ADDR", "")) or "unknown",
         }
         if token := getattr(request, "access_token_key", None):
             fields["token"] = token
         line = (method, path, response.status_code, milliseconds)
         logger.info("%s %s %s %.1f ms", *line, extra={"fields": fields, "redacted": True})
+
+
+def refuse_header(request: HttpRequest, name: str) -> HttpResponse:
+    """Refuse a request with a header that cannot be read: without it the request could mean something else."""
+    fault = f"{name[:MAX_NAME_LENGTH]}: the value of this header must be ASCII"
+    if is_api_path(request.path_info):
+        return error_response(HTTPStatus.BAD_REQUEST, faults=[fault])
+    return HttpResponse(fault, status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
 
 
 class HttpsOnlyMiddleware(Middleware):

@@ -19,13 +19,23 @@ class TokenRateThrottle(BaseThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         name: str = view.rate_limit  # type: ignore[attr-defined]  # the views that name this class declare it
-        rate = getattr(settings, name)
+        return self.count(request, name, getattr(settings, name))
+
+    def count(self, request: Request, group: str, rate: str) -> bool:
+        """Count a request in a group; return whether it is within the rate."""
         if not rate:
             return True
         # None while the cache cannot be reached.
-        usage = get_usage(request._request, group=name, key=lambda *_: request.auth.key, rate=rate, increment=True)
+        usage = get_usage(request._request, group=group, key=lambda *_: request.auth.key, rate=rate, increment=True)
         self.seconds_left = max(1, usage["time_left"]) if usage else 1
         return not (usage and usage["should_limit"])
 
     def wait(self) -> int:
         return self.seconds_left
+
+
+class WaitingRateThrottle(TokenRateThrottle):
+    """Count requests that wait for nodes or signers: under the rate of JSON-RPC calls, but apart from these."""
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        return self.count(request, "waiting", settings.RATE_LIMIT_RPC)

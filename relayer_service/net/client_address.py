@@ -23,13 +23,16 @@ def within(text: str, networks: Iterable[Network]) -> bool:
 
 
 def resolve(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
-    """Return the nearest address that is no trusted proxy: anyone can write what stands left of it."""
+    """Return the nearest address that is no trusted proxy: anyone can write what stands left of it.
+
+    A trusted proxy that names no readable address leaves the client's unknown, which is "" and within no network.
+    """
     trusted = list(trusted)
-    hops = [hop for hop in forwarded_for.split(",") if hop.strip()]
-    client = peer
-    while hops and within(client, trusted):
-        hop = parse(hops.pop())
-        if hop is None:
+    if not within(peer, trusted):
+        return peer
+    client = None
+    for text in reversed([hop for hop in forwarded_for.split(",") if hop.strip()]):
+        client = parse(text)
+        if client is None or not within(str(client), trusted):
             break
-        client = str(hop)
-    return client
+    return str(client or "")

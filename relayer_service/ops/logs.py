@@ -22,17 +22,18 @@ logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 REDACTED = "***"
-# Names of secret things. Every repetition in these patterns is bounded or possessive: callers choose much of what is
-# logged, and must not be able to choose how long that takes.
+# Names of secret things. Callers choose much of what is logged, and must not be able to choose how long that takes: in
+# these patterns every repetition is bounded, or what it reads is read by no later attempt to match.
 SECRET_NAME = re.compile(
     r"(?i:pass(?:word|wd|phrase)|secret|mnemonic|pepper|credential|authorization|cookie"
     r"|(?:signing|private|api|access|encryption)[_-]?key|(?:access|refresh|auth|session|csrf|middleware)[_-]?token)"
 )
 VALUE = (
-    r"(?:\\+\"[^\"\\]*\\+\""  # quoted inside a string
+    r"(?:\\++\"[^\"\\]*+(?:\\++\"|\Z)"  # quoted inside a string
     r"|b?\"(?:\\.|[^\"\\])*+\"?|b?'(?:\\.|[^'\\])*+'?"
-    r"|\{(?:\"(?:\\.|[^\"\\])*+\"|'(?:\\.|[^'\\])*+'|[^{}\"'])*+\}"
-    r"|[^\s,;&}\])]+)"
+    # To the closing brace, the next opening one or the end.
+    r"|\{(?:\"(?:\\.|[^\"\\])*+\"?|'(?:\\.|[^'\\])*+'?|[^{}\"'])*+\}?"
+    r"|[^\s,;&}\])]++)"
 )
 SECRET_SHAPES = [
     # Access tokens: the public part stays readable, so that a line can be traced to its token.
@@ -44,7 +45,11 @@ SECRET_SHAPES = [
         r"\1" + REDACTED,
     ),
     (re.compile(r"\bwhsec_[0-9A-Za-z+/=_-]+"), REDACTED),
-    (re.compile(r"\beyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+"), REDACTED),
+    # Tried only where a word begins, which may have something else in front of the JWT.
+    (
+        re.compile(r"(?<![\w-])((?:(?!\beyJ)[\w-])*+)eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+"),
+        r"\1" + REDACTED,
+    ),
     # Private keys look like hashes: both go.
     (re.compile(r"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64,}+"), REDACTED),
     (
@@ -61,7 +66,7 @@ SECRET_SHAPES = [
         r"\1" + REDACTED,
     ),
     # User info, and the path or query where RPC providers put their keys.
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)[^/?#\s'\"]+@"), r"\1" + REDACTED + "@"),
+    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)(?:[^/?#\s'\"@]*+@)++"), r"\1" + REDACTED + "@"),
     (re.compile(r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}"), r"\1" + REDACTED),
     # Webhooks have theirs there too, of any form: of an address elsewhere only the host stays.
     (
@@ -77,6 +82,11 @@ MARKS = (
     *("pass", "secret", "mnemonic", "pepper", "credential", "authorization", "cookie"),
 )
 MIN_HEX_KEY_LENGTH = 64
+# A longer text is cut before it is searched. At the end of what is left a secret may be too short to be recognised, so
+# that much more is searched than is kept.
+MAX_LENGTH = 32_768
+CUT_MARGIN = 1_024
+CUT = "… (cut)"
 # Loggers that never go below INFO. Django's logs the whole context for each variable that a template does not find,
 # hundreds a page. Those of AWS log whole requests and answers, with fetched credentials, and urllib3 the paths under
 # which containers fetch theirs.
@@ -89,10 +99,11 @@ MAX_REMEMBERED = 2_000
 MAX_REMEMBERED_LENGTH = 64
 
 
-def redact(text: str) -> str:
+def redact(text: str, max_length: int = MAX_LENGTH) -> str:
+    """Return a text without its secrets, cut to about this length."""
     if text in _harmless:
         return text
-    redacted = _redact(text)
+    redacted = _redact(text, max_length)
     if redacted == text and len(text) <= MAX_REMEMBERED_LENGTH:
         if len(_harmless) >= MAX_REMEMBERED:
             _harmless.clear()
@@ -100,9 +111,15 @@ def redact(text: str) -> str:
     return redacted
 
 
-def _redact(text: str) -> str:
+def _redact(text: str, max_length: int) -> str:
     for secret in _own_secrets() if settings.configured else ():
         text = text.replace(secret, REDACTED)
+    if len(text) > max_length + CUT_MARGIN:
+        return _redact_shapes(text[: max_length + CUT_MARGIN])[:-CUT_MARGIN] + CUT
+    return _redact_shapes(text)
+
+
+def _redact_shapes(text: str) -> str:
     lowered = text.lower()
     if len(text) < MIN_HEX_KEY_LENGTH and not any(mark in lowered for mark in MARKS):
         return text

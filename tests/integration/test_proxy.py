@@ -8,6 +8,7 @@ import re
 import select
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from email.message import Message
@@ -173,6 +174,15 @@ def test_a_read_goes_to_the_other_web_process_when_the_first_hangs_up(front: Pro
             assert first == second
             connection.sendall(ANSWER)
             assert status_of(client) == 200
+
+
+def test_sign_ins_from_one_address_are_limited(tmp_path: Path) -> None:
+    with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
+        tried = Counter(ask(front, "POST", "/admin/login/", b"username=a")[0] for _ in range(100))
+        shown = Counter(ask(front, "GET", "/admin/login/")[0] for _ in range(20))
+    # Those that are let through find no web process.
+    assert set(tried) == {429, 502}
+    assert shown == {502: 20}
 
 
 @contextmanager

@@ -41,6 +41,21 @@ def others(port: int, transactional_db: None, token: str) -> WireApi:
     return WireApi(token, port)
 
 
+@pytest.fixture(scope="module")
+def patient_port(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[int]:
+    log = tmp_path_factory.mktemp("large-bodies") / "log"
+    with django_db_blocker.unblock(), processes.web(log, BODY_TIMEOUT_SECONDS="3600") as port:
+        yield port
+
+
+@pytest.fixture
+def patient(patient_port: int, transactional_db: None) -> WireApi:
+    """A client without a token, of a server on which no body is late."""
+    return WireApi("", patient_port)
+
+
 @pytest.fixture
 def connections() -> Iterator[ExitStack]:
     with ExitStack() as stack:
@@ -88,18 +103,24 @@ def test_half_bodies_hold_up_nobody_and_are_bad_requests(others: WireApi, connec
         assert (response.status, json.load(response)) == (400, bodies.bad_request("the body ended early"))
 
 
-def test_large_half_bodies_hold_up_only_large_bodies(others: WireApi, connections: ExitStack) -> None:
-    head = JSON_TYPE + b"Content-Length: 1000000\r\n"
-    for _ in range(64):
-        connect(connections, others.port, raw.request(b"POST", b"/api/v1/signers", head))
-    large = raw.request(b"POST", b"/api/v1/signers", JSON_TYPE, b" " * 100_000)
-    waiting = connect(connections, others.port, large)
-    assert others.with_token("").post("/api/v1/signers", {}).status == 401
-    assert select.select([waiting], [], [], 0)[0] == []
-    # Its turn comes when the others have been cut off.
-    response = HTTPResponse(waiting)
-    response.begin()
-    assert (response.status, json.load(response)) == (401, bodies.failure("Unauthorized"))
+@pytest.mark.parametrize("head", [b"Content-Length: 1000000\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n186A0\r\n"])
+def test_large_half_bodies_hold_up_no_large_bodies(patient: WireApi, connections: ExitStack, head: bytes) -> None:
+    half = raw.request(b"POST", b"/api/v1/signers", JSON_TYPE).removesuffix(b"\r\n") + head + b" " * 70_000
+    slow = [connect(connections, patient.port, half) for _ in range(200)]
+    answer = patient.post("/api/v1/signers", raw=b" " * 1_000_000)
+    assert (answer.status, answer.body) == (401, bodies.failure("Unauthorized"))
+    assert select.select(slow, [], [], 0)[0] == []
+
+
+def test_of_large_half_bodies_the_oldest_are_given_up(patient: WireApi, connections: ExitStack) -> None:
+    """All that come together may take the memory of 64 bodies of the largest size."""
+    half = raw.request(b"POST", b"/api/v1/signers", JSON_TYPE + b"Content-Length: 1000000\r\n") + b" " * 999_000
+    slow = [connect(connections, patient.port, half) for _ in range(80)]
+    answer = patient.post("/api/v1/signers", raw=b" " * 1_000_000)
+    assert (answer.status, answer.body) == (401, bodies.failure("Unauthorized"))
+    wait_until(lambda: len(select.select(slow, [], [], 0)[0]) >= 12)
+    given_up = select.select(slow, [], [], 0)[0]
+    assert (slow[0] in given_up, slow[-1] in given_up) == (True, False)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux closes what nobody reads")

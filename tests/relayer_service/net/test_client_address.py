@@ -4,11 +4,13 @@ from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
 from relayer_service.net import client_address
+from tokens.models import AccessToken
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
@@ -68,11 +70,11 @@ def test_a_network_holds_its_addresses_and_no_garbage(text: str, expected: bool)
         ("10.0.0.1", "127.0.0.1, garbage, 192.0.2.1", "192.0.2.1"),
         # An address that came as IPv6 is counted as the IPv4 address that it is.
         ("10.0.0.1", "::ffff:192.0.2.1", "192.0.2.1"),
-        # Garbage ends the chain at the proxy that passed it on.
-        ("10.0.0.1", "192.0.2.1, garbage", "10.0.0.1"),
-        ("10.0.0.1", "192.0.2.1, garbage, 10.0.0.2", "10.0.0.2"),
-        ("10.0.0.1", "", "10.0.0.1"),
-        ("10.0.0.1", " , ,", "10.0.0.1"),
+        # Of a proxy that names no readable address the client is unknown; the proxy is not it.
+        ("10.0.0.1", "192.0.2.1, garbage", ""),
+        ("10.0.0.1", "192.0.2.1, garbage, 10.0.0.2", ""),
+        ("10.0.0.1", "", ""),
+        ("10.0.0.1", " , ,", ""),
         # A caller inside the trusted network is itself.
         ("10.0.0.1", "10.0.0.2", "10.0.0.2"),
     ],
@@ -94,9 +96,9 @@ def test_nothing_that_a_caller_writes_before_its_address_matters(spoofed: str) -
 
 
 @given(st.one_of(st.text(), st.ip_addresses().map(str)), st.text())
-def test_the_client_is_the_peer_or_an_address(peer: str, forwarded_for: str) -> None:
+def test_the_client_is_the_peer_or_an_address_or_unknown(peer: str, forwarded_for: str) -> None:
     client = client_address.resolve(peer, forwarded_for, TRUSTED)
-    assert client == peer or client_address.parse(client) is not None
+    assert client in {peer, ""} or client_address.parse(client) is not None
 
 
 @pytest.mark.django_db
@@ -126,3 +128,22 @@ def test_without_trusted_proxies_x_forwarded_for_is_never_believed(settings: Any
     settings.METRICS_ALLOW = [ip_network("192.0.2.1/32")]
     response = client.get("/metrics", REMOTE_ADDR="127.0.0.1", headers={"X-Forwarded-For": "192.0.2.1"})
     assert response.status_code == 401
+
+
+@pytest.mark.django_db
+def test_a_proxy_that_names_no_client_is_on_no_allow_list(
+    settings: Any, client: Client, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.TRUSTED_PROXIES = settings.METRICS_ALLOW = [ip_network("10.0.0.0/8")]
+    token = AccessToken.objects.issue(name="bound", user=user, allowed_networks=["10.0.0.0/8"])[1]
+    bearer = {"Authorization": f"Bearer {token}"}
+    unknown = [
+        client.get("/metrics", REMOTE_ADDR="10.0.0.1"),
+        client.get("/api/v1/items", REMOTE_ADDR="10.0.0.1", headers=bearer),
+        client.get("/health", REMOTE_ADDR="10.0.0.1"),
+    ]
+    assert [response.status_code for response in unknown] == [401, 401, 200]
+    lines = [record.__dict__["fields"] for record in caplog.records if record.name == "relayer_service.requests"]
+    assert {line["client"] for line in lines} == {"unknown"}
+    named = {"X-Forwarded-For": "10.0.0.7"}
+    assert client.get("/api/v1/items", REMOTE_ADDR="10.0.0.1", headers=bearer | named).status_code == 200

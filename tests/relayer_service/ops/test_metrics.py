@@ -144,7 +144,7 @@ def test_the_connections_of_the_pool_are_shown_where_there_is_one(client: Client
 
 def test_the_parts_of_ready_are_shown(scrape: Any, settings: Any) -> None:
     found = {name: value for name, value in scrape().items() if name.startswith("relayer_ready")}
-    parts = {"database": 1, "cache": 1, "migrations": 1, "encryption": 1, "worker": 0}
+    parts = {"database": 1, "cache": 1, "migrations": 1, "encryption": 1, "peppers": 1, "worker": 0}
     assert found == {f"relayer_ready{{part={part}}}": value for part, value in parts.items()}
 
 

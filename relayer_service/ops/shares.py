@@ -1,0 +1,60 @@
+"""Shares of the web threads: how many of a process' threads requests of one kind may occupy at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from fractions import Fraction
+
+from django.conf import settings
+
+from relayer_service.storage.databases import release_connection
+
+
+class Busy(Exception):
+    """All threads that such a request may occupy are in use: the same request may succeed in a moment."""
+
+
+class ThreadShare:
+    """A part of the web threads, or of a larger share of them."""
+
+    def __init__(self, part: Fraction, within: ThreadShare | None = None) -> None:
+        self.part = part
+        self.within = within
+        self._in_use = 0
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        return max(1, int(settings.WEB_THREADS * self.part))
+
+    @contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Count this thread to the share; raise `Busy` if there are as many already."""
+        with self.within.occupied() if self.within else nullcontext():
+            with self._lock:
+                if self._in_use >= self.size:
+                    raise Busy
+                self._in_use += 1
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._in_use -= 1
+
+
+# What waits for nodes or signers, so that those that are slow leave threads for all else.
+WAITING = ThreadShare(Fraction(3, 4))
+# All of it but JSON-RPC calls, which it leaves most of these threads.
+WAITING_BESIDE_CALLS = ThreadShare(Fraction(1, 4), within=WAITING)
+# Who signs in has a password hashed, which takes long on purpose.
+SIGNING_IN = ThreadShare(Fraction(1, 16))
+
+
+@contextmanager
+def waiting_for_others() -> Iterator[None]:
+    """Wait for nodes or signers: in a share of the threads, and without a database connection."""
+    with WAITING_BESIDE_CALLS.occupied():
+        release_connection()
+        yield
