@@ -1,4 +1,4 @@
-"""Which account a relayer has: its signer's, where the signer can derive it."""
+"""Which account a relayer has: its signer's, where the signer can derive it; and on which chain its nodes are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from eth_utils.address import to_checksum_address
 
 from relayer_service.ops.shares import waiting_for_others
+from relayers.chain import nodes
 from relayers.models import Relayer
 from signers import signing
 from signers.backends.base import Secp256k1Backend, SignerError
@@ -36,6 +37,12 @@ def ask_address(signer: Signer) -> tuple[str, str]:
             return backend.address(), ""
     except SignerError as error:
         return signer.verified_identity, f"{NO_ADDRESS}{error}"
+
+
+def ask_chain_ids(urls: Sequence[str]) -> list[int | str]:
+    """Return the chain id of each node, or in words why there is none; this takes as long as the slowest node."""
+    with waiting_for_others():
+        return nodes.chain_ids(urls)
 
 
 def note_answer(signer: Signer, warning: str) -> None:

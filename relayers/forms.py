@@ -14,8 +14,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import ask_address, check_signer, choose_address, note_answer
-from relayers.chain import nodes
+from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer
 from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
@@ -162,7 +161,7 @@ class RelayerForm(ResourceForm):
         entries = list(self.rows.merged())
         urls = [entry["url"] for entry, _ in entries]
         expected = self.instance.expected_chain_id
-        for (entry, row), found in zip(entries, self._answer(tuple(urls), lambda: nodes.chain_ids(urls)), strict=True):
+        for (entry, row), found in zip(entries, self._answer(tuple(urls), lambda: ask_chain_ids(urls)), strict=True):
             if isinstance(found, str):
                 self.warnings.append(f"The chain id of {mask(entry['url'])} was not checked: {found}.")
             elif found != expected:

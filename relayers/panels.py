@@ -13,6 +13,7 @@ from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.amounts import decimal_text
+from relayer_service.ops.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers import dashboard, timeline
 from relayers.account import why_no_address
@@ -94,7 +95,9 @@ def line(label: str, points: list[str | None], colour: str) -> dict[str, Any]:
 def status(relayer: Any) -> dict[str, Any]:
     """Ask the nodes of a relayer; return what they and the last health check have found."""
     try:
-        rows = [row(node) for node in nodes.statuses(relayer.node_urls(), relayer.expected_chain_id)]
+        urls = relayer.node_urls()
+        with waiting_for_others():
+            rows = [row(node) for node in nodes.statuses(urls, relayer.expected_chain_id)]
         fault = "" if rows else "There is no node to ask: neither the relayer nor its network has RPC URLs."
     except DecryptionError:
         rows, fault = [], "The RPC URLs cannot be opened with the encryption keys that are set."

@@ -27,8 +27,7 @@ from relayer_service.audit.recording import snapshot
 from relayer_service.ops.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.resources import new_identifier
-from relayers.account import ask_address, check_signer, choose_address, note_answer
-from relayers.chain import nodes
+from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer
 from relayers.chain.networks import closed, networks
 from relayers.config import MAX_CHAIN_ID
 from relayers.models import Relayer
@@ -115,7 +114,7 @@ class CreateRelayerSerializer(RequestSerializer):
         if relayer.network in closed() and relayer.network not in networks():
             self.warnings.append(closed()[relayer.network])
         urls = [entry["url"] for entry in relayer.custom_rpc_urls or []]
-        self.warnings += check_chains(nodes.chain_ids(urls), relayer.expected_chain_id)
+        self.warnings += check_chains(ask_chain_ids(urls), relayer.expected_chain_id)
         return {"relayer": relayer, "paused": attrs["paused"]}
 
     def create(self, validated_data: dict[str, Any]) -> Relayer:
@@ -148,7 +147,7 @@ class UpdateRelayerSerializer(RequestSerializer):
 
     def validate_custom_rpc_urls(self, value: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
         # Asked before the row is locked: a node that hangs must not hold up other changes.
-        self.chain_ids = nodes.chain_ids([entry["url"] for entry in value or []])
+        self.chain_ids = ask_chain_ids([entry["url"] for entry in value or []])
         return value
 
     def update(self, instance: Relayer, validated_data: dict[str, Any]) -> Relayer:

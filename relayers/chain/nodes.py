@@ -13,7 +13,6 @@ from django.conf import settings
 
 from relayer_service.net.addresses import mask
 from relayer_service.ops.pools import at_once
-from relayer_service.ops.shares import waiting_for_others
 from relayers.chain import breakers
 from relayers.chain.answers import Fault, quantity
 from relayers.chain.attempts import Call, attempt
@@ -109,8 +108,7 @@ class NodeStatus:
 def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
     """Ask every node for its head block, all at once."""
     paused = breakers.paused((url for url, _ in nodes), chain_id)
-    with waiting_for_others():
-        return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
+    return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
 
 
 def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
@@ -127,8 +125,7 @@ def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
 
 def chain_ids(urls: Sequence[str]) -> list[int | str]:
     """Ask every node for its chain id, all at once; return each, or in words why there is none."""
-    with waiting_for_others():
-        return at_once(_chain_id, urls)
+    return at_once(_chain_id, urls)
 
 
 def _chain_id(url: str) -> int | str:
