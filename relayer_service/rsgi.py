@@ -194,7 +194,9 @@ class LargeBodies:
                 return
             if seconds_left(oldest) < settings.BODY_TIMEOUT_SECONDS - SLOW_BODY_SECONDS:
                 self._let_go(oldest)
-                oldest.reschedule(0)
+                # One whose deadline has just passed is about to be given up.
+                if not oldest.expired():
+                    oldest.reschedule(0)
             else:
                 await asyncio.sleep(0.02)
 
