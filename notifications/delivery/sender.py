@@ -107,7 +107,7 @@ class ActiveTargets:
         try:
             async with self._places:
                 await target.send_due()
-            # One that gave up discards its results: what is due for the target is left to the next one.
+            # After giving up it discards results: due deliveries are left to the next sender of the target.
             if target.failing and not target.gave_up:
                 async with self._places_for_failing:
                     await target.send_due()
