@@ -260,6 +260,17 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
     }
+    found |= header_variables(scope)
+    # Only HTTP/1.0 may do without; Django would guess one.
+    if scope.http_version != "1":
+        found.setdefault("HTTP_HOST", "")
+    found["CONTENT_LENGTH"] = str(length) if length else ""
+    return found
+
+
+def header_variables(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request by their names in WSGI's environ."""
+    found: dict[str, str] = {}
     for header, value in scope.headers.items():
         # WSGI could not tell `x_forwarded_for` from the header that a proxy sets.
         if "_" in header:
@@ -270,10 +281,6 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         found[variable] = value
     for header in unreadable_headers(scope):
         found[variable_of(header)] = UNREADABLE
-    # Only HTTP/1.0 may do without; Django would guess one.
-    if scope.http_version != "1":
-        found.setdefault("HTTP_HOST", "")
-    found["CONTENT_LENGTH"] = str(length) if length else ""
     return found
 
 
