@@ -196,6 +196,6 @@ class NotificationAdmin(ResourceAdmin):
 
 
 def deletion_line(notification: Notification, count: int, pending: int) -> str:
-    """Return what the confirmation page says of a notification."""
+    """Return the line about a notification on the confirmation page."""
     line = f"{notification}, with {counted(count)}"
     return f"{line}, {pending:,} of them pending: these will never be sent" if pending else line

@@ -26,14 +26,14 @@ def drop_deliveries(notification: Notification) -> int:
 
     The caller holds the lock of its row, which the sender needs to write an outcome or to claim a delivery.
     """
-    # Pending ones alone have a time at which they are due, and an index of it.
+    # Only pending deliveries have a `due_at`, which is indexed.
     pending = notification.deliveries.filter(due_at__isnull=False).count()
     notification.deliveries.only("pk").delete()
     return pending
 
 
 def dropped_text(count: int) -> str:
-    """Return what answers, messages and the audit log say of dropped deliveries; empty if there were none."""
+    """Return the text about dropped deliveries for answers, messages and the audit log, empty if there were none."""
     if not count:
         return ""
     return "1 pending delivery was dropped." if count == 1 else f"{count:,} pending deliveries were dropped."

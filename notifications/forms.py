@@ -63,7 +63,7 @@ class NotificationForm(ResourceForm):
         return cleaned
 
     def _get_validation_exclusions(self) -> set[str]:
-        """Return what is not checked: a URL that stays may be one that was accepted once."""
+        """Return the fields to skip: an unchanged URL may be one that only earlier releases accepted."""
         kept = {"url"} - set(self.changed_data) if self.instance.pk else set()
         return super()._get_validation_exclusions() | kept  # type: ignore[misc,no-any-return]  # not in the stubs
 

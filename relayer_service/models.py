@@ -27,8 +27,8 @@ class PeriodicRunManager(models.Manager["PeriodicRun"]):
     def claim(self, name: str, seconds: int) -> PeriodicRun | None:
         """Claim the current slot of so many seconds for one run; of many callers one gets it, the others None.
 
-        Slots are counted by the database's clock. A later one than the current can only come from a process that
-        counted by a wrong clock of its own: it is overruled, as work would stop until that time.
+        Slots are counted by the database's clock. A stored slot in the future can only come from a process with a
+        wrong clock. It is overruled, as work would otherwise stop until then.
         """
         with transaction.atomic():
             run, _ = self.select_for_update().get_or_create(

@@ -44,7 +44,8 @@ UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"
 
 HEALTH_PATH = "/health"
 
-# Bodies are kept in memory while they come, from anybody: of large ones at most as much as so many whole ones take.
+# Bodies are kept in memory while they arrive, even anonymous ones. Large ones share the memory of so many of the
+# maximum size.
 LARGE_BODY_BYTES = 65_536
 MAX_LARGE_BODIES = 64
 SLOW_BODY_SECONDS = 1
@@ -98,7 +99,7 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         self._end_answered()
         if is_health_probe(scope):
-            # Here and now: whether the process lives must not depend on its threads, nor on what they wait for.
+            # On the event loop: liveness must not depend on the threads, nor on what they wait for.
             self._answer(scope, protocol, b"", 0)
             return
         body, length = await read_body(scope, protocol)
@@ -142,7 +143,7 @@ class Application:
 
 
 def is_health_probe(scope: Scope) -> bool:
-    """Return whether a request is answered by the middleware and a view that wait for nothing."""
+    """Return whether a request is a health probe, for which neither the middleware nor the view waits."""
     headers = scope.headers
     has_body = "content-length" in headers or "transfer-encoding" in headers
     return scope.path == HEALTH_PATH and scope.method in {"GET", "HEAD"} and not has_body
@@ -161,10 +162,10 @@ def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
 
 
 class LargeBodies:
-    """The large bodies that are coming, oldest first, with the bytes of each that are in memory.
+    """The large bodies that are arriving, oldest first, with the bytes of each that are in memory.
 
-    While these are too many, the others wait for the oldest, which is given up if it is slow. So a client that sends
-    slowly delays nobody, and of those that do not each gets its turn.
+    Past the limit the others wait for the oldest, which is dropped if it is slow. So a slow client delays nobody, and
+    every other gets its turn.
     """
 
     def __init__(self) -> None:
@@ -185,7 +186,7 @@ class LargeBodies:
                 await self._make_room(deadline)
             return bytes(body), empty_chunks
         finally:
-            self._let_go(deadline)
+            self._release(deadline)
 
     async def _make_room(self, deadline: asyncio.Timeout) -> None:
         while self.total > MAX_LARGE_BODIES * settings.MAX_REQUEST_BYTES:
@@ -193,12 +194,14 @@ class LargeBodies:
             if oldest is deadline:
                 return
             if seconds_left(oldest) < settings.BODY_TIMEOUT_SECONDS - SLOW_BODY_SECONDS:
-                self._let_go(oldest)
-                oldest.reschedule(0)
+                self._release(oldest)
+                # One whose deadline has just passed ends by itself.
+                if not oldest.expired():
+                    oldest.reschedule(0)
             else:
                 await asyncio.sleep(0.02)
 
-    def _let_go(self, deadline: asyncio.Timeout) -> None:
+    def _release(self, deadline: asyncio.Timeout) -> None:
         self.total -= self.held.pop(deadline, 0)
 
 
@@ -257,6 +260,17 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         "wsgi.multiprocess": True,
         "wsgi.run_once": False,
     }
+    found |= header_variables(scope)
+    # Only HTTP/1.0 may do without; Django would guess one.
+    if scope.http_version != "1":
+        found.setdefault("HTTP_HOST", "")
+    found["CONTENT_LENGTH"] = str(length) if length else ""
+    return found
+
+
+def header_variables(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request by their names in WSGI's environ."""
+    found: dict[str, str] = {}
     for header, value in scope.headers.items():
         # WSGI could not tell `x_forwarded_for` from the header that a proxy sets.
         if "_" in header:
@@ -267,10 +281,6 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         found[variable] = value
     for header in unreadable_headers(scope):
         found[variable_of(header)] = UNREADABLE
-    # Only HTTP/1.0 may do without; Django would guess one.
-    if scope.http_version != "1":
-        found.setdefault("HTTP_HOST", "")
-    found["CONTENT_LENGTH"] = str(length) if length else ""
     return found
 
 

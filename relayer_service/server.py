@@ -114,10 +114,9 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def stop_listening(listener: socket.socket) -> None:
-    """Have processes that drain accept connections for half of the time, and then only those that wait already.
+    """Let draining processes accept new connections for half of the drain, then only those already in the queue.
 
-    So a proxy that has no other web process just now still gets its answers, and no connection is lost with its first
-    request on the way.
+    So a proxy without another web process still gets answers, and no connection is lost with its first request.
     """
     with listener:
         time.sleep(settings.WEB_DRAIN_SECONDS / 2)

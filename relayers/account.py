@@ -15,7 +15,7 @@ from signers.backends.base import Secp256k1Backend, SignerError
 from signers.models import Signer
 
 NO_ADDRESS = "The signer cannot give its address: "
-MISMATCH = "The relayer has the address {}, and its signer {}: save the signer, which moves its relayers there."
+MISMATCH = "The relayer's address is {}, but its signer's is {}. Save the signer to move its relayers to that address."
 
 
 def check_signer(signer: Signer, network_type: str) -> None:
@@ -71,7 +71,7 @@ def choose_address(found: str, given: str) -> str:
 
 
 def address_mismatches(relayers: Sequence[Relayer]) -> dict[int, str]:
-    """Return by key what is wrong with relayers whose address is not their signer's, as far as that is known.
+    """Return, by key, the mismatch of relayers whose address is known to differ from their signer's.
 
     No other server is asked: a key that was replaced where it is held shows once its signer is verified.
     """

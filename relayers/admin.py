@@ -154,7 +154,7 @@ class RelayerAdmin(ResourceAdmin):
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _changeform_view(self, request: HttpRequest, *args: Any) -> Any:
-        """Lock the signer before the relayer, as whoever replaces its key does: so the address is that of its key."""
+        """Lock the signer before the relayer, as replacing a key does, so that the address is that of the key."""
         signer = request.POST.get("signer", "")
         if signer.isdecimal() and is_key(signer):
             list(Signer.objects.select_for_update(no_key=True).filter(pk=signer).values_list("pk"))

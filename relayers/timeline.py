@@ -44,7 +44,7 @@ def _words(entry: AuditEntry) -> Iterator[str]:
         yield entry.get_action_display()
         return
     for name, (begun, ended) in STATES.items():
-        # Whoever changes the account has its balance forgotten; that it has recovered is found by a check alone.
+        # A change of the account clears its balance; only a check finds that a balance has recovered.
         is_forgotten = name == "balance_is_low" and entry.actor_kind != ActorKind.HEALTH_CHECK
         if name in entry.changes and not is_forgotten:
             yield begun if entry.changes[name][1] else ended

@@ -1,4 +1,4 @@
-"""Followers: what keeps the address of a signer, and moves to the new one when its key is replaced.
+"""Followers: rows that keep the address of a signer, and move to the new one when its key is replaced.
 
 An app names its follower in its `AppConfig`:
 

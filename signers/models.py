@@ -72,7 +72,7 @@ class Signer(Resource):
     @property
     def config_version(self) -> str:
         """A hash of the stored config: of the ciphertext and of the part that answers show."""
-        # A database may keep the fields of an object in an order of its own.
+        # A database may return the fields of an object in another order.
         stored = [self.sealed_secrets.text, self.config]
         return hashlib.sha256(orjson.dumps(stored, option=orjson.OPT_SORT_KEYS)).hexdigest()
 

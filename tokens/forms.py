@@ -39,8 +39,8 @@ def is_narrower_expiry(before: Any, after: Any) -> bool:
     return before is None or (after is not None and after <= before)
 
 
-def is_narrower_list(before: list[str], after: list[str]) -> bool:
-    """Return whether every address of the networks after is in one of those before, of which none means all."""
+def is_within_networks(before: list[str], after: list[str]) -> bool:
+    """Return whether the new networks are within the old ones; an empty list allows every address."""
     try:
         old: list[Any] = [ip_network(each) for each in before]
         new: list[Any] = [ip_network(each) for each in after]
@@ -51,11 +51,11 @@ def is_narrower_list(before: list[str], after: list[str]) -> bool:
     return not old or (bool(new) and inside)
 
 
-# What may be narrowed by those who may not widen it, how that is found out, and what they may not do.
+# The fields that staff who are not superusers may only narrow, each with its test and its error.
 NARROWED: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
     "enabled": (is_narrower_flag, "Only superusers can enable a token again."),
     "expires_at": (is_narrower_expiry, "Only superusers can have a token expire later."),
-    "allowed_networks": (is_narrower_list, "Only superusers can add networks to a token."),
+    "allowed_networks": (is_within_networks, "Only superusers can add networks to a token."),
 }
 
 

@@ -113,7 +113,7 @@ class AccessToken(models.Model):
     key = models.CharField(max_length=credentials.KEY_LENGTH, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     pepper_id = models.CharField(max_length=16, editable=False)
-    # The default is in the database too: processes of the release before know nothing of this column.
+    # The default is in the database too, for processes of the previous release, which do not set this column.
     pepper_fingerprint = models.CharField(
         max_length=peppers.FINGERPRINT_LENGTH,
         default="",

@@ -37,7 +37,7 @@ def fingerprints() -> dict[str, str]:
 
 
 def problem(token: AccessToken) -> str:
-    """Return why no configured pepper verifies a token; nothing if one does."""
+    """Return why no configured pepper verifies a token, or an empty string if one does."""
     configured = fingerprints().get(token.pepper_id)
     if configured is None:
         return f"the pepper {token.pepper_id!r} is not among TOKEN_PEPPERS"
@@ -47,9 +47,9 @@ def problem(token: AccessToken) -> str:
 
 
 def problem_of_all() -> str:
-    """Return which active tokens no configured pepper verifies, in words; nothing if there are none.
+    """Return a text that names the active tokens no configured pepper verifies, empty if there are none.
 
-    They are named by what is public of them.
+    It contains only the public part of each.
     """
     from tokens.models import AccessToken
 

@@ -1,4 +1,4 @@
-"""The attempts of a worker whose results are not written yet: a kill has them made again."""
+"""Outstanding attempts: those of a worker whose results are not written yet, which a kill repeats."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 MAX_OUTSTANDING = 64
-# A target that has not answered by then hangs, and must not hold up others.
+# A target that has not answered by then counts as hanging, and must not delay others.
 SLOW_SECONDS = 1
 
 
@@ -15,7 +15,7 @@ class Outstanding:
 
     def __init__(self) -> None:
         self.count = 0
-        # In the order in which they came; each gets another turn when there is room.
+        # In order of arrival; each is called again when a place is free.
         self._waiting: dict[Callable[[], None], None] = {}
 
     def take(self, retry: Callable[[], None]) -> Place | None:
@@ -34,7 +34,7 @@ class Outstanding:
 
 
 class Place:
-    """The place of one attempt. It is given up while its target hangs, and taken again with the answer."""
+    """The place of one attempt. It is released while its target hangs, and taken again once that answers."""
 
     def __init__(self, outstanding: Outstanding) -> None:
         self._outstanding = outstanding

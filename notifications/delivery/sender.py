@@ -107,7 +107,8 @@ class ActiveTargets:
         try:
             async with self._places:
                 await target.send_due()
-            if target.failing:
+            # After giving up it discards results: due deliveries are left to the next sender of the target.
+            if target.failing and not target.gave_up:
                 async with self._places_for_failing:
                     await target.send_due()
         finally:
@@ -121,6 +122,7 @@ class TargetSender:
         self.pk = pk
         self.wake = asyncio.Event()
         self.failing = False
+        self.gave_up = False
         self._sender = targets.sender
         self._session = targets.session
         self._outstanding = targets.outstanding
@@ -132,7 +134,6 @@ class TargetSender:
         # One for each outcome that is not written, in the same order.
         self._places: list[Place] = []
         self._unsent: list[Delivery] = []
-        self._gave_up = False
 
     async def send_due(self) -> None:
         """Exchange rows with the outbox until nothing is due, or the target turns out to fail."""
@@ -201,7 +202,7 @@ class TargetSender:
 
     def _give_up(self) -> None:
         """Leave all rows that are not written to the end of their lease."""
-        self._gave_up = True
+        self.gave_up = True
         self._claimed.clear()
         self._free_places(len(self._places))
 
@@ -213,7 +214,7 @@ class TargetSender:
     async def _send(self, row: Delivery, place: Place) -> None:
         try:
             outcome = await attempts.send(self._session, row)
-            if self._gave_up:
+            if self.gave_up:
                 place.free()
                 return
             place.answered()

@@ -1,7 +1,7 @@
 """The themed admin pages of Django's own users and groups, whose changes are recorded like those of resources.
 
-Only superusers change superusers, groups, and who has which rights. Other staff who may change users change those
-who may do nothing that they may not do themselves: who sets a password can sign in with it.
+Only superusers change superusers, groups and permissions. Other staff with permission to change users can change those
+who have no permission that they lack themselves: whoever sets a password can sign in with it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PasswordForm(AdminPasswordChangeForm):
 
 
 def outranks(user: Any, other: User) -> bool:
-    """Return whether somebody may do all that another may, active or not."""
+    """Return whether a user has every permission of another, who may be inactive."""
     if user.is_superuser:
         return True
     held = Permission.objects.filter(Q(user=other) | Q(group__user=other))

@@ -56,7 +56,7 @@ class AuditedAdmin(DjangoModelAdmin):
                 super().delete_queryset(request, chosen)
 
     def delete_dependents(self, request: HttpRequest, row: Any) -> str:
-        """Delete what goes with a row that is about to be deleted; return what the audit log says of it."""
+        """Delete the dependents of a row that is about to be deleted; return the reason for the audit log."""
         return ""
 
     def _record_deleted(self, request: HttpRequest, rows: list[Any]) -> None:

@@ -12,14 +12,14 @@ RETRY_AFTER_SECONDS = 5
 
 
 def sign_in(request: HttpRequest) -> HttpResponse:
-    """Return the admin's own page. Few may sign in at once: to check a password takes the processor long."""
+    """Return the admin's login page. Few can sign in at once, as checking a password is expensive."""
     if request.method != "POST":
         return admin.site.login(request)
     try:
         with SIGNING_IN.occupied():
             return admin.site.login(request)
     except Busy:
-        text = "Many are signing in at this moment. Go back and try again in some seconds."
+        text = "Too many people are signing in right now. Go back and try again in a few seconds."
         response = error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, "Try again", text)
         response["Retry-After"] = str(RETRY_AFTER_SECONDS)
         return response

@@ -27,7 +27,7 @@ class HasScope(BasePermission):
         is_of_extension = action in view.action_extensions and action in view.action_scopes
         if not is_of_extension and not token.scopes:
             return True
-        # What declares no scope needs the widest one.
+        # An action that declares no scope needs the widest one.
         needed = view.action_scopes.get(action, "manage")
         limited = view.limited_scopes.get(action, needed)
         if not token.has_scope(needed) and not token.has_scope(limited):

@@ -14,10 +14,10 @@ _lock = threading.Lock()
 
 
 class SchemaView(SpectacularAPIView):
-    """Answers everybody with the same bytes: to generate them takes a second of the processor."""
+    """Serves cached bytes, as generating them takes a second of processor time."""
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        # One thread generates it, the others wait for that.
+        # One thread generates it, the others wait.
         with _lock:
             document = generate(tuple(settings.EXTENSIONS))
         filename = self._get_filename(request, None)  # type: ignore[no-untyped-call]  # it has no types

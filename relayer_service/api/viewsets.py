@@ -146,7 +146,7 @@ class DestroyMixin(LockingMixin):
         return Response(envelope.Noted(self.deleted_message, logs))
 
     def perform_destroy(self, instance: Any) -> list[str]:
-        """Record and delete a row that is locked; return what the answer has to say of it."""
+        """Record and delete a row that is locked; return the log messages of the answer."""
         record([deleted(instance)])
         instance.delete()
         return []

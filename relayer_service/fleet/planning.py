@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Plan:
-    """What a file would change, what is to be said about it, and what must be confirmed first."""
+    """What a file would change, the warnings about it, and what must be confirmed first."""
 
     sections: list[Section]
     warnings: list[str]

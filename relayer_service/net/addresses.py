@@ -128,7 +128,7 @@ def mask(url: str) -> str:
 def refuse_user_info(value: str) -> None:
     """Raise ValidationError for a name or a password in a URL: what is stored in plain text is shown to many.
 
-    In what is no URL, all that stands before an @ may be one.
+    In a value that is not a URL, anything before an @ may be one.
     """
     try:
         authority = split_http_url(value).netloc

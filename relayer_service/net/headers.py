@@ -5,7 +5,7 @@ from typing import Any
 
 from django.http.request import HttpHeaders
 
-# Stands in WSGI's environ for a value that could not be read. No other value has it: those are Latin-1.
+# Replaces a value that could not be read in WSGI's environ. No readable value equals it: those are Latin-1.
 UNREADABLE = "\ufffd"
 
 

@@ -50,7 +50,7 @@ def health(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Return by name which parts work that answers depend on, and the keys of tokens that no pepper verifies."""
+    """Return the state of each part that answers depend on, and the keys of tokens that no pepper verifies."""
     parts = {name: "ok" if works else "failed" for name, works in parts_that_work().items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
@@ -64,7 +64,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 def ready_notes() -> dict[str, str]:
-    """Return what anybody may know of a part that fails, beyond that it does."""
+    """Return, by part, the public details of a failure."""
     peppers = readiness.failures.get("peppers")
     named = {"peppers": str(peppers)} if isinstance(peppers, ProbeFailed) else {}
     return {"cache": "rate limits are not enforced", **named}

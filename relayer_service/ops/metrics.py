@@ -80,8 +80,7 @@ POOL_IN_USE = Gauge(
     "relayer_thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum"
 )
 
-# What sets the gauges of this process, called once a second while it works: another process may be the one that is
-# scraped.
+# Functions that set the gauges of this process, called once a second while it works: another process may be scraped.
 refreshers: list[Callable[[], None]] = []
 _refreshed_at = 0.0
 

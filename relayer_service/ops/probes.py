@@ -65,7 +65,7 @@ class Probes(Generic[Result]):
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:
-    """Run a function in a thread of its own, which does not keep the process from ending."""
+    """Run a function in a daemon thread, which does not keep the process from ending."""
     future: Future[Result] = Future()
     threading.Thread(target=run, args=[function, future], name="probe", daemon=True).start()
     return future

@@ -1,4 +1,4 @@
-"""Shares of the web threads: how many of a process' threads requests of one kind may occupy at once."""
+"""Shares of the web threads: how many of a process's threads requests of one kind may occupy at once."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class ThreadShare:
                     self._in_use -= 1
 
 
-# What waits for nodes or signers, so that those that are slow leave threads for all else.
+# Requests that wait for nodes or signers: slow ones leave threads for all others.
 WAITING = ThreadShare(Fraction(3, 4))
-# All of it but JSON-RPC calls, which it leaves most of these threads.
+# The same without JSON-RPC calls, for which most of these threads are reserved.
 WAITING_BESIDE_CALLS = ThreadShare(Fraction(1, 4), within=WAITING)
-# Who signs in has a password hashed, which takes long on purpose.
+# Signing in hashes a password, which is slow on purpose.
 SIGNING_IN = ThreadShare(Fraction(1, 16))
 
 

@@ -1,4 +1,4 @@
-"""Shows whoever supervises a worker that it works: systemd by a message, others by the time of a file."""
+"""Signs of life of a worker for its supervisor: a message to systemd, or the modification time of a file."""
 
 import logging
 import os
@@ -37,5 +37,5 @@ class Watchdog:
             self.beat_file.touch()
         if address := os.environ.get("NOTIFY_SOCKET"):
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
-                # By an @ at its beginning systemd names an address outside of the file system.
+                # systemd writes the null byte of an abstract socket address as an @.
                 notifier.sendto(MESSAGE, "\0" + address[1:] if address.startswith("@") else address)

@@ -21,7 +21,7 @@ class DatabaseNow(Now):
 
 
 def database_now() -> datetime:
-    """Return the current time of the database, read in a statement of its own."""
+    """Return the current time of the database, read by a separate query."""
     query = Query(None)
     query.add_annotation(DatabaseNow(), "now")
     ((now,),) = query.get_compiler(DEFAULT_DB_ALIAS).results_iter()

@@ -14,6 +14,8 @@ ROOM_BYTES = 65_536
 PREPARE_THRESHOLD = 2
 # How long to wait for a server that does not answer packets: to connect, where libpq takes no less, and for an answer.
 PATIENCE = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 5, "keepalives_interval": 1}
+# The pool does not retry by itself: `Outage` says when the next attempt is made.
+POOL = {"min_size": 1, "timeout": 0.25, "reconnect_timeout": 0}
 
 
 def configuration(
@@ -64,14 +66,7 @@ def postgresql(
         raise ImproperlyConfigured("DATABASE_URL is not a valid PostgreSQL URL") from None
     timeouts = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
     options["options"] = " ".join(filter(None, (options.get("options"), timeouts)))
-    # The pool does not retry by itself: `Outage` says when the next attempt is made.
-    options["pool"] = {
-        "min_size": 1,
-        "max_size": pool_size,
-        "timeout": 0.25,
-        "reconnect_timeout": 0,
-        "connection_class": Connection,
-    }
+    options["pool"] = POOL | {"max_size": pool_size, "connection_class": Connection}
     options |= {"server_side_binding": prepare, "prepare_threshold": PREPARE_THRESHOLD if prepare else None}
     return {
         "ENGINE": "relayer_service.storage.postgresql",

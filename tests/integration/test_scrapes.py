@@ -48,9 +48,9 @@ class Prometheus:
 
 
 def configuration(webs: list[int], workers: list[int]) -> dict[str, Any]:
-    """Return the shipped configuration, with the processes of this machine and less patience."""
+    """Return the shipped configuration, with the processes of this machine, scraped more often."""
     shipped: dict[str, Any] = yaml.safe_load((SHIPPED / "prometheus.yml").read_text())
-    shipped["global"] |= {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"}
+    shipped["global"] |= {"scrape_interval": "3s", "scrape_timeout": "3s", "evaluation_interval": "1s"}
     shipped["rule_files"] = [str(SHIPPED / "alerts.yaml")]
     for job, ports in zip(shipped["scrape_configs"], (webs, workers), strict=True):
         for key in [key for key in job if key.endswith("sd_configs") or key == "static_configs"]:

@@ -7,6 +7,7 @@ import ipaddress
 import resource
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -129,7 +130,7 @@ def test_workers_together_send_no_more_at_once_than_one_and_nothing_twice(settin
     assert server.max_at_once == 3
 
 
-def test_a_hanging_target_does_not_hold_a_fast_one(sender: Sender) -> None:
+def deliver_beside_hanging_target(sender: Sender) -> None:
     with receiver(hang) as hanging, receiver() as fast:
         slow_target, fast_target = target_of(hanging, "hanging"), target_of(fast, "fast")
         emit_many(slow_target, 50)
@@ -140,6 +141,10 @@ def test_a_hanging_target_does_not_hold_a_fast_one(sender: Sender) -> None:
         wait_until(lambda: all_delivered(fast_target))
         assert hanging.at_once == 8
         assert not slow_target.deliveries.exclude(state="pending", attempts_made=0).exists()
+
+
+def test_a_hanging_target_does_not_hold_a_fast_one(sender: Sender) -> None:
+    deliver_beside_hanging_target(sender)
 
 
 def test_targets_that_fail_do_not_take_the_places_of_others(settings: Settings) -> None:
@@ -431,12 +436,33 @@ def test_no_more_than_64_results_of_a_worker_are_outstanding(
 def test_attempts_that_hang_leave_their_places_to_others(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outstanding, "MAX_OUTSTANDING", 8)
     monkeypatch.setattr(outstanding, "SLOW_SECONDS", 0.01)
-    with receiver(hang) as hanging, receiver() as fast:
-        slow_target, fast_target = target_of(hanging, "hanging"), target_of(fast, "fast")
-        emit_many(slow_target, 50)
-        sender.wake(slow_target.pk)
-        wait_until(lambda: hanging.at_once == 8)
-        emit_many(fast_target, 50)
-        sender.wake(fast_target.pk)
-        wait_until(lambda: all_delivered(fast_target))
-        assert hanging.at_once == 8
+    deliver_beside_hanging_target(sender)
+
+
+def test_a_lease_that_was_given_up_is_not_used_again(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "MAX_DATABASE_FAILURES", 2)
+    real, given_up, used_later = outbox.Exchange.run, list[uuid.UUID](), list[uuid.UUID]()
+
+    def run(exchange: outbox.Exchange, include_failing: bool) -> list[Delivery]:
+        if exchange.outcomes and len(given_up) < 2:
+            given_up.append(exchange.lease)
+            raise OperationalError("the database is away")
+        if len(given_up) == 2:
+            used_later.append(exchange.lease)
+        return real(exchange, include_failing)
+
+    monkeypatch.setattr(outbox.Exchange, "run", run)
+    with receiver(in_turn(answer(500), answer())) as server:
+        notification = target_of(server)
+        emit_many(notification, 1)
+        sender.wake(notification.pk)
+        wait_until(lambda: len(given_up) == 2)
+        # As if its lease had ended.
+        Delivery.objects.update(due_at=timezone.now(), lease=None)
+
+        def sweep() -> bool:
+            sender.wake(notification.pk)
+            return all_delivered(notification)
+
+        wait_until(sweep)
+    assert given_up[0] not in used_later

@@ -42,8 +42,8 @@ pytestmark = pytest.mark.django_db
 
 READ = Reading(nonce=7, balance=100)
 MISMATCH = (
-    f"The relayer has the address {ADDRESS}, and its signer {OTHER_ADDRESS}: "
-    "save the signer, which moves its relayers there."
+    f"The relayer's address is {ADDRESS}, but its signer's is {OTHER_ADDRESS}. "
+    "Save the signer to move its relayers to that address."
 )
 ASKED = (
     f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer: relayer-1 ({ADDRESS}). "
@@ -99,7 +99,8 @@ def test_another_key_is_saved_only_after_a_question_that_names_relayers(admin_cl
 def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
     admin_client: Client, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
 ) -> None:
-    seen = {"nonce": 7, "balance_text": "5", "balance_is_low": True, "balance_hours": [[1, "5"]]}
+    read = {"nonce": 7, "balance_text": "5", "balance_at": timezone.now()}
+    seen = read | {"balance_is_low": True, "balance_hours": [[1, "5"]]}
     later = timezone.now() + timedelta(minutes=2)
     relayer = factories.relayer(due_at=later, lease=uuid.uuid4(), **seen)
     under_way = Relayer.objects.get()
@@ -143,7 +144,7 @@ def test_what_is_confirmed_is_one_address_and_no_other(admin_client: Client) -> 
     assert address_of(relayer.signer) == ADDRESS
 
 
-def test_who_confirms_and_does_not_type_the_key_again_is_not_told_that_it_is_saved(admin_client: Client) -> None:
+def test_a_confirmation_without_the_key_is_not_reported_as_saved(admin_client: Client) -> None:
     relayer = factories.relayer()
     page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
     assert errors(page) == {"confirmed_address": ["Nothing would change: type the new secrets again."]}

@@ -85,7 +85,7 @@ def test_concurrent_operations_stand_alone_outside_of_a_transaction() -> None:
     assert checked(concurrent) == checked(ADD_COLUMN, concurrent, atomic=False) == refused
 
 
-def test_on_a_small_table_only_a_column_that_the_last_release_cannot_fill_is_refused() -> None:
+def test_on_a_small_table_a_column_the_last_release_cannot_fill_is_refused() -> None:
     assert checked(add(models.TextField(db_default="", db_index=True), "FeeToken"), app="rpc") == []
     (problem,) = checked(add(models.TextField(), "FeeToken"), app="rpc")
     assert "as the last release writes rows without it" in problem

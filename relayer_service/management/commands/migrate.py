@@ -32,7 +32,7 @@ class Command(migrate.Command):
                 time.sleep(PAUSE_SECONDS)
 
     def _migrated(self, deadline: float, *args: Any, **options: Any) -> bool:
-        """Run the migrations, and return whether all locks were to be had."""
+        """Run the migrations, and return whether every lock was acquired."""
         try:
             super().handle(*args, **options)
         except OperationalError as error:

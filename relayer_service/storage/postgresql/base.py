@@ -28,7 +28,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             try:
                 connection = super().get_new_connection(conn_params)
             except PoolTimeout:
-                # The pool waits for less than WAIT_SECONDS, so that whoever waits learns of an outage that begins.
+                # The pool waits for less than WAIT_SECONDS, so that requests that wait notice when an outage begins.
                 if time.monotonic() >= deadline:
                     raise
                 continue

@@ -18,7 +18,7 @@ import psycopg
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-# Texts, as libpq has no code for why it could not connect. Such a server works: others will return a connection.
+# Texts, as libpq has no error codes for connections. Such a server works: others will return a connection.
 FULL = ("too many clients", "too many connections", "remaining connection slots")
 
 

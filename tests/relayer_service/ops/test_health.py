@@ -173,7 +173,7 @@ def test_a_heartbeat_is_good_for_four_of_its_intervals(client: Client, db: None,
 @pytest.mark.parametrize(
     ("name", "seconds", "state"),
     [
-        ("check_relayers", 55, "ok"),
+        ("check_relayers", 30, "ok"),
         ("check_relayers", 65, "failed"),
         ("prune_deliveries", 3 * 3600 - 60, "ok"),
         ("prune_deliveries", 3 * 3600 + 60, "failed"),

@@ -74,6 +74,6 @@ def test_who_signs_in_while_many_do_is_asked_to_come_back(client: Client, django
         used_up(stack, SIGNING_IN)
         refused = client.post("/admin/login/", form)
         assert (refused.status_code, refused["Retry-After"]) == (503, "5")
-        assert "Many are signing in at this moment." in refused.content.decode()
+        assert "Too many people are signing in right now." in refused.content.decode()
         assert client.get("/admin/login/").status_code == 200
     assert client.post("/admin/login/", form).status_code == 302
