@@ -61,9 +61,10 @@ class WebhookCollector(StateCollector):
             "For how long the oldest delivery that is due has waited; 0 if none is. Those of failing targets have to.",
             labels=["target"],
         )
+        now = database_now()
         for target, of_failing in ((OK, False), ("failing", True)):
             moment = counts.oldest_due(of_failing=of_failing)
-            oldest.add_metric([target], (database_now() - moment).total_seconds() if moment else 0)
+            oldest.add_metric([target], (now - moment).total_seconds() if moment else 0)
         yield oldest
         yield CounterMetricFamily(
             "relayer_webhook_events_skipped",

@@ -132,8 +132,8 @@ def is_stopping(port: int) -> bool:
 
 
 def test_processes_are_replaced_without_a_failed_request() -> None:
-    # On connections that stay open, as a proxy has them.
-    with serving(WEB_PROCESSES="2") as (process, port), Load(port, 50) as load:
+    # On connections that stay open, as a proxy has them. None is idle for as long as a process drains.
+    with serving(WEB_PROCESSES="2", WEB_DRAIN_SECONDS="5") as (process, port), Load(port, 50) as load:
         old = list(processes.children(process.pid))
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: not any(is_running(pid) for pid in old))
