@@ -13,7 +13,6 @@ from notifications.delivery import counts
 from notifications.delivery.attempts import Outcome
 from notifications.models import TARGET_TROUBLES, Notification
 from relayer_service.ops.metrics import BUCKETS, StateCollector, shared
-from relayer_service.storage.clock import database_now
 from relayer_service.storage.states import first_state
 
 OK = "ok"
@@ -61,10 +60,8 @@ class WebhookCollector(StateCollector):
             "For how long the oldest delivery that is due has waited; 0 if none is. Those of failing targets have to.",
             labels=["target"],
         )
-        now = database_now()
         for target, of_failing in ((OK, False), ("failing", True)):
-            moment = counts.oldest_due(of_failing=of_failing)
-            oldest.add_metric([target], (now - moment).total_seconds() if moment else 0)
+            oldest.add_metric([target], counts.longest_wait(of_failing=of_failing).total_seconds())
         yield oldest
         yield CounterMetricFamily(
             "relayer_webhook_events_skipped",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Min, OuterRef, QuerySet, Subquery
@@ -35,7 +35,8 @@ def first_due(*, of_failing: bool) -> QuerySet[Any]:
     return targets.annotate(first_due=Subquery(due.values("due_at")[:1]))
 
 
-def oldest_due(*, of_failing: bool) -> datetime | None:
-    """Return since when a delivery is due and not yet sent."""
-    oldest: datetime | None = first_due(of_failing=of_failing).aggregate(oldest=Min("first_due"))["oldest"]
-    return oldest
+def longest_wait(*, of_failing: bool) -> timedelta:
+    """Return for how long a delivery has been due and not yet sent."""
+    wait = DatabaseNow() - Min("first_due")
+    longest: timedelta | None = first_due(of_failing=of_failing).aggregate(longest=wait)["longest"]
+    return longest or timedelta()
