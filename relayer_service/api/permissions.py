@@ -21,8 +21,8 @@ class HasScope(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         action = getattr(view, "action", None)
         token: Any = request.auth
-        if action is None:
-            # A method that the path does not have.
+        if action in {None, "metadata"}:
+            # A method that the path does not have; for OPTIONS the framework has an action.
             return True
         is_of_extension = action in view.action_extensions and action in view.action_scopes
         if not is_of_extension and not token.scopes:

@@ -116,6 +116,12 @@ def test_a_sender_reads_its_relayers_and_nothing_else(user: User, settings: Any)
     assert [api.get(f"/api/v1/{path}").status for path in [*paths, "signers"]] == [200, 200, 404, 404, 403]
 
 
+def test_a_method_that_a_path_lacks_needs_no_scope(user: User) -> None:
+    api = Api(AccessToken.objects.issue(name="tests", user=user, scopes=["read"])[1])
+    answers = [api(method, "/api/v1/signers") for method in ("OPTIONS", "DELETE")]
+    assert [answer.status for answer in answers] == [405, 405]
+
+
 def test_metrics_are_for_tokens_that_read(user: User) -> None:
     answers = []
     for scopes in ([], ["read"], ["send"]):
