@@ -12,6 +12,7 @@ from django.test import Client
 
 from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.models import AuditEntry
+from relayer_service.net.addresses import without_user_info
 from signers.models import Signer
 from tests.api import Api
 from tests.relayers import config_files
@@ -29,6 +30,8 @@ ADDRESSES = [
     "https:/\\user:pass-SECRET@vault.example.com",
     "https://user:pass/SECRET@vault.example.com",
     " https://user:pass-SECRET@vault.example.com",
+    "https://user:pass-SECRET%40vault.example.com",
+    "https://user:pass-SECRET\uff20vault.example.com",
 ]
 
 
@@ -88,3 +91,8 @@ def test_one_of_an_earlier_release_works_and_is_nowhere_shown(old: Signer, api: 
     page = admin_client.get(f"/admin/signers/signer/{old.pk}/change/").content.decode()
     assert "https://vault.example.com:8200/v" in page
     assert "pass-SECRET" not in listed.text.decode() + dumped.getvalue() + page
+
+
+@pytest.mark.parametrize("at_sign", ["@", "%40", "\uff20"])
+def test_what_is_no_url_is_shown_from_the_at_sign_on(at_sign: str) -> None:
+    assert without_user_info(f"user:pass-SECRET{at_sign}vault") == "vault"
