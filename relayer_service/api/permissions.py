@@ -2,17 +2,10 @@
 
 from typing import Any
 
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-
-class InsufficientScope(PermissionDenied):
-    """A token lacks a scope, which the answer names as RFC 6750 says."""
-
-    def __init__(self, scope: str) -> None:
-        super().__init__()
-        self.auth_header = f'Bearer error="insufficient_scope", scope="{scope}"'
+from relayer_service.net.challenges import InsufficientScope
 
 
 class HasScope(BasePermission):

@@ -126,8 +126,9 @@ def test_metrics_are_for_tokens_that_read(user: User) -> None:
     answers = []
     for scopes in ([], ["read"], ["send"]):
         api = Api(AccessToken.objects.issue(name="prometheus", user=user, scopes=scopes)[1])
-        answers.append(api.get("/metrics").status)
-    assert answers == [200, 200, 403]
+        answers.append(api.get("/metrics"))
+    assert [answer.status for answer in answers] == [200, 200, 403]
+    assert answers[2].headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="read"'
 
 
 def test_nothing_is_told_of_what_exists_without_the_scope(api: Api) -> None:
