@@ -25,14 +25,10 @@ TARGET_TROUBLES = {
     # Whatever is known of it: nobody waits for it.
     "disabled": models.Q(enabled=False),
 }
-# More than any client or server accepts.
-MAX_URL_LENGTH = 65_536
 
 
 def validate_webhook_url(value: str) -> None:
     """Raise ValidationError for a URL that nothing can be sent to; addresses of names are checked at each attempt."""
-    if len(value) > MAX_URL_LENGTH:
-        raise ValidationError(f"at most {MAX_URL_LENGTH} characters are allowed")
     parts = addresses.split_http_url(value)
     assert parts.hostname
     if not addresses.is_allowed_port(addresses.port_of(parts)):

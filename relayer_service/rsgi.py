@@ -247,7 +247,7 @@ def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
         "SCRIPT_NAME": "",
         # The server has replaced what is not UTF-8: so that it names nothing, it is made that again.
         "PATH_INFO": scope.path.encode().replace(b"\xef\xbf\xbd", b"\xff").decode("latin-1"),
-        "QUERY_STRING": scope.query_string,
+        "QUERY_STRING": scope.query_string.encode().decode("latin-1"),
         "REMOTE_ADDR": client.strip("[]"),
         "SERVER_NAME": name.strip("[]"),
         "SERVER_PORT": port,

@@ -8,6 +8,7 @@ from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField
+from relayer_service.net.addresses import AT_SIGN
 from relayer_service.storage.resources import new_identifier
 from signers.config_shapes import CONFIGS, shown_config
 from signers.models import Signer
@@ -24,7 +25,7 @@ class SignerConfigSerializer(serializers.Serializer[Any]):
 
     def to_representation(self, instance: str) -> Any:
         config = orjson.loads(instance)
-        return shown_config(config) if "@" in instance else config
+        return shown_config(config) if AT_SIGN.search(config.get("address", "")) else config
 
 
 for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):

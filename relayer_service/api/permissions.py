@@ -2,17 +2,10 @@
 
 from typing import Any
 
-from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-
-class InsufficientScope(PermissionDenied):
-    """A token lacks a scope, which the answer names as RFC 6750 says."""
-
-    def __init__(self, scope: str) -> None:
-        super().__init__()
-        self.auth_header = f'Bearer error="insufficient_scope", scope="{scope}"'
+from relayer_service.net.challenges import InsufficientScope
 
 
 class HasScope(BasePermission):
@@ -21,8 +14,8 @@ class HasScope(BasePermission):
     def has_permission(self, request: Request, view: Any) -> bool:
         action = getattr(view, "action", None)
         token: Any = request.auth
-        if action is None:
-            # A method that the path does not have.
+        if action in {None, "metadata"}:
+            # A method that the path does not have; for OPTIONS the framework has an action.
             return True
         is_of_extension = action in view.action_extensions and action in view.action_scopes
         if not is_of_extension and not token.scopes:

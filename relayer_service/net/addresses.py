@@ -76,11 +76,15 @@ WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
     ipaddress.IPv6Network("2002::/16"): [(2, 3, 4, 5)],  # 6to4
 }
 MASK = "***"
+# Longer than any server reads, and slow to check.
+MAX_URL_LENGTH = 65_536
 MIN_UNPRIVILEGED_PORT = 1024
 MAX_HOST_LENGTH = 253
 WELL_KNOWN_PORTS = {80, 443}
 # Unicode's categories of control characters, surrogates and all kinds of space.
 UNPRINTED = {"Cc", "Cs", "Zs", "Zl", "Zp"}
+# Encoded, or as its full-width and small variants, it ends no user info, but whoever wrote it meant that.
+AT_SIGN = re.compile("@|%40|\uff20|\ufe6b")
 HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
 # A name as name servers know it, or an address.
 HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?")
@@ -128,13 +132,13 @@ def mask(url: str) -> str:
 def refuse_user_info(value: str) -> None:
     """Raise ValidationError for a name or a password in a URL: what is stored in plain text is shown to many.
 
-    In a value that is not a URL, anything before an @ may be one.
+    In a value that is not a URL, anything before an @ may be one, however the @ is written.
     """
     try:
         authority = split_http_url(value).netloc
     except ValidationError:
         authority = value
-    if "@" in authority:
+    if AT_SIGN.search(authority):
         raise ValidationError("a user name or a password is not allowed in this URL")
 
 
@@ -143,7 +147,7 @@ def without_user_info(url: str) -> str:
     try:
         parts = split_http_url(url)
     except ValidationError:
-        return url.rpartition("@")[2]
+        return AT_SIGN.split(url)[-1]
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host).geturl() if host != parts.netloc else url
 
@@ -154,6 +158,8 @@ def validate_http_url(value: str) -> None:
 
 
 def split_http_url(value: str) -> SplitResult:
+    if len(value) > MAX_URL_LENGTH:
+        raise ValidationError(f"at most {MAX_URL_LENGTH} characters are allowed")
     if any(unicodedata.category(character) in UNPRINTED or character == "\\" for character in value):
         raise ValidationError("spaces, backslashes and control characters are not allowed in a URL")
     try:

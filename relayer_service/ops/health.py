@@ -27,6 +27,7 @@ from rest_framework.views import APIView
 
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.net import client_address
+from relayer_service.net.challenges import InsufficientScope
 from relayer_service.ops import metrics
 from relayer_service.ops.probes import ProbeFailed, Probes
 from relayer_service.ops.tasks import HEARTBEAT, HEARTBEAT_SECONDS, periodic_intervals
@@ -183,7 +184,9 @@ class HasReadingToken(IsAuthenticated):
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         token: Any = request.auth
-        return super().has_permission(request, view) and (not token.scopes or token.has_scope("read"))
+        if token and token.scopes and not token.has_scope("read"):
+            raise InsufficientScope("read")
+        return super().has_permission(request, view)
 
 
 class MetricsView(APIView):

@@ -34,3 +34,9 @@ def test_outside_of_the_api_it_is_a_plain_bad_request(server_port: int, path: by
     answer = raw.send(server_port, raw.request(b"GET", path, b"X-Forwarded-For: \xe9\r\n"))
     assert (answer.status, answer.headers["content-type"]) == (400, "text/plain")
     assert answer.text == b"X-Forwarded-For: the value of this header must be ASCII"
+
+
+def test_it_is_one_whatever_the_query_holds(wire: WireApi) -> None:
+    head = b"X-Forwarded-For: \xe9\r\n" + raw.bearer(wire.token)
+    answer = raw.send(wire.port, raw.request(b"GET", "/api/v1/signers?\ufffd".encode(), head))
+    assert answer.body == bodies.bad_request("X-Forwarded-For: the value of this header must be ASCII")

@@ -116,12 +116,19 @@ def test_a_sender_reads_its_relayers_and_nothing_else(user: User, settings: Any)
     assert [api.get(f"/api/v1/{path}").status for path in [*paths, "signers"]] == [200, 200, 404, 404, 403]
 
 
+def test_a_method_that_a_path_lacks_needs_no_scope(user: User) -> None:
+    api = Api(AccessToken.objects.issue(name="tests", user=user, scopes=["read"])[1])
+    answers = [api(method, "/api/v1/signers") for method in ("OPTIONS", "DELETE")]
+    assert [answer.status for answer in answers] == [405, 405]
+
+
 def test_metrics_are_for_tokens_that_read(user: User) -> None:
     answers = []
     for scopes in ([], ["read"], ["send"]):
         api = Api(AccessToken.objects.issue(name="prometheus", user=user, scopes=scopes)[1])
-        answers.append(api.get("/metrics").status)
-    assert answers == [200, 200, 403]
+        answers.append(api.get("/metrics"))
+    assert [answer.status for answer in answers] == [200, 200, 403]
+    assert answers[2].headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="read"'
 
 
 def test_nothing_is_told_of_what_exists_without_the_scope(api: Api) -> None:

@@ -74,6 +74,7 @@ def test_an_absolute_url_is_accepted(url: str) -> None:
         ("http://0x7f000001", NO_URL),
         ("https://rpc.example.com/a b", "spaces, backslashes and control characters are not allowed in a URL"),
         ("https://rpc.example.com\n", "spaces, backslashes and control characters are not allowed in a URL"),
+        ("https://rpc.example.com/" + "a" * 65_536, "at most 65536 characters are allowed"),
         ("", "an empty string is not allowed here"),
         (None, "null is not allowed here"),
         (1, "a string is required"),

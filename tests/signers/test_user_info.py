@@ -29,6 +29,8 @@ ADDRESSES = [
     "https:/\\user:pass-SECRET@vault.example.com",
     "https://user:pass/SECRET@vault.example.com",
     " https://user:pass-SECRET@vault.example.com",
+    "https://user:pass-SECRET%40vault.example.com",
+    "https://user:pass-SECRET\uff20vault.example.com",
 ]
 
 
@@ -88,3 +90,9 @@ def test_one_of_an_earlier_release_works_and_is_nowhere_shown(old: Signer, api: 
     page = admin_client.get(f"/admin/signers/signer/{old.pk}/change/").content.decode()
     assert "https://vault.example.com:8200/v" in page
     assert "pass-SECRET" not in listed.text.decode() + dumped.getvalue() + page
+
+
+@pytest.mark.parametrize("at_sign", ["%40", "\uff20"])
+def test_one_with_another_at_sign_is_not_shown_either(old: Signer, api: Api, at_sign: str) -> None:
+    Signer.objects.update(config=old.config | {"address": f"https://user:pass-SECRET{at_sign}vault"})
+    assert api.get("/api/v1/signers").body["data"][0]["config"]["address"] == "vault"
