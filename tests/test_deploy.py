@@ -308,6 +308,17 @@ def test_the_documented_environment_has_what_the_deployment_needs() -> None:
     assert (units, units - KNOWN) == (given, set())
 
 
+def test_the_documented_proxy_shares_no_address_with_what_scrapes_beside_it(tmp_path: Path) -> None:
+    environment, install = documented("> /etc/relayer/environment", "    cp deploy/nginx", end="    systemctl")
+    shutil.copytree(DEPLOY / "nginx", tmp_path, dirs_exist_ok=True)
+    commands = "\n".join(re.findall(r"^    (sed .*)$", install, re.M)).replace("/etc/nginx", str(tmp_path))
+    subprocess.run(["sh", "-ec", commands], check=True)
+    upstream = (tmp_path / "upstream.conf").read_text()
+    assert re.findall(r"^ *server (\S+) ", upstream, re.M) == ["127.0.0.1:8001", "127.0.0.1:8002"]
+    trusted = re.findall(r"^    TRUSTED_PROXIES=(.*)$", environment, re.M)
+    assert trusted == re.findall(r"^proxy_bind (\S+);$", upstream, re.M) == ["127.0.0.2"]
+
+
 def test_the_documented_manage_command_runs_as_the_units_do() -> None:
     (command,) = documented("    manage() {", end="\n    }\n")
     worker = Unit("relayer-worker@.service")["Service"]
