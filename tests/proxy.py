@@ -95,7 +95,7 @@ def prepare(proxy: Proxy, web_ports: Sequence[int]) -> list[str]:
 
 def with_servers(upstream: str, ports: Sequence[int]) -> str:
     """Return the shipped upstream with the addresses of its web processes replaced, one for one."""
-    left = iter(ports)
-    changed = re.sub(r"(?m)^(\s*server )[\d.]+:\d+", lambda line: f"{line[1]}127.0.0.1:{next(left)}", upstream)
-    assert next(left, None) is None, "the shipped configuration has fewer web processes"
-    return changed
+    shipped = dict.fromkeys(re.findall(r"(?m)^\s*server ([\d.]+:\d+)", upstream))
+    for address, port in zip(shipped, ports, strict=True):
+        upstream = upstream.replace(address, f"127.0.0.1:{port}")
+    return upstream

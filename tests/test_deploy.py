@@ -147,7 +147,7 @@ def test_proxy_and_web_processes_know_each_others_addresses() -> None:
     prometheus = f"${{METRICS_ALLOW:-{addresses.pop('prometheus')}}}"
     assert [SERVICES[name]["environment"]["METRICS_ALLOW"] for name in ("web-1", "worker")] == [prometheus] * 2
     upstream = re.findall(r"^ *server (\S+):8000 ", NGINX["upstream.conf"], re.M)
-    assert upstream == list(addresses.values())
+    assert upstream == list(addresses.values()) * 2
 
 
 def test_prometheus_finds_each_process_where_compose_runs_it() -> None:
@@ -306,6 +306,17 @@ def test_the_documented_environment_has_what_the_deployment_needs() -> None:
     assert containers == set(re.findall(r"\$\{(\w+):\?", (DEPLOY / "compose.yaml").read_text()))
     given = SERVICES["web-1"]["environment"].keys()
     assert (units, units - KNOWN) == (given, set())
+
+
+def test_the_documented_proxy_shares_no_address_with_what_scrapes_beside_it(tmp_path: Path) -> None:
+    environment, install = documented("> /etc/relayer/environment", "    cp deploy/nginx", end="    systemctl")
+    shutil.copytree(DEPLOY / "nginx", tmp_path, dirs_exist_ok=True)
+    commands = "\n".join(re.findall(r"^    (sed .*)$", install, re.M)).replace("/etc/nginx", str(tmp_path))
+    subprocess.run(["sh", "-ec", commands], check=True)
+    upstream = (tmp_path / "upstream.conf").read_text()
+    assert re.findall(r"^ *server (\S+) ", upstream, re.M) == ["127.0.0.1:8001", "127.0.0.1:8002"] * 2
+    trusted = re.findall(r"^    TRUSTED_PROXIES=(.*)$", environment, re.M)
+    assert trusted == re.findall(r"^proxy_bind (\S+);$", upstream, re.M) == ["127.0.0.2"]
 
 
 def test_the_documented_manage_command_runs_as_the_units_do() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Subquery
+from django.utils import timezone
 
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.schedule import next_attempt
@@ -198,7 +199,8 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
     if any(outcome.succeeded for outcome in outcomes):
         changes["failing_since"] = None
     elif outcomes and target.failing_since is None:
-        changes["failing_since"] = outcomes[0].started_at
+        # When the attempt began, by the database's clock: that of this worker may be wrong.
+        changes["failing_since"] = database_now() - (timezone.now() - outcomes[0].started_at)
     # Others in flight may be answered 410 too: it is gone since the first.
     if target.gone_at is None and any(outcome.gone for outcome in outcomes):
         changes["gone_at"] = database_now()

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests import proxy, servers
+from tests.concurrency import wait_until
 from tests.proxy import Proxy
 
 HEAD = b"POST /api/v1/signers HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\n"
@@ -62,6 +63,11 @@ def ask_for_headers(
         return response.status, response.headers, response.read()
 
 
+def log_lines(folder: Path) -> list[dict[str, Any]]:
+    """Return what the proxy has logged of requests so far."""
+    return [json.loads(line) for line in (folder / "log").read_text().splitlines() if line.startswith("{")]
+
+
 def failure(status: HTTPStatus) -> tuple[int, str, bytes]:
     body: dict[str, Any] = {"data": None, "message": status.phrase, "success": False}
     return status, "application/json", json.dumps(body, separators=(",", ":")).encode()
@@ -80,7 +86,9 @@ def test_an_answer_of_the_proxy_has_a_request_id(tmp_path: Path, path: str) -> N
         _, made, _ = ask_for_headers(front, "GET", path)
         _, kept, _ = ask_for_headers(front, "GET", path, request_id="claimed")
         _, too_long, _ = ask_for_headers(front, "POST", path, b" " * 1_048_577)
-    logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
+        # One that is too long is logged when its connection is closed.
+        wait_until(lambda: len(log_lines(tmp_path)) == 3)
+    logged = log_lines(tmp_path)
     identifiers = [headers["X-Request-ID"] for headers in (made, kept, too_long)]
     assert identifiers[1] == "claimed"
     assert all(re.fullmatch("[0-9a-f]{32}", identifier) for identifier in identifiers[::2])
@@ -174,6 +182,21 @@ def test_a_read_goes_to_the_other_web_process_when_the_first_hangs_up(front: Pro
             assert first == second
             connection.sendall(ANSWER)
             assert status_of(client) == 200
+
+
+def test_a_burst_is_answered_by_one_web_process_after_both_have_failed(tmp_path: Path) -> None:
+    ports = [servers.free_port(), servers.free_port()]
+    with proxied(tmp_path, *ports) as front:
+        for _ in range(6):
+            assert ask(front, "GET", "/health")[0] == 502
+        with socket.create_server(("127.0.0.1", ports[0])) as back, ExitStack() as stack:
+            clients = [stack.enter_context(front.connected()) for _ in range(8)]
+            for client in clients:
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            # Each is passed on while the others wait for their answers.
+            for connection, _ in [stack.enter_context(caller([back])) for _ in clients]:
+                connection.sendall(ANSWER)
+            assert [client.recv(12) for client in clients] == [b"HTTP/1.1 200"] * 8
 
 
 def test_sign_ins_from_one_address_are_limited(tmp_path: Path) -> None:

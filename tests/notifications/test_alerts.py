@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import orjson
 import pytest
+from django.utils import timezone
 from pytest_django import Settings
 
 from notifications.delivery import alerts
@@ -173,3 +175,18 @@ def test_what_is_not_written_is_not_told(clock: Clock, monkeypatch: pytest.Monke
     with pytest.raises(RuntimeError):
         exchange(failing, failed, lease=MINE)
     assert told() == []
+
+
+@pytest.mark.parametrize("skew", [timedelta(hours=-2), timedelta(hours=2)])
+def test_a_worker_with_a_wrong_clock_announces_each_failure_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, skew: timedelta
+) -> None:
+    monkeypatch.setattr(timezone, "now", lambda: clock() + skew)
+    flapping, _ = target("a"), target("b")
+    for code in (500, 200, 500, 500):
+        attempt(flapping, code)
+        clock.forward(61 * 60)
+    assert [data["failing_since"] for _, _, data in told()] == [
+        "2026-01-01T12:00:00.000000Z",
+        "2026-01-01T14:02:00.000000Z",
+    ]

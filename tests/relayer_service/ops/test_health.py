@@ -170,6 +170,11 @@ def test_a_heartbeat_is_good_for_four_of_its_intervals(client: Client, db: None,
     assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": state}
 
 
+def test_a_heartbeat_of_a_time_to_come_is_none(client: Client, db: None) -> None:
+    beat(seconds_ago=-7200)
+    assert client.get("/ready").json()["parts"] == ALL_WELL | {"worker": "failed"}
+
+
 @pytest.mark.parametrize(
     ("name", "seconds", "state"),
     [
