@@ -11,12 +11,12 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from chain import nodes
+from chain.networks import networks
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import ask_address, check_signer, choose_address, note_answer
-from relayers.chain import nodes
-from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from relayers.chain import errors as chain
+from chain import errors as chain
 
 
 class RpcError(Exception):

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from chain import limits, native_fee
+from chain.head import MAX_TIMESTAMP
+from chain.native_fee import NativeFee
+from chain.networks import Network, networks
+from chain.readings import gather
+from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayer_service.storage.databases import release_connection
-from relayers.chain import limits, native_fee
-from relayers.chain.head import MAX_TIMESTAMP
-from relayers.chain.native_fee import NativeFee
-from relayers.chain.networks import Network, networks
-from relayers.chain.readings import gather
-from relayers.chain.transactions import NotATransaction, Transaction, decode
 from rpc import errors
 from rpc.errors import RpcError
 from rpc.fees import tokens

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from relayers.chain import attempts
+from chain import attempts
 from tests import servers
 from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.clock import clock

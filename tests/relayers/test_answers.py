@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from relayers.chain.answers import BatchRefused, ChainError, Fault, check_chain_id, quantity, read_answers
+from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, quantity, read_answers
 from tests.notifications.clock import Clock
 from tests.relayers.faults import error
 

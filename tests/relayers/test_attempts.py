@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from relayers.chain import attempts
-from relayers.chain.answers import ChainError, Fault
-from relayers.chain.attempts import Call, attempt
+from chain import attempts
+from chain.answers import ChainError, Fault
+from chain.attempts import Call, attempt
 from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.receivers import Receiver
 from tests.relayers import faults

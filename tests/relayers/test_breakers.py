@@ -13,9 +13,9 @@ import pytest
 import redis
 from django.core.cache import caches
 
+from chain import breakers
 from relayer_service.ops import metrics
 from relayer_service.storage.caches import FailOpenRedisCache
-from relayers.chain import breakers
 from tests.concurrency import wait_until
 from tests.relayer_service.ops.test_metrics import samples
 from tests.servers import PROJECT, free_port
@@ -81,7 +81,7 @@ def test_a_cache_that_is_down_pauses_nothing_and_fails_nothing(settings: Any) ->
 PROGRAM = """
 import sys, django
 django.setup()
-from relayers.chain import breakers
+from chain import breakers
 url = sys.argv[1]
 already = url in breakers.paused([url])
 for _ in range(3):

@@ -14,8 +14,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from pytest_django import Settings
 
-from relayers.chain import networks, probe
-from relayers.chain.networks import Kind
+from chain import networks, probe
+from chain.networks import Kind
 from tests.relayers import faults
 from tests.relayers.faults import SECRET, each, error, node
 

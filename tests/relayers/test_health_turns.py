@@ -12,10 +12,10 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chain import nodes
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
 from relayers import health
-from relayers.chain import nodes
 from relayers.health import Reading, check_due
 from relayers.models import Relayer
 from relayers.tasks import check_relayers_now, check_soon

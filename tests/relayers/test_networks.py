@@ -13,9 +13,9 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
+from chain import networks
+from chain.networks import BaseFeeRule, Kind, Network
 from relayer_service.net.addresses import validate_http_url
-from relayers.chain import networks
-from relayers.chain.networks import BaseFeeRule, Kind, Network
 from relayers.checks import check_networks
 from relayers.models import Relayer
 from tests.servers import PROJECT

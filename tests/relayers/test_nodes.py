@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from relayers.chain import breakers, nodes
-from relayers.chain.answers import ChainError, Fault
-from relayers.chain.attempts import Call
-from relayers.chain.errors import NodesUnreachable
-from relayers.chain.nodes import NodeStatus, in_order
+from chain import breakers, nodes
+from chain.answers import ChainError, Fault
+from chain.attempts import Call
+from chain.errors import NodesUnreachable
+from chain.nodes import NodeStatus, in_order
 from tests.relayers import faults
 from tests.relayers.factories import ADDRESS
 from tests.relayers.faults import SECRET, answering, by_method, error, good, node, status
@@ -212,7 +212,7 @@ def test_faults_are_logged_without_what_may_be_a_key(
     caplog.set_level(logging.DEBUG)
     for name in FAULTS:
         ask_last(hardhat, faulty[name])
-    lines = [record for record in caplog.records if record.name == "relayers.chain.nodes"]
+    lines = [record for record in caplog.records if record.name == "chain.nodes"]
     assert len(lines) == len(FAULTS)
     assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
     port = faulty["500"].rpartition(":")[2].partition("/")[0]

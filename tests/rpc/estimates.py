@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import rlp
 
-from relayers.chain.networks import Network, networks
+from chain.networks import Network, networks
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer

@@ -11,7 +11,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from relayers.chain.networks import networks
+from chain.networks import networks
 from rpc.models import FeeToken, PriceSource
 from tests.relayers import factories as relayers
 from tests.rpc.chain import Chain

@@ -12,11 +12,11 @@ import pytest
 from django.core.cache import cache
 from hypothesis import strategies as st
 
+from chain import attempts
+from chain.answers import read_answers
+from chain.attempts import Call
+from chain.networks import BaseFeeRule, Kind, Network
 from relayer_service.storage import ttl_cache
-from relayers.chain import attempts
-from relayers.chain.answers import read_answers
-from relayers.chain.attempts import Call
-from relayers.chain.networks import BaseFeeRule, Kind, Network
 from rpc import dispatch
 from rpc.fees import quote
 from rpc.relayer_lookup import RpcRelayer

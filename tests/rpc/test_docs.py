@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.chain import fee_history, native_fee
-from relayers.chain.gas_estimate import GasEstimate
-from relayers.chain.head import Head
-from relayers.chain.kinds import KINDS
-from relayers.chain.native_fee import NativeFee
-from relayers.chain.networks import networks
-from relayers.chain.transactions import decode
+from chain import fee_history, native_fee
+from chain.gas_estimate import GasEstimate
+from chain.head import Head
+from chain.kinds import KINDS
+from chain.native_fee import NativeFee
+from chain.networks import networks
+from chain.transactions import decode
 from rpc import errors
 from rpc.fees.prices import Quote
 from rpc.fees.quote import TokenFee

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from relayers.chain import fee_history
-from relayers.chain.answers import ChainError
-from relayers.chain.errors import InsufficientData
-from relayers.chain.fee_history import (
+from chain import fee_history
+from chain.answers import ChainError
+from chain.errors import InsufficientData
+from chain.fee_history import (
     ASKED_PERCENTILES,
     SPEEDS,
     BaseFeeSource,
@@ -19,8 +19,8 @@ from relayers.chain.fee_history import (
     next_base_fee,
     read_history,
 )
-from relayers.chain.head import Head
-from relayers.chain.networks import BaseFeeRule
+from chain.head import Head
+from chain.networks import BaseFeeRule
 from tests.rpc.estimates import (
     HEAD,
     HISTORY,

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from relayers.chain import nodes
-from relayers.chain.attempts import Call
-from relayers.chain.networks import networks
+from chain import nodes
+from chain.attempts import Call
+from chain.networks import networks
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.chain import gas_estimate
-from relayers.chain.answers import ChainError
-from relayers.chain.gas_estimate import reason, refusal
+from chain import gas_estimate
+from chain.answers import ChainError
+from chain.gas_estimate import reason, refusal
 from rpc.errors import RpcError, chain_faults
 from tests.rpc.chain import Chain, encode_call
 from tests.rpc.conftest import Deployed

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from relayers.chain.errors import CannotBeIncluded, ChainFault, InsufficientData, PriceCapTooLow
-from relayers.chain.fee_history import BaseFeeSource, Market
-from relayers.chain.gas_price import FeeRules, GasPrice, at_market, at_single_price
-from relayers.chain.networks import networks
-from relayers.chain.transactions import Transaction, decode
+from chain.errors import CannotBeIncluded, ChainFault, InsufficientData, PriceCapTooLow
+from chain.fee_history import BaseFeeSource, Market
+from chain.gas_price import FeeRules, GasPrice, at_market, at_single_price
+from chain.networks import networks
+from chain.transactions import Transaction, decode
 from tests.rpc import encoded
 from tests.rpc.chain import Chain
 from tests.rpc.estimates import (

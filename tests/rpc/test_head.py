@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.core.cache import cache
 
-from relayers.chain import breakers, head
-from relayers.chain.answers import ChainError, Fault
-from relayers.chain.head import MAX_TIMESTAMP, Head
-from relayers.chain.networks import networks
+from chain import breakers, head
+from chain.answers import ChainError, Fault
+from chain.head import MAX_TIMESTAMP, Head
+from chain.networks import networks
 from tests.rpc.estimates import (
     HEAD,
     HISTORY,

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, event, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from relayers.chain import fee_history
-from relayers.chain.errors import InsufficientData
-from relayers.chain.fee_history import ASKED_PERCENTILES, SPEEDS, FeeHistory
-from relayers.chain.networks import BaseFeeRule, Kind, Network
+from chain import fee_history
+from chain.errors import InsufficientData
+from chain.fee_history import ASKED_PERCENTILES, SPEEDS, FeeHistory
+from chain.networks import BaseFeeRule, Kind, Network
 from tests.amounts import amount
 from tests.rpc.estimates import ANSWERS, HISTORY, local_network
 from tests.rpc.factories import (

@@ -16,7 +16,7 @@ import zstandard
 from eth_abi.abi import encode
 from pytest_django import Settings
 
-from relayers.chain.networks import Kind
+from chain.networks import Kind
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer

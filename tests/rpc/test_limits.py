@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from relayers.chain import limits
-from relayers.chain.transactions import NotATransaction, Transaction, decode
+from chain import limits
+from chain.transactions import NotATransaction, Transaction, decode
 from tests.rpc import encoded
 from tests.rpc.estimates import (
     ChangeNetwork,

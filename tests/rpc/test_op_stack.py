@@ -16,12 +16,12 @@ from eth_abi.abi import encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayers.chain.answers import ChainError
-from relayers.chain.errors import InsufficientData
-from relayers.chain.kinds import KINDS
-from relayers.chain.kinds.op_stack import OperatorFee, read_operator_fee
-from relayers.chain.networks import Kind
-from relayers.chain.transactions import decode
+from chain.answers import ChainError
+from chain.errors import InsufficientData
+from chain.kinds import KINDS
+from chain.kinds.op_stack import OperatorFee, read_operator_fee
+from chain.networks import Kind
+from chain.transactions import decode
 from tests.rpc.chain import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain
 from tests.rpc.factories import AUTHORITY, KEYS
 from tests.rpc.independent import KINDS as TYPES

@@ -10,7 +10,7 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
-from relayers.chain.networks import BaseFeeRule, Kind
+from chain.networks import BaseFeeRule, Kind
 from tests.rpc.estimates import ANSWERS, HEAD, HISTORY, local_network
 from tests.rpc.factories import FEED, TOKEN, chainlink_native_source, fee_token, fixed_source
 from tests.rpc.hostile import TRANSACTIONS, HostileNode, hostile_node

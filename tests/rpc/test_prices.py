@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from relayers.chain.networks import networks
-from relayers.chain.readings import Reading, gather
+from chain.networks import networks
+from chain.readings import Reading, gather
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import agreed_rate, price_reading
 from rpc.fees.tokens import Token

@@ -12,9 +12,9 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from relayers.chain.errors import InsufficientData
-from relayers.chain.networks import networks
-from relayers.chain.readings import Reading, gather
+from chain.errors import InsufficientData
+from chain.networks import networks
+from chain.readings import Reading, gather
 from relayers.models import Relayer
 from rpc import dispatch, errors
 from rpc.fees import tokens

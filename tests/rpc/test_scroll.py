@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from relayers.chain.kinds.scroll import compressed
-from relayers.chain.networks import Kind
-from relayers.chain.transactions import decode
+from chain.kinds.scroll import compressed
+from chain.networks import Kind
+from chain.transactions import decode
 from tests.rpc.factories import KEYS
 from tests.rpc.independent import KINDS
 from tests.rpc.rollup_fees import scroll_length

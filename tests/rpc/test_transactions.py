@@ -15,7 +15,7 @@ from eth_utils.crypto import keccak
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayers.chain.transactions import NotATransaction, Prices, Transaction, decode
+from chain.transactions import NotATransaction, Prices, Transaction, decode
 from tests.rpc.chain import EMPTY_BLOB_HASH, with_blobs
 from tests.rpc.encoded import (
     FIELDS,

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from relayers.chain.amount import Amount
-from relayers.chain.contracts import contract_call
-from relayers.chain.errors import InsufficientData
-from relayers.chain.kinds.base import Charges, NetworkKind, read_uint
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.amount import Amount
+from chain.contracts import contract_call
+from chain.errors import InsufficientData
+from chain.kinds.base import Charges, NetworkKind, read_uint
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 NODE_INTERFACE = "0x00000000000000000000000000000000000000C8"
 ZERO_ADDRESS = "0x" + "00" * 20

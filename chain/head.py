@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from relayers.chain.answers import Fault, quantity
-from relayers.chain.attempts import Call
-from relayers.chain.networks import Network
+from chain.answers import Fault, quantity
+from chain.attempts import Call
+from chain.networks import Network
 
 CALL = Call("eth_getBlockByNumber", ["latest", False])
 NUMBER_CALL = Call("eth_blockNumber")

@@ -11,12 +11,12 @@ from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
 from eth_utils.hexadecimal import decode_hex
 
-from relayers.chain.answers import ChainError, quantity
-from relayers.chain.attempts import Call
-from relayers.chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from relayers.chain.fee_history import Market
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.answers import ChainError, quantity
+from chain.attempts import Call
+from chain.errors import ChainFault, ExecutionReverted, InsufficientData
+from chain.fee_history import Market
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 logger = logging.getLogger(__name__)
 

@@ -9,12 +9,12 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from relayers.chain.answers import quantity
-from relayers.chain.attempts import Call
-from relayers.chain.errors import InsufficientData
-from relayers.chain.head import Head
-from relayers.chain.networks import BaseFeeRule, Network
-from relayers.chain.readings import Reading
+from chain.answers import quantity
+from chain.attempts import Call
+from chain.errors import InsufficientData
+from chain.head import Head
+from chain.networks import BaseFeeRule, Network
+from chain.readings import Reading
 
 HISTORY_BLOCKS = 10
 # The fuller the last blocks, the more has to be offered: above this fullness, this percentile of the priority fees.

@@ -5,11 +5,11 @@ from typing import Any
 
 import zstandard
 
-from relayers.chain.amount import Amount
-from relayers.chain.contracts import contract_call
-from relayers.chain.kinds.base import Charges, NetworkKind, uint_reading, with_margin
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.amount import Amount
+from chain.contracts import contract_call
+from chain.kinds.base import Charges, NetworkKind, uint_reading, with_margin
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 ORACLE = "0x5300000000000000000000000000000000000002"
 # How the network's nodes compress; without the magic number in front.

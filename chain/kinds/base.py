@@ -4,16 +4,16 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from chain import fee_history, gas_estimate, limits
+from chain.amount import NOTHING, Amount
+from chain.attempts import Call
+from chain.contracts import Unreadable, read_call
+from chain.errors import InsufficientData
+from chain.fee_history import Market
+from chain.networks import Network
+from chain.readings import Reading
+from chain.transactions import Transaction
 from relayer_service.amounts import with_bps
-from relayers.chain import fee_history, gas_estimate, limits
-from relayers.chain.amount import NOTHING, Amount
-from relayers.chain.attempts import Call
-from relayers.chain.contracts import Unreadable, read_call
-from relayers.chain.errors import InsufficientData
-from relayers.chain.fee_history import Market
-from relayers.chain.networks import Network
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from relayers.chain.attempts import Call
-from relayers.chain.gas_estimate import GasEstimate, estimate, part
-from relayers.chain.kinds.base import NetworkKind
-from relayers.chain.networks import Network
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.attempts import Call
+from chain.gas_estimate import GasEstimate, estimate, part
+from chain.kinds.base import NetworkKind
+from chain.networks import Network
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 
 class ZkSync(NetworkKind):

@@ -1,6 +1,6 @@
-"""Access to chains through their nodes. Imports nothing else of `relayers`, and raises its own errors (`errors.py`).
+"""Access to chains through their nodes. A plain package and no Django app: it has no models and knows no relayer.
 
-Other packages may use:
+It imports only `relayer_service`, and raises its own errors (`errors.py`). Other packages may use:
 
 - `networks`: the networks that are known, by name.
 - `nodes`: make calls to the nodes of a relayer, with failover; ask each for its status or its chain.

@@ -10,11 +10,11 @@ from fractions import Fraction
 
 from django.conf import settings
 
+from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
+from chain.fee_history import MAX_CHANGE_DENOMINATOR, BaseFeeSource, Market
+from chain.networks import Network
+from chain.transactions import Transaction
 from relayer_service.amounts import with_bps
-from relayers.chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
-from relayers.chain.fee_history import MAX_CHANGE_DENOMINATOR, BaseFeeSource, Market
-from relayers.chain.networks import Network
-from relayers.chain.transactions import Transaction
 
 DEFAULT_PRIORITY_FEE_FLOOR = 1_000_000
 DEFAULT_BASE_FEE_MARGIN_BPS = 2_000

@@ -9,17 +9,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from chain import fee_history, gas_price, limits
+from chain.amount import NOTHING, Amount
+from chain.errors import CannotBeIncluded
+from chain.gas_price import FeeRules, GasPrice
+from chain.head import Head
+from chain.kinds import KINDS
+from chain.kinds.base import Charges, NetworkKind
+from chain.networks import BaseFeeRule, Network
+from chain.readings import Reading
+from chain.transactions import Transaction
 from relayer_service.amounts import BASIS_POINTS, with_bps
-from relayers.chain import fee_history, gas_price, limits
-from relayers.chain.amount import NOTHING, Amount
-from relayers.chain.errors import CannotBeIncluded
-from relayers.chain.gas_price import FeeRules, GasPrice
-from relayers.chain.head import Head
-from relayers.chain.kinds import KINDS
-from relayers.chain.kinds.base import Charges, NetworkKind
-from relayers.chain.networks import BaseFeeRule, Network
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
 
 # What Hardhat adds to the gas of a transfer.
 MAX_ESTIMATE_EXCESS = 1

@@ -3,14 +3,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relayers.chain.attempts import Call
-from relayers.chain.errors import InsufficientData
-from relayers.chain.fee_history import BaseFeeSource, Market
-from relayers.chain.gas_estimate import GasEstimate, estimate, part
-from relayers.chain.kinds.base import NetworkKind
-from relayers.chain.networks import Network
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.attempts import Call
+from chain.errors import InsufficientData
+from chain.fee_history import BaseFeeSource, Market
+from chain.gas_estimate import GasEstimate, estimate, part
+from chain.kinds.base import NetworkKind
+from chain.networks import Network
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 
 class Linea(NetworkKind):

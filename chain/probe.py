@@ -9,15 +9,15 @@ from typing import Any
 
 from django.conf import settings
 
+from chain import fee_history, head
+from chain.answers import Fault, check_chain_id, quantity
+from chain.attempts import Call, attempt, refuses_batches
+from chain.errors import ChainFault
+from chain.kinds import KINDS
+from chain.networks import BaseFeeRule, Network
+from chain.transactions import decode
 from relayer_service.net.addresses import mask
 from relayer_service.ops.pools import at_once
-from relayers.chain import fee_history, head
-from relayers.chain.answers import Fault, check_chain_id, quantity
-from relayers.chain.attempts import Call, attempt, refuses_batches
-from relayers.chain.errors import ChainFault
-from relayers.chain.kinds import KINDS
-from relayers.chain.networks import BaseFeeRule, Network
-from relayers.chain.transactions import decode
 
 COLUMNS = ("node", "chain id", "head", "age", "fee history", "batches", "finalized", "oracle")
 NOTHING = "-"

@@ -16,10 +16,10 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
 from relayer_service.net import blocking, outgoing
 from relayer_service.ops.pools import Pool
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
 
 logger = logging.getLogger(__name__)
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from chain import head, nodes
+from chain.attempts import Call
+from chain.errors import ChainFault
+from chain.head import Head
+from chain.networks import Network
+from chain.nodes import Node
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.chain import head, nodes
-from relayers.chain.attempts import Call
-from relayers.chain.errors import ChainFault
-from relayers.chain.head import Head
-from relayers.chain.networks import Network
-from relayers.chain.nodes import Node
 
 HEAD = "head"
 

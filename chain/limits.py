@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from relayers.chain.networks import Network
-from relayers.chain.transactions import NotATransaction, Transaction
+from chain.networks import Network
+from chain.transactions import NotATransaction, Transaction
 
 TRANSFER_GAS = 21_000
 CREATION_GAS = 32_000

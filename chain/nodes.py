@@ -11,13 +11,13 @@ from typing import Any
 
 from django.conf import settings
 
+from chain import breakers
+from chain.answers import Fault, quantity
+from chain.attempts import Call, attempt
+from chain.errors import NodesUnreachable
 from relayer_service.net.addresses import mask
 from relayer_service.ops.pools import at_once
 from relayer_service.ops.shares import waiting_for_others
-from relayers.chain import breakers
-from relayers.chain.answers import Fault, quantity
-from relayers.chain.attempts import Call, attempt
-from relayers.chain.errors import NodesUnreachable
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from relayers.chain.amount import Amount
-from relayers.chain.answers import ChainError
-from relayers.chain.contracts import contract_call
-from relayers.chain.errors import InsufficientData
-from relayers.chain.kinds.base import Charges, NetworkKind, read_uint, uint_reading, with_margin
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.amount import Amount
+from chain.answers import ChainError
+from chain.contracts import contract_call
+from chain.errors import InsufficientData
+from chain.kinds.base import Charges, NetworkKind, read_uint, uint_reading, with_margin
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 ORACLE = "0x420000000000000000000000000000000000000F"
 # Enough gas for the operator fee's share of it to be a whole number of wei.

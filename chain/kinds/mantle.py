@@ -3,12 +3,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relayers.chain.amount import Amount
-from relayers.chain.contracts import contract_call
-from relayers.chain.kinds.base import Charges, uint_reading
-from relayers.chain.kinds.op_stack import ORACLE, OpStack
-from relayers.chain.readings import Reading
-from relayers.chain.transactions import Transaction
+from chain.amount import Amount
+from chain.contracts import contract_call
+from chain.kinds.base import Charges, uint_reading
+from chain.kinds.op_stack import ORACLE, OpStack
+from chain.readings import Reading
+from chain.transactions import Transaction
 
 
 class Mantle(OpStack):
