@@ -6,7 +6,7 @@ It imports only `relayer_service`, and raises its own errors (`errors.py`). Othe
 - `nodes`: make calls to the nodes of a relayer, with failover; ask each for its status or its chain.
   `attempts.Call` is a call, `answers` reads the answers.
 - `readings`: read several things in one batch, from the cache where they are fresh.
-- `transactions`: decode an encoded transaction; `limits`: what a network takes of one.
+- `transactions`: a transaction, decoded and encoded; `limits`: what a network takes of one.
 - `native_fee`: the fee of a transaction in the network's coin, from what `readings` read.
 - `probe`: ask the nodes of a network whether they fit what is known of it.
 - `contracts`: calls of contracts, for readings of your own.

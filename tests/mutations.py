@@ -363,14 +363,14 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     47: Mutation(
         "The nonce 2^64 - 1 is taken.",
-        "chain/transactions.py",
+        "chain/transactions/decoding.py",
         '{"nonce": 2**64 - 2,',
         '{"nonce": 2**64 - 1,',
         ("tests/rpc/test_transactions.py",),
     ),
     48: Mutation(
         "A tip above the maximum fee is taken.",
-        "chain/transactions.py",
+        "chain/transactions/decoding.py",
         "(prices.max_priority_fee or 0) > prices.max_fee",
         "(prices.max_priority_fee or 0) > 2 * prices.max_fee + 1",
         ("tests/rpc/test_transactions.py",),

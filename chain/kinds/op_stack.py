@@ -11,7 +11,7 @@ from chain.contracts import contract_call
 from chain.errors import InsufficientData
 from chain.kinds.base import Charges, NetworkKind, read_uint, uint_reading, with_margin
 from chain.readings import Reading
-from chain.transactions import Transaction
+from chain.transactions import Transaction, encode_with_placeholders
 
 ORACLE = "0x420000000000000000000000000000000000000F"
 # Enough gas for the operator fee's share of it to be a whole number of wei.
@@ -35,7 +35,7 @@ class OpStack(NetworkKind):
 
     def charge_readings(self, transaction: Transaction) -> dict[str, Reading]:
         # The oracle wants the encoding without a signature, whose size it adds itself.
-        l1_fee = contract_call(ORACLE, "getL1Fee(bytes)", [transaction.filled()])
+        l1_fee = contract_call(ORACLE, "getL1Fee(bytes)", [encode_with_placeholders(transaction)])
         # Linear in gas, by Isthmus and by Jovian: two points give the fee for any gas, before the gas is known.
         operator_fees = [contract_call(ORACLE, "getOperatorFee(uint256)", [gas]) for gas in (0, SAMPLE_GAS)]
         return {

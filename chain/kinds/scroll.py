@@ -9,7 +9,7 @@ from chain.amount import Amount
 from chain.contracts import contract_call
 from chain.kinds.base import Charges, NetworkKind, uint_reading, with_margin
 from chain.readings import Reading
-from chain.transactions import Transaction
+from chain.transactions import Transaction, encode_with_placeholders
 
 ORACLE = "0x5300000000000000000000000000000000000002"
 # How the network's nodes compress; without the magic number in front.
@@ -20,7 +20,8 @@ class Scroll(NetworkKind):
     """Scroll: an L1 data fee by the size of the signed transaction, compressed if that makes it smaller."""
 
     def charge_readings(self, transaction: Transaction) -> dict[str, Reading]:
-        call = contract_call(ORACLE, "getL1Fee(bytes)", [compressed(transaction.filled(with_signature=True))])
+        signed = encode_with_placeholders(transaction, with_signature=True)
+        call = contract_call(ORACLE, "getL1Fee(bytes)", [compressed(signed)])
         return {"l1_fee": uint_reading(call, "L1 data fee")}
 
     def charges(self, found: Mapping[str, Any], gas: Amount, l1_margin_bps: int) -> Charges:

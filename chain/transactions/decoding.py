@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -15,166 +14,38 @@ from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 from rlp.codec import consume_length_prefix
 from rlp.exceptions import RLPException
-from rlp.sedes import BigEndianInt, Binary, CountableList, List, big_endian_int, binary
+from rlp.sedes import CountableList, List, big_endian_int
 
-# Transaction types: legacy (not wrapped by EIP-2718), EIP-2930, EIP-1559, EIP-4844 and EIP-7702.
-LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
+from chain.transactions.model import (
+    AUTHORIZATION,
+    BLOB,
+    CHAIN_V,
+    FIELDS,
+    LEGACY,
+    PLAIN_V,
+    SET_CODE,
+    NotATransaction,
+    Prices,
+    Transaction,
+)
 
-ADDRESS = Binary.fixed_length(20)
-WORK: dict[str, Any] = {
-    "gas": big_endian_int,
-    "to": Binary.fixed_length(20, allow_empty=True),
-    "value": big_endian_int,
-    "data": binary,
-}
-ACCESS: dict[str, Any] = {"accessList": CountableList(List([ADDRESS, CountableList(BigEndianInt(32))]))}
-PRICES: dict[str, Any] = {"maxPriorityFeePerGas": big_endian_int, "maxFeePerGas": big_endian_int}
-AUTHORIZATION: dict[str, Any] = {
-    "chainId": big_endian_int,
-    "address": ADDRESS,
-    **dict.fromkeys(("nonce", "yParity", "r", "s"), big_endian_int),
-}
-CHAIN_AND_NONCE: dict[str, Any] = {"chainId": big_endian_int, "nonce": big_endian_int}
-PRICED: dict[str, Any] = {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS}
-BLOBS: dict[str, Any] = {
-    "maxFeePerBlobGas": big_endian_int,
-    "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
-}
-# The fields of each type, in their order, with their RLP types.
-FIELDS: dict[int, dict[str, Any]] = {
-    LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
-    ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
-    DYNAMIC_FEE: PRICED,
-    BLOB: {**PRICED, **BLOBS},
-    SET_CODE: {**PRICED, "authorizationList": CountableList(List(AUTHORIZATION.values()))},
-}
 SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
 # The first byte of an RLP list, and so no type of EIP-2718.
 RLP_LIST = 0xC0
-# EIP-155: the v of a signature is 27 or 28, or holds the chain id too.
-PLAIN_V = 27
-CHAIN_V = 35
 # The limits of the chain itself; EIP-2681 has that of nonces.
 MAX_VALUES = {"nonce": 2**64 - 2, "gas": 2**64 - 1, "yParity": 2**8 - 1}
 MAX_INTEGER = 2**256 - 1
 # EIP-7702: an authorization with the last nonce is void, and does not make the transaction so.
 AUTHORIZATION_MAX_VALUES = {**MAX_VALUES, "nonce": 2**64 - 1}
-# EIP-4844: the first byte of a blob's hash, and the gas of a blob.
+# EIP-4844: the first byte of a blob's hash.
 BLOB_HASH_VERSION = 1
-GAS_OF_A_BLOB = 2**17
-
-# What stands in a blank field of an encoding whose size counts: as long as the value that will be there, and of bytes
-# that no compression shortens.
-PLACEHOLDERS = {
-    "nonce": bytes.fromhex("2d9b"),
-    "gas": bytes.fromhex("03f27c"),
-    "gasPrice": bytes.fromhex("51b86e17"),
-    "maxPriorityFeePerGas": bytes.fromhex("0f93a6"),
-    "maxFeePerGas": bytes.fromhex("51b86e17"),
-}
-# The r and s of a signature.
-SIGNATURE = [keccak(text="r"), keccak(text="s")]
 
 # Fields and the items of lists: far more than a block has gas for.
 MAX_PARTS = 10_000
 NOT_ENCODED = "it is not the encoding of a transaction"
 
-
 # Receivers repeat, and a checksum costs a hash.
 _checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
-
-
-class NotATransaction(ValueError):
-    """Why a text is no transaction, in words for the caller."""
-
-
-@dataclass(frozen=True)
-class Prices:
-    """The prices that a transaction offers, in wei; None is a price that is not set."""
-
-    gas_price: int | None = None
-    max_fee: int | None = None
-    max_priority_fee: int | None = None
-    max_blob_fee: int | None = None
-
-    @property
-    def limit(self) -> int | None:
-        """The maximum that is offered for a unit of gas."""
-        return self.gas_price if self.max_fee is None else self.max_fee
-
-    @classmethod
-    def of(cls, values: dict[str, Any], is_signed: bool) -> Prices:
-        """Return the prices of a transaction's fields: zero is a price if it is signed, else it is not set."""
-        names = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas")
-        return cls(*(values.get(name) if is_signed else values.get(name) or None for name in names))
-
-
-@dataclass(frozen=True)
-class Transaction:
-    """What an estimate needs of a transaction."""
-
-    kind: int
-    chain_id: int | None
-    # The signer, of a signed one.
-    sender: str | None
-    to: str | None
-    nonce: int
-    value: int
-    data: bytes
-    gas: int
-    prices: Prices
-    access_list: tuple[dict[str, Any], ...]
-    blob_hashes: tuple[str, ...]
-    authorizations: tuple[dict[str, str], ...]
-    # Its encoding without the signature.
-    unsigned: bytes
-
-    @property
-    def is_signed(self) -> bool:
-        return self.sender is not None
-
-    @property
-    def gas_limit(self) -> int | None:
-        """The limit that it is sent with, if it is signed; else whoever signs it sets the limit."""
-        return self.gas if self.is_signed else None
-
-    @property
-    def blob_gas(self) -> int:
-        return len(self.blob_hashes) * GAS_OF_A_BLOB
-
-    def call(self, sender: str) -> dict[str, Any]:
-        """Return the params of `eth_estimateGas`. Prices are left out, as the sender's balance need not cover them."""
-        call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
-        if self.to is not None:
-            call["to"] = self.to
-        if self.gas_limit is not None:
-            # So that the node refuses one that would run out of gas.
-            call["gas"] = hex(self.gas_limit)
-        lists = {
-            "accessList": self.access_list,
-            "blobVersionedHashes": self.blob_hashes,
-            "authorizationList": self.authorizations,
-        }
-        return call | {name: list(entries) for name, entries in lists.items() if entries}
-
-    def filled(self, *, with_signature: bool = False) -> bytes:
-        """Return the encoding as it will be sent, with a placeholder in each blank field, and for the signature.
-
-        A signed one has no blank fields: its zeros are zeros.
-        """
-        prefix = self.unsigned[:1] if self.kind else b""
-        items = rlp.decode(self.unsigned[len(prefix) :])
-        placeholders = {} if self.is_signed else PLACEHOLDERS
-        filled = [items[at] or placeholders.get(name, items[at]) for at, name in enumerate(FIELDS[self.kind])]
-        rest = [self._placeholder_v(), *SIGNATURE] if with_signature else items[len(filled) :]
-        return bytes(prefix + rlp.encode([*filled, *rest]))
-
-    def _placeholder_v(self) -> bytes:
-        """Return the v of a signature, which is longer where it holds the chain id too."""
-        if self.kind != LEGACY:
-            return b"\x01"
-        v = PLAIN_V if self.chain_id is None else CHAIN_V + 2 * self.chain_id
-        return bytes(big_endian_int.serialize(v))
 
 
 def decode(text: str) -> Transaction:
