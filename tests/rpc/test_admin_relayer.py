@@ -30,11 +30,12 @@ from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice
 from rpc.itemised import Item
 from rpc.models import CallCount, FeeToken
+from tests.chain.answering_node import local_network, node_answering, unsigned
+from tests.chain.faults import NodeServer, error
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
-from tests.relayers.faults import NodeServer, error
 from tests.rpc import factories
-from tests.rpc.estimates import local_network, node_answering, relayer_at, unsigned
+from tests.rpc.estimates import relayer_at
 
 pytestmark = pytest.mark.django_db
 

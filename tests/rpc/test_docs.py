@@ -24,7 +24,7 @@ from rpc.fees.quote import TokenFee
 from rpc.fees.sources.base import SourcePrice
 from rpc.fees.sources.chainlink import ROUND, read_round
 from rpc.fees.tokens import Token
-from tests.rpc.estimates import unsigned
+from tests.chain.answering_node import unsigned
 from tests.servers import PROJECT
 
 TEXT = (PROJECT / "docs/fee-estimation.md").read_text()

@@ -17,9 +17,9 @@ from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
+from tests.chain.encoded import FIELDS, encode, items_of, nested_lists, signed, text, unsigned
+from tests.chain.hardhat import with_blobs
 from tests.relayers.factories import ADDRESS
-from tests.rpc.chain import with_blobs
-from tests.rpc.encoded import FIELDS, encode, items_of, nested_lists, signed, text, unsigned
 
 # Before a node is asked, the connection to the database is given back, even if nothing was asked of it.
 pytestmark = [pytest.mark.django_db, pytest.mark.one_engine]

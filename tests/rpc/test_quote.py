@@ -15,8 +15,8 @@ from rpc.errors import PriceUnavailable
 from rpc.fees.prices import Quote
 from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice
+from tests.chain.answering_node import local_network
 from tests.relayers.factories import ADDRESS
-from tests.rpc.estimates import local_network
 from tests.rpc.factories import TOKEN
 
 

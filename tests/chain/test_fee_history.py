@@ -21,19 +21,8 @@ from chain.fee_history import (
 )
 from chain.head import Head
 from chain.networks import BaseFeeRule
-from tests.rpc.estimates import (
-    HEAD,
-    HISTORY,
-    ChangeNetwork,
-    ask,
-    change_network,
-    failure,
-    fee,
-    local_network,
-    node_answering,
-    quote,
-    relayer_at,
-)
+from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
+from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 
 __all__ = ["change_network"]
 

@@ -1,20 +1,48 @@
+"""Nodes for the tests of several folders: a real one, one with contracts to change at will, and those that fail."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
+from chain import attempts
 from tests import servers
-from tests.rpc.chain import Chain, contracts
+from tests.chain import faults
+from tests.chain.hardhat import Chain, contracts
+from tests.concurrency import PATIENCE_SECONDS
+from tests.relayers.factories import ADDRESS
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What a fee comes to on a real chain is the same on every database: those have tests with a simpler node."""
-    for item in items:
-        if "chain" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.one_engine)
+@pytest.fixture(scope="session")
+def hardhat() -> Iterator[str]:
+    """The URL of a real Ethereum node."""
+    with ExitStack() as stack:
+        try:
+            url = stack.enter_context(servers.hardhat())
+        except servers.Unavailable as reason:
+            pytest.skip(str(reason))
+        # Its first answer takes a while.
+        attempts.attempt(url, [attempts.Call("eth_getBalance", [ADDRESS, "latest"])], None, PATIENCE_SECONDS)
+        yield url
+
+
+@pytest.fixture(scope="session")
+def faulty(hardhat: str) -> Iterator[dict[str, str]]:
+    """The URLs of nodes that fail, by how they do."""
+    with ExitStack() as stack:
+        urls = {name: stack.enter_context(faults.node(one, hardhat)).url for name, one in faults.FAULTS.items()}
+        yield urls | {"refuse": stack.enter_context(faults.refusing())}
+
+
+@pytest.fixture
+def quick_nodes(settings: Any) -> None:
+    """Let nodes have less time than they have by default, so that those that hang cost little."""
+    settings.NODE_ATTEMPT_SECONDS = 2
+    settings.NODE_MAX_ANSWER_BYTES = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,8 @@ from chain import breakers, head
 from chain.answers import ChainError, Fault
 from chain.head import MAX_TIMESTAMP, Head
 from chain.networks import networks
-from tests.rpc.estimates import (
-    HEAD,
-    HISTORY,
-    ChangeNetwork,
-    ask,
-    change_network,
-    failure,
-    fee,
-    local_network,
-    node_answering,
-    quote,
-    relayer_at,
-)
+from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
+from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 
 __all__ = ["change_network"]
 

@@ -9,8 +9,8 @@ import pytest
 from eth_abi.abi import encode
 from eth_account import Account
 
-from tests.relayers.factories import ADDRESS, KEY
-from tests.rpc.chain import (
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import (
     EMPTY_BLOB_HASH,
     GAS_PRICE_ORACLE,
     NODE_INTERFACE,
@@ -19,7 +19,7 @@ from tests.rpc.chain import (
     encode_call,
     with_blobs,
 )
-from tests.rpc.conftest import Deployed
+from tests.relayers.factories import ADDRESS, KEY
 
 RECEIVER = "0x000000000000000000000000000000000000bEEF"
 REASON = "Token: balance too low"

@@ -12,9 +12,10 @@ from chain import gas_estimate
 from chain.answers import ChainError
 from chain.gas_estimate import reason, refusal
 from rpc.errors import RpcError, chain_faults
-from tests.rpc.chain import Chain, encode_call
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import ask, failure, node_answering, relayer_at, unsigned
+from tests.chain.answering_node import node_answering, unsigned
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain, encode_call
+from tests.rpc.estimates import ask, failure, relayer_at
 
 ERROR, PANIC = "08c379a0", "4e487b71"
 UNDECODED = "for a reason that cannot be decoded"

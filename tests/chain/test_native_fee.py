@@ -6,19 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.rpc import encoded
-from tests.rpc.estimates import (
-    ChangeNetwork,
-    ask,
-    change_network,
-    failure,
-    fee,
-    node_answering,
-    quote,
-    relayer_at,
-    unsigned,
-    unsigned_with_blobs,
-)
+from tests.chain import encoded
+from tests.chain.answering_node import ChangeNetwork, change_network, node_answering, unsigned, unsigned_with_blobs
+from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 
 __all__ = ["change_network"]
 

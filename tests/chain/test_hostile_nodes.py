@@ -17,18 +17,8 @@ from chain.errors import InsufficientData
 from chain.fee_history import ASKED_PERCENTILES, SPEEDS, FeeHistory
 from chain.networks import BaseFeeRule, Kind, Network
 from tests.amounts import amount
-from tests.rpc.estimates import ANSWERS, HISTORY, local_network
-from tests.rpc.factories import (
-    FEED,
-    NATIVE_FEED,
-    TOKEN,
-    chainlink_native_source,
-    chainlink_usd_source,
-    fee_token,
-    fixed_source,
-    pair_source,
-)
-from tests.rpc.hostile import (
+from tests.chain.answering_node import ANSWERS, HISTORY, local_network
+from tests.chain.hostile import (
     NETWORKS,
     POLICIES,
     STRANGE_ANSWERS,
@@ -38,6 +28,16 @@ from tests.rpc.hostile import (
     codes,
     hostile_node,
     leaves,
+)
+from tests.rpc.factories import (
+    FEED,
+    NATIVE_FEED,
+    TOKEN,
+    chainlink_native_source,
+    chainlink_usd_source,
+    fee_token,
+    fixed_source,
+    pair_source,
 )
 
 STRANGE: list[Any] = [

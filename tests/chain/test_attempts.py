@@ -16,11 +16,11 @@ from pytest_django import Settings
 from chain import attempts
 from chain.answers import ChainError, Fault
 from chain.attempts import Call, attempt
+from tests.chain import faults
+from tests.chain.faults import SECRET, answering, by_method, error, good, node
 from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.receivers import Receiver
-from tests.relayers import faults
 from tests.relayers.factories import ADDRESS
-from tests.relayers.faults import SECRET, answering, by_method, error, good, node
 
 CHAIN = 31337
 CONTRACT = "0x00000000000000000000000000000000000c0de1"

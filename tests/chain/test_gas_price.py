@@ -13,18 +13,10 @@ from chain.fee_history import BaseFeeSource, Market
 from chain.gas_price import FeeRules, GasPrice, at_market, at_single_price
 from chain.networks import networks
 from chain.transactions import Transaction, decode
-from tests.rpc import encoded
-from tests.rpc.chain import Chain
-from tests.rpc.estimates import (
-    ChangeNetwork,
-    ask,
-    change_network,
-    failure,
-    fee,
-    local_network,
-    node_answering,
-    relayer_at,
-)
+from tests.chain import encoded
+from tests.chain.answering_node import ChangeNetwork, change_network, local_network, node_answering
+from tests.chain.hardhat import Chain
+from tests.rpc.estimates import ask, failure, fee, relayer_at
 
 __all__ = ["change_network"]
 

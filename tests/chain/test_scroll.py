@@ -13,10 +13,10 @@ import pytest
 from chain.kinds.scroll import compressed
 from chain.networks import Kind
 from chain.transactions import decode, encode_with_placeholders
+from tests.chain.independent import KINDS
+from tests.chain.rollup_fees import scroll_length
+from tests.chain.test_op_stack import BLANK, SET, asked, blank, made, random_transactions
 from tests.rpc.factories import KEYS
-from tests.rpc.independent import KINDS
-from tests.rpc.rollup_fees import scroll_length
-from tests.rpc.test_op_stack import BLANK, SET, asked, blank, made, random_transactions
 
 PUBLISHED = json.loads((Path(__file__).parent / "scroll_transactions.json").read_text())["transactions"]
 

@@ -20,20 +20,12 @@ from chain.networks import Kind
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer
-from tests.relayers import faults
+from tests.chain import faults
+from tests.chain.answering_node import ANSWERS, HISTORY, RECEIVER, ChangeNetwork, change_network, unsigned
+from tests.chain.hardhat import GAS_PRICE_ORACLE, NODE_INTERFACE, SCROLL_ORACLE, encode_call
+from tests.chain.independent import PLACEHOLDER_SIGNATURE
 from tests.relayers.factories import ADDRESS
-from tests.rpc.chain import GAS_PRICE_ORACLE, NODE_INTERFACE, SCROLL_ORACLE, encode_call
-from tests.rpc.estimates import (
-    ANSWERS,
-    HISTORY,
-    RECEIVER,
-    ChangeNetwork,
-    change_network,
-    failure,
-    relayer_at,
-    unsigned,
-)
-from tests.rpc.independent import PLACEHOLDER_SIGNATURE
+from tests.rpc.estimates import failure, relayer_at
 
 __all__ = ["change_network"]
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, quantity, read_answers
+from tests.chain.faults import error
 from tests.notifications.clock import Clock
-from tests.relayers.faults import error
 
 NOT_THESE = "its answer is not one to these calls"
 

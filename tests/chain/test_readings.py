@@ -21,9 +21,10 @@ from rpc.fees import tokens
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
+from tests.chain.encoded import transfer
+from tests.chain.fee_node import DECIMALS, LATEST_ROUND, FeeNode, serve
 from tests.concurrency import wait_until
 from tests.relayers import factories
-from tests.rpc.encoded import transfer
 from tests.rpc.factories import (
     FEED,
     NATIVE_FEED,
@@ -32,7 +33,6 @@ from tests.rpc.factories import (
     fee_token,
     fixed_source,
 )
-from tests.rpc.fee_node import DECIMALS, LATEST_ROUND, FeeNode, serve
 
 Post = Callable[..., Any]
 

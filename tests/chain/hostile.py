@@ -20,9 +20,9 @@ from relayer_service.storage import ttl_cache
 from rpc import dispatch
 from rpc.fees import quote
 from rpc.relayer_lookup import RpcRelayer
+from tests.chain import encoded
+from tests.chain.answering_node import ANSWERS, HEAD, HISTORY, local_network, unsigned, unsigned_with_blobs
 from tests.relayers.factories import ADDRESS
-from tests.rpc import encoded
-from tests.rpc.estimates import ANSWERS, HEAD, HISTORY, local_network, unsigned, unsigned_with_blobs
 
 MAX = 2**256 - 1
 # Of one that can be included at the fees of ANSWERS.

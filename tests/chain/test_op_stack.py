@@ -22,11 +22,11 @@ from chain.kinds import KINDS
 from chain.kinds.op_stack import OperatorFee, read_operator_fee
 from chain.networks import Kind
 from chain.transactions import decode
-from tests.rpc.chain import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain
+from tests.chain.hardhat import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain
+from tests.chain.independent import KINDS as TYPES
+from tests.chain.independent import Transaction, authorization, filled
+from tests.chain.rollup_fees import op_stack_charge, op_stack_l1_fee
 from tests.rpc.factories import AUTHORITY, KEYS
-from tests.rpc.independent import KINDS as TYPES
-from tests.rpc.independent import Transaction, authorization, filled
-from tests.rpc.rollup_fees import op_stack_charge, op_stack_l1_fee
 
 REVERTED = ChainError(3, "execution reverted", "0x")
 HARDHAT_REVERTED = ChainError(-32603, "Error: Transaction reverted without a reason string", {"data": "0x"})

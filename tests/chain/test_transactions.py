@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chain.transactions import NotATransaction, Prices, Transaction, decode
-from tests.rpc.chain import EMPTY_BLOB_HASH, with_blobs
-from tests.rpc.encoded import (
+from tests.chain.encoded import (
     FIELDS,
     HARDHAT_CHAIN,
     KEY,
@@ -33,6 +32,7 @@ from tests.rpc.encoded import (
     text,
     unsigned,
 )
+from tests.chain.hardhat import EMPTY_BLOB_HASH, with_blobs
 
 KINDS = sorted(FIELDS)
 NOT_ENCODED = "it is not the encoding of a transaction"

@@ -15,8 +15,8 @@ import rlp
 from eth_keys.datatypes import PrivateKey
 from eth_utils.crypto import keccak
 
-from tests.rpc.chain import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain, NodeError
-from tests.rpc.rollup_fees import op_stack_l1_fee, scroll_l1_fee, scroll_length
+from tests.chain.hardhat import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain, NodeError
+from tests.chain.rollup_fees import op_stack_l1_fee, scroll_l1_fee, scroll_length
 
 CHAIN_ID = 31337
 BLOB_GAS = 131_072

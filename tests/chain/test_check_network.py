@@ -16,8 +16,8 @@ from pytest_django import Settings
 
 from chain import networks, probe
 from chain.networks import Kind
-from tests.relayers import faults
-from tests.relayers.faults import SECRET, each, error, node
+from tests.chain import faults
+from tests.chain.faults import SECRET, each, error, node
 
 NOW = 1_800_000_000
 CHAIN = 31337

@@ -8,19 +8,16 @@ import pytest
 
 from chain import limits
 from chain.transactions import NotATransaction, Transaction, decode
-from tests.rpc import encoded
-from tests.rpc.estimates import (
+from tests.chain import encoded
+from tests.chain.answering_node import (
     ChangeNetwork,
-    ask,
     change_network,
-    failure,
-    fee,
     local_network,
     node_answering,
-    relayer_at,
     unsigned,
     unsigned_with_blobs,
 )
+from tests.rpc.estimates import ask, failure, fee, relayer_at
 
 __all__ = ["change_network"]
 

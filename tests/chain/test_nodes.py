@@ -17,9 +17,9 @@ from chain.answers import ChainError, Fault
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.nodes import NodeStatus, in_order
-from tests.relayers import faults
+from tests.chain import faults
+from tests.chain.faults import SECRET, answering, by_method, error, good, node, status
 from tests.relayers.factories import ADDRESS
-from tests.relayers.faults import SECRET, answering, by_method, error, good, node, status
 
 CHAIN = 31337
 BALANCE = Call("eth_getBalance", [ADDRESS, "0x0"])
@@ -228,6 +228,9 @@ def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], se
     assert "127.0.0.1" not in repr(caught.value)
 
 
+# Waiting for nodes releases the database connection, which an earlier test may have opened.
+@pytest.mark.one_engine
+@pytest.mark.django_db
 def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
     breakers.pause(faulty["500"], 60)
     with node(by_method(eth_chainId={"result": "0x7a69"}, eth_blockNumber=error(-32601, "no such method"))) as mute:
@@ -243,6 +246,8 @@ def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], 
     assert SECRET not in repr([one, two, three, four])
 
 
+@pytest.mark.one_engine
+@pytest.mark.django_db
 def test_no_node_has_no_state() -> None:
     assert nodes.statuses([], CHAIN) == []
 

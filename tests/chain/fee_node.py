@@ -13,9 +13,9 @@ from typing import Any
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from tests.chain import faults
+from tests.chain.encoded import HARDHAT_CHAIN
 from tests.concurrency import PATIENCE_SECONDS
-from tests.relayers import faults
-from tests.rpc.encoded import HARDHAT_CHAIN
 
 BLOCKS = 10
 DECIMALS = f"0x{keccak(text='decimals()')[:4].hex()}"

@@ -7,7 +7,7 @@ from typing import Any
 import rlp
 from eth_account import Account
 
-from tests.rpc.chain import EMPTY_BLOB_HASH
+from tests.chain.hardhat import EMPTY_BLOB_HASH
 
 # The second account that Hardhat starts with; its key is public.
 KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"

@@ -10,11 +10,11 @@ import rlp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.rpc import rollup_fees
-from tests.rpc.chain import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain
+from tests.chain import rollup_fees
+from tests.chain.hardhat import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain
+from tests.chain.independent import Transaction
+from tests.chain.oracle_vectors import CALL, EMPTY, NOISE, SAFE_CALL
 from tests.rpc.factories import KEYS
-from tests.rpc.independent import Transaction
-from tests.rpc.oracle_vectors import CALL, EMPTY, NOISE, SAFE_CALL
 
 # l1BaseFee, blobBaseFee, baseFeeScalar and blobBaseFeeScalar.
 Prices = tuple[int, int, int, int]

@@ -11,9 +11,9 @@ from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
 from chain.networks import BaseFeeRule, Kind
-from tests.rpc.estimates import ANSWERS, HEAD, HISTORY, local_network
+from tests.chain.answering_node import ANSWERS, HEAD, HISTORY, local_network
+from tests.chain.hostile import TRANSACTIONS, HostileNode, hostile_node
 from tests.rpc.factories import FEED, TOKEN, chainlink_native_source, fee_token, fixed_source
-from tests.rpc.hostile import TRANSACTIONS, HostileNode, hostile_node
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_engine]
 
