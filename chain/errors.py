@@ -27,13 +27,15 @@ class CannotBeIncluded(ExecutionReverted):
 
 
 class PriceCapTooLow(ChainFault):
-    """At the relayer's price cap nothing is included in the next block."""
+    """At the price cap nothing is included in the next block. `base_fee` is a number, or "at least" a number."""
 
     def __init__(self, cap: int, base_fee: str) -> None:
         super().__init__(
-            f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of {base_fee} wei: nothing "
-            "would be included at that price."
+            f"The price cap is {cap} wei, below the next base fee of {base_fee} wei: nothing would be included at "
+            "that price."
         )
+        self.cap = cap
+        self.base_fee = base_fee
 
 
 class InsufficientData(ChainFault):

@@ -1,6 +1,6 @@
 """The price of a unit of gas. A signed transaction pays what it says; one that is not signed is priced by the market.
 
-Its own price fields and the relayer's cap limit what an unsigned one pays.
+Its own price fields and the sender's price cap limit what an unsigned one pays.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def at_single_price(transaction: Transaction, price: int, last_base_fee: int | N
 
 
 def _limited(price: GasPrice, transaction: Transaction, limit: int | None, cap: int | None) -> GasPrice:
-    """Return the price within the transaction's own limit, and within the relayer's cap if the relayer prices it."""
+    """Return the price within the transaction's own limit, and within the cap if it is not signed."""
     if limit is not None and price.maximum >= limit:
         price = replace(price, expected=min(price.expected, limit), maximum=limit, is_own=True)
     if cap is not None and not transaction.is_signed and price.maximum > cap:

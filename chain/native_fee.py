@@ -26,6 +26,18 @@ MAX_ESTIMATE_EXCESS = 1
 
 
 @dataclass(frozen=True)
+class FeeOptions:
+    """How whoever sends a transaction wants its gas and its price to be found."""
+
+    # False: the transaction's own gas limit is paid for.
+    estimate_gas: bool = True
+    # False: a single gas price, also on a network with a base fee.
+    use_base_fee: bool = True
+    # The highest price of a unit of gas, in wei, of a transaction that is not signed.
+    price_cap: int | None = None
+
+
+@dataclass(frozen=True)
 class Gas:
     """The gas that is paid for, and what it comes from."""
 
@@ -57,18 +69,16 @@ class NativeFee:
         return self.gas_fee + self.charges.l1_fee + self.charges.operator_fee + self.blob_fee
 
 
-def readings(
-    network: Network, policies: Mapping[str, Any], transaction: Transaction, sender: str
-) -> dict[str, Reading]:
+def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, Reading]:
     """Return what has to be read, the transaction's own first: its errors come before all others."""
     kind = KINDS[network.kind]
     found = {}
-    if _estimates(policies):
+    if options.estimate_gas:
         _check_limit(kind, network, transaction, transaction.gas_limit)
         found["gas"] = kind.gas_reading(transaction, sender)
     else:
         _check_limit(kind, network, transaction, transaction.gas)
-    if _has_base_fee(network, policies):
+    if _has_base_fee(network, options):
         found |= kind.market_readings(network, transaction, sender)
     else:
         found["gas_price"] = fee_history.price_reading("eth_gasPrice", "gas price")
@@ -79,16 +89,16 @@ def readings(
 
 def compute(
     network: Network,
-    policies: Mapping[str, Any],
+    options: FeeOptions,
     transaction: Transaction,
     sender: str,
     found: Mapping[str, Any],
     speed: str | None = None,
 ) -> NativeFee:
     """Return the fee from what was read, exactly."""
-    kind, rules, cap = KINDS[network.kind], FeeRules.of(network), policies.get("gas_price_cap")
-    gas = _gas(network, kind, rules, transaction, found["gas"].gas if _estimates(policies) else None)
-    if _has_base_fee(network, policies):
+    kind, rules, cap = KINDS[network.kind], FeeRules.of(network), options.price_cap
+    gas = _gas(network, kind, rules, transaction, found["gas"].gas if options.estimate_gas else None)
+    if _has_base_fee(network, options):
         market = kind.market(network, found, speed)
         price = gas_price.at_market(transaction, market, rules, cap=cap, pays_priority_fee=kind.pays_priority_fee)
     else:
@@ -105,12 +115,8 @@ def _check_limit(kind: NetworkKind, network: Network, transaction: Transaction, 
         raise CannotBeIncluded(f"its gas limit is {limit}, and it needs {minimum} at least")
 
 
-def _estimates(policies: Mapping[str, Any]) -> bool:
-    return bool(policies.get("gas_limit_estimation", True))
-
-
-def _has_base_fee(network: Network, policies: Mapping[str, Any]) -> bool:
-    return network.base_fee_rule != BaseFeeRule.NONE and bool(policies.get("eip1559_pricing", True))
+def _has_base_fee(network: Network, options: FeeOptions) -> bool:
+    return options.use_base_fee and network.base_fee_rule != BaseFeeRule.NONE
 
 
 def _gas(network: Network, kind: NetworkKind, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:

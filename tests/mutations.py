@@ -258,7 +258,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     32: Mutation(
         "An empty whitelist_receivers allows every receiver.",
-        "rpc/fees/quote.py",
+        "relayers/policies.py",
         "if allowed is None:",
         "if not allowed:",
         ("tests/rpc/test_policies.py",),

@@ -173,8 +173,7 @@ def test_a_cap_below_the_next_base_fee_is_an_error_that_names_both(cap: int) -> 
     with pytest.raises(PriceCapTooLow) as raised:
         at_market(UNPRICED, MARKET, RULES, cap=cap)
     assert str(raised.value) == (
-        f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of 100 wei: nothing would be "
-        "included at that price."
+        f"The price cap is {cap} wei, below the next base fee of 100 wei: nothing would be included at that price."
     )
 
 
@@ -198,8 +197,7 @@ def test_a_single_price_has_the_same_limits(transaction: Transaction, cap: int |
 
 
 TOO_LOW = (
-    "The relayer's policy gas_price_cap is 87 wei, below the next base fee of at least 88 wei: nothing would be "
-    "included at that price."
+    "The price cap is 87 wei, below the next base fee of at least 88 wei: nothing would be included at that price."
 )
 NOT_INCLUDED = (
     "The transaction cannot be included: it offers 87 wei for a unit of gas, and the next base fee is at least 88 wei."
