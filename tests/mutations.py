@@ -1,12 +1,13 @@
 """Mutations of the product: each breaks one behaviour, and the test files named with it must fail.
 
-    .venv/bin/python -m tests.mutations              # all of them
+    make mutations                                   # all of them
     .venv/bin/python -m tests.mutations 3 17         # some of them
     .venv/bin/python -m tests.mutations --tree DIR   # all of them, in another checkout
+    .venv/bin/python -m tests.mutations --check      # only whether each still fits its files, as `make check` does
 
-A copy of the checkout is changed, one mutation at a time, and only the named files are run, on SQLite. Without a
-mutation they must pass: that is seen to first. It is an error if a mutation survives, or if the text that it changes
-does not stand exactly once in its file: a change of that line moves the row along. A new row gets the next number.
+A copy of the checkout is changed, one mutation at a time, and only the named files are run, on SQLite. First they must
+pass without a mutation. It is an error if a mutation survives, if its file does not contain the text to change exactly
+once, or if a test file is missing: whoever changes that line updates the row. A new row gets the next number.
 """
 
 import argparse
@@ -56,8 +57,8 @@ MUTATIONS: dict[int, Mutation] = {
     3: Mutation(
         "The total of a list is that of its largest bucket of 10,000 rows.",
         "relayer_service/storage/pages.py",
-        "coalesce(sum(n), 0) AS total",
-        "coalesce(max(n), 0) AS total",
+        "coalesce(sum(CAST(n AS integer)), 0) AS total",
+        "coalesce(max(CAST(n AS integer)), 0) AS total",
         ("tests/relayer_service/storage/test_counting.py",),
     ),
     4: Mutation(
@@ -238,8 +239,8 @@ MUTATIONS: dict[int, Mutation] = {
     29: Mutation(
         "A fee is rounded down.",
         "relayer_service/amounts.py",
-        "-(-exact.numerator // exact.denominator)",
-        "exact.numerator // exact.denominator",
+        "max(1, -(-above // below))",
+        "max(1, above // below)",
         ("tests/rpc/test_extremes.py",),
     ),
     30: Mutation(
@@ -266,8 +267,8 @@ MUTATIONS: dict[int, Mutation] = {
     33: Mutation(
         "A count of calls replaces the one that was written before it.",
         "rpc/counters.py",
-        "calls = stored.calls + excluded.calls",
-        "calls = excluded.calls",
+        "method, outcome) DO UPDATE SET\n  calls = stored.calls + excluded.calls",
+        "method, outcome) DO UPDATE SET\n  calls = excluded.calls",
         ("tests/rpc/test_counters.py",),
     ),
     34: Mutation(
@@ -392,8 +393,9 @@ MUTATIONS: dict[int, Mutation] = {
     51: Mutation(
         "A signer is created although the audit log could not be written.",
         "relayer_service/api/viewsets.py",
-        "with transaction.atomic():\n                record([created(serializer.save())])",
-        "row = serializer.save()\n            with transaction.atomic():\n                record([created(row)])",
+        "record([created(serializer.save())])",
+        "row = serializer.save()\n            "
+        "transaction.on_commit(transaction.atomic(lambda: record([created(row)])))",
         ("tests/relayer_service/audit/test_recording.py",),
     ),
     52: Mutation(
@@ -416,11 +418,17 @@ MUTATIONS: dict[int, Mutation] = {
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Break the product in one place after the other, and run its tests.")
     parser.add_argument("numbers", nargs="*", type=int, help="the mutations to make; all of them without a number")
+    parser.add_argument("--check", action="store_true", help="run nothing: only find rows that no longer fit")
     parser.add_argument("--tree", type=Path, default=PROJECT, help="the checkout to copy")
     options = parser.parse_args(arguments)
     if unknown := set(options.numbers) - MUTATIONS.keys():
         parser.error(f"there is no mutation {min(unknown)}")
     chosen = {number: MUTATIONS[number] for number in options.numbers or MUTATIONS}
+    if faults := [fault for number in chosen for fault in find_faults(options.tree, number)]:
+        print("\n".join(faults))
+        return 1
+    if options.check:
+        return 0
     with tempfile.TemporaryDirectory(prefix="relayer-mutations-") as folder:
         copy = Path(folder)
         copy_tree(options.tree.resolve(), copy)
@@ -441,11 +449,6 @@ def copy_tree(tree: Path, copy: Path) -> None:
 
 def run(copy: Path, mutations: dict[int, Mutation]) -> int:
     """Make one mutation after the other and print what came of it; return the exit code."""
-    misplaced = [number for number, mutation in mutations.items() if count(copy, mutation) != 1]
-    for number in misplaced:
-        print(f"{number:>2} ERROR  {mutations[number].file} does not have the text exactly once that is to be changed")
-    if misplaced:
-        return 1
     code, seconds, output = run_tests(copy, sorted({name for each in mutations.values() for name in each.tests}))
     if code != pytest.ExitCode.OK:
         print(f"{output}\nThe tests do not pass as they are: nothing can be said of the mutations.")
@@ -464,9 +467,16 @@ def run(copy: Path, mutations: dict[int, Mutation]) -> int:
     return 1 if uncaught else 0
 
 
-def count(copy: Path, mutation: Mutation) -> int:
-    path = copy / mutation.file
-    return path.read_text().count(mutation.before) if path.is_file() else 0
+def find_faults(tree: Path, number: int) -> Iterator[str]:
+    """Yield why a mutation does not fit a checkout."""
+    mutation = MUTATIONS[number]
+    path = tree / mutation.file
+    count = path.read_text().count(mutation.before) if path.is_file() else 0
+    if count != 1:
+        yield f"Mutation {number}: {mutation.file} must contain the text to change once, and not {count} times."
+    for name in mutation.tests:
+        if not (tree / name).is_file():
+            yield f"Mutation {number}: {name} does not exist."
 
 
 @contextmanager
