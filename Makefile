@@ -4,7 +4,7 @@ BIN := .venv/bin
 TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
 
 .DEFAULT_GOAL := help
-.PHONY: help run node test test-all check format bench soak lock schema clean
+.PHONY: help run node test test-all check mutations format bench soak lock schema clean
 
 help:  ## Show what there is to make.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -23,7 +23,7 @@ test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests, o
 test-all: .venv/installed-dev tests/node/node_modules/installed  ## Run those that take long too, as CI does.
 	@$(BIN)/python -m tests.run --all
 
-check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift.
+check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift, mutation table.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy .
@@ -32,6 +32,10 @@ check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment
 	$(BIN)/python -m tests.check_migrations
 	$(BIN)/python -m tests.check_deploy
 	$(BIN)/python -m tests.check_schema
+	$(BIN)/python -m tests.mutations --check
+
+mutations: .venv/installed-dev tests/node/node_modules/installed  ## Break the product in one place after another: its tests must notice.
+	$(BIN)/python -m tests.mutations
 
 format: .venv/installed-dev  ## Put the code into its standard form.
 	$(BIN)/ruff check --fix .

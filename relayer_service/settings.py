@@ -186,7 +186,7 @@ DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
 
-# A JSON file of networks that are added to those of `relayers/chain/networks.json`, or replace them by name.
+# A JSON file of networks that are added to those of `chain/networks.json`, or replace them by name.
 NETWORKS_FILE = env.text("NETWORKS_FILE")
 # The timeout of one attempt at one node, and of a call with all its attempts.
 NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
@@ -229,7 +229,7 @@ JOB_KINDS = {
 
 # Fees.
 
-# Each applies to all networks; if it is not set, the value in `relayers/chain/networks.json`, else a default.
+# Each applies to all networks; if it is not set, the value in `chain/networks.json`, else a default.
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)

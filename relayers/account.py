@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from django.core.exceptions import ValidationError
 from eth_utils.address import to_checksum_address
 
+from chain import nodes
 from relayer_service.ops.shares import waiting_for_others
-from relayers.chain import nodes
 from relayers.models import Relayer
 from signers import signing
 from signers.backends.base import Secp256k1Backend, SignerError

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
-from relayers.chain.networks import networks
+from chain.networks import networks
 
 
 @register()

@@ -6,6 +6,8 @@ from typing import Any
 
 from django.db.models import QuerySet
 
+from chain import nodes
+from chain.networks import closed, networks
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
@@ -23,8 +25,6 @@ from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError
 from relayers import states
 from relayers.account import ask_address, check_signer, choose_address, note_answer
-from relayers.chain import nodes
-from relayers.chain.networks import closed, networks
 from relayers.following import RelayerFollower
 from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies

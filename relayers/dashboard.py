@@ -6,9 +6,9 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 
+from chain.networks import networks
 from relayer_service.admin.dashboard import label
 from relayers.account import why_no_address
-from relayers.chain.networks import networks
 from relayers.models import ACTIVE, Relayer
 from relayers.policy_fields import coins
 

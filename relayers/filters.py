@@ -9,8 +9,8 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter
 
+from chain.networks import networks
 from relayer_service.admin.filters import StateFilter
-from relayers.chain.networks import networks
 from relayers.models import ACTIVE, CONDITIONS, NODES_FAILING, Relayer
 
 # The value of the network filter for all networks that the service does not know.

@@ -11,11 +11,11 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from chain.networks import networks
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer
-from relayers.chain.networks import networks
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown

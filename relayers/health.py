@@ -15,6 +15,10 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, transaction
 
+from chain import nodes
+from chain.answers import quantity
+from chain.attempts import Call
+from chain.errors import NodesUnreachable
 from notifications.events import (
     RELAYER_BALANCE_RECOVERED,
     RELAYER_DISABLED,
@@ -34,10 +38,6 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import address_mismatches
 from relayers.balance_hours import with_reading
-from relayers.chain import nodes
-from relayers.chain.answers import quantity
-from relayers.chain.attempts import Call
-from relayers.chain.errors import NodesUnreachable
 from relayers.metrics import observe_checks
 from relayers.models import Relayer
 from relayers.node_queues import NodeQueues

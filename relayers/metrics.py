@@ -7,10 +7,10 @@ from django.db.models import Min, QuerySet
 from prometheus_client import Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from chain import breakers
 from relayer_service.ops.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.states import first_state
-from relayers.chain import breakers
 from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer
 
 CHECKS = Counter("relayer_health_checks_total", "Health checks of relayers that were written.")

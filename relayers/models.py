@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from eth_utils.address import to_checksum_address
 
+from chain.networks import networks, unknown
 from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
 from relayer_service.storage.clock import DatabaseNow
@@ -15,7 +16,6 @@ from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
-from relayers.chain.networks import networks, unknown
 from relayers.rpc_urls import masked
 from signers.models import Signer
 

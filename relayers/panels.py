@@ -8,6 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.html import format_html
 
+from chain import nodes
+from chain.networks import networks
+from chain.nodes import NodeStatus
 from relayer_service.admin.charts import GREY, HOURS, LastDay
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
@@ -18,9 +21,6 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers import dashboard, timeline
 from relayers.account import why_no_address
 from relayers.balance_hours import by_hour
-from relayers.chain import nodes
-from relayers.chain.networks import networks
-from relayers.chain.nodes import NodeStatus
 from relayers.models import Relayer
 
 BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"

@@ -1,13 +1,19 @@
-"""What a relayer may do, typed for each network type."""
+"""What a relayer may do: policies typed for each network type, and the checks of a transaction against them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.exceptions import ValidationError
 from drf_spectacular.utils import extend_schema_field
 from eth_utils.address import is_checksum_address, is_hex_address, to_checksum_address
 
+from chain import native_fee
+from chain.errors import PriceCapTooLow
+from chain.native_fee import FeeOptions, NativeFee
+from chain.networks import Network
+from chain.transactions import Transaction
 from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StrictSerializer, StringField
 
 MAX_AMOUNT = 2**128 - 1
@@ -82,3 +88,58 @@ def _validated(serializer_class: type[StrictSerializer], data: Any) -> dict[str,
     serializer = serializer_class(data=data)
     serializer.is_valid(raise_exception=True)
     return dict(serializer.validated_data)
+
+
+class PolicyRefused(Exception):
+    """A policy of the relayer does not allow a transaction. The text is safe to show to a caller."""
+
+
+class GasLimitRequired(PolicyRefused):
+    """A transaction has no gas limit, and the relayer's policy is not to estimate it."""
+
+    def __init__(self) -> None:
+        super().__init__("it has no gas limit, and the relayer's policy is not to estimate it")
+
+
+def check_receiver(policies: Mapping[str, Any], transaction: Transaction) -> None:
+    """Raise `PolicyRefused` if the transaction goes to a receiver that the relayer does not send to."""
+    allowed = policies.get("whitelist_receivers")
+    if allowed is None:
+        return
+    if transaction.to is None:
+        raise PolicyRefused("The relayer's policy whitelist_receivers does not allow contracts to be created.")
+    if transaction.to.lower() not in {address.lower() for address in allowed}:
+        raise PolicyRefused("The relayer's policy whitelist_receivers does not allow this receiver.")
+
+
+def check_gas_limit(policies: Mapping[str, Any], transaction: Transaction) -> None:
+    """Raise `GasLimitRequired` if the transaction's gas is neither set nor to be estimated."""
+    if not transaction.gas and not fee_options(policies).estimate_gas:
+        raise GasLimitRequired
+
+
+def fee_options(policies: Mapping[str, Any]) -> FeeOptions:
+    """Return the policies that decide about a fee."""
+    return FeeOptions(
+        estimate_gas=policies.get("gas_limit_estimation", True),
+        use_base_fee=policies.get("eip1559_pricing", True),
+        price_cap=policies.get("gas_price_cap"),
+    )
+
+
+def compute_fee(
+    network: Network,
+    policies: Mapping[str, Any],
+    transaction: Transaction,
+    sender: str,
+    found: Mapping[str, Any],
+    speed: str | None = None,
+) -> NativeFee:
+    """Return the fee under the relayer's policies; raise `PolicyRefused` if its price cap is below the base fee."""
+    try:
+        return native_fee.compute(network, fee_options(policies), transaction, sender, found, speed)
+    except PriceCapTooLow as fault:
+        raise PolicyRefused(
+            f"The relayer's policy gas_price_cap is {fault.cap} wei, below the next base fee of {fault.base_fee} wei: "
+            "nothing would be included at that price."
+        ) from None

@@ -12,9 +12,9 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
+from chain.networks import Network
 from relayer_service.amounts import decimal_text
 from relayer_service.api.serializers import BooleanField, IntegerField
-from relayers.chain.networks import Network
 from relayers.policies import EvmPolicies
 
 PREFIX = "policy_"

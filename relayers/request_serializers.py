@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError as ModelError
 from drf_spectacular.utils import extend_schema_field
 from rest_framework.exceptions import ValidationError
 
+from chain.networks import closed, networks
 from notifications.models import Notification
 from relayer_service.api.exceptions import refusal
 from relayer_service.api.parsers import WrittenFloat
@@ -28,7 +29,6 @@ from relayer_service.ops.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.resources import new_identifier
 from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer
-from relayers.chain.networks import closed, networks
 from relayers.config import MAX_CHAIN_ID
 from relayers.models import Relayer
 from relayers.policies import EvmAddressField, EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies

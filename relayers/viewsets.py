@@ -12,6 +12,11 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from chain import nodes
+from chain.answers import quantity
+from chain.attempts import Call
+from chain.errors import NodesUnreachable
+from chain.networks import networks
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
@@ -21,11 +26,6 @@ from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottl
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.ops.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from relayers.chain import nodes
-from relayers.chain.answers import quantity
-from relayers.chain.attempts import Call
-from relayers.chain.errors import NodesUnreachable
-from relayers.chain.networks import networks
 from relayers.models import CONDITIONS, Relayer
 from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.schema import (

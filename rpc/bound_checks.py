@@ -10,11 +10,11 @@ from typing import Any
 
 from django.db import transaction
 
+from chain import nodes
+from chain.errors import ChainFault
+from chain.networks import Network
+from chain.nodes import Node
 from relayer_service.ops.pools import at_once
-from relayers.chain import nodes
-from relayers.chain.errors import ChainFault
-from relayers.chain.networks import Network
-from relayers.chain.nodes import Node
 from rpc.fees.sources import bounds
 from rpc.models import FeeToken, PriceSource
 

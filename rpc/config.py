@@ -9,10 +9,10 @@ from django.db import models
 from django.db.models.functions import Cast
 from django.utils import timezone
 
+from chain.networks import networks
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import BATCH_SIZE, Change, Section
-from relayers.chain.networks import networks
 from rpc.config_entries import FeeTokenEntry, SourceEntry
 from rpc.fees import prices
 from rpc.fees.sources import SOURCES

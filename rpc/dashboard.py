@@ -9,10 +9,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 
+from chain.networks import networks
 from relayer_service.admin.attention import once
 from relayer_service.admin.dashboard import Card, alarm, label, link
 from relayer_service.admin.dates import ago
-from relayers.chain.networks import networks
 from rpc import attention
 from rpc.models import FeeToken
 

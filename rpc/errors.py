@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from relayers.chain import errors as chain
+from chain import errors as chain
+from relayers import policies
 
 
 class RpcError(Exception):
@@ -86,7 +87,6 @@ CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {
     chain.NodesUnreachable: NodesUnreachable,
     chain.ExecutionReverted: ExecutionReverted,
     chain.CannotBeIncluded: ExecutionReverted,
-    chain.PriceCapTooLow: PolicyRefused,
     chain.InsufficientData: InsufficientData,
 }
 
@@ -98,3 +98,14 @@ def chain_faults() -> Iterator[None]:
         yield
     except chain.ChainFault as fault:
         raise CHAIN_FAULTS[type(fault)](str(fault)) from None
+
+
+@contextmanager
+def policy_refusals() -> Iterator[None]:
+    """Raise what a relayer's policies refuse as the errors that callers get."""
+    try:
+        yield
+    except policies.GasLimitRequired as refusal:
+        raise InvalidParams(f"transaction: {refusal}") from None
+    except policies.PolicyRefused as refusal:
+        raise PolicyRefused(str(refusal)) from None

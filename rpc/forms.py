@@ -10,10 +10,10 @@ from django.utils import timezone
 from unfold.forms import PaginationInlineFormSet
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
 
+from chain.fee_history import SPEEDS
+from chain.networks import networks
 from relayer_service.admin.dates import ago
 from relayer_service.admin.forms import ResourceForm
-from relayers.chain.fee_history import SPEEDS
-from relayers.chain.networks import networks
 from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
 

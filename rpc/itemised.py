@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from chain.amount import Amount
+from chain.fee_history import BaseFeeSource
+from chain.gas_price import FeeRules, GasPrice
+from chain.native_fee import NativeFee
+from chain.networks import Network
 from relayer_service.admin.dates import ago
 from relayer_service.amounts import decimal_text, rate_text
-from relayers.chain.amount import Amount
-from relayers.chain.fee_history import BaseFeeSource
-from relayers.chain.gas_price import FeeRules, GasPrice
-from relayers.chain.native_fee import NativeFee
-from relayers.chain.networks import Network
 from rpc.dashboard import moment
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote, TokenFee

@@ -9,10 +9,10 @@ from django.db import models
 from django.utils import timezone
 from eth_utils.address import to_checksum_address
 
+from chain.networks import networks, unknown
 from relayer_service.amounts import BASIS_POINTS, parse_rate
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.states import first_state
-from relayers.chain.networks import networks, unknown
 from relayers.models import Relayer
 from relayers.policies import MAX_AMOUNT, validate_evm_address
 

@@ -11,12 +11,12 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from chain.networks import Network, networks
+from chain.nodes import Node
+from chain.readings import Reading, gather
 from relayer_service.amounts import rate_text
 from relayer_service.ops.pools import at_once
 from relayer_service.storage.encryption import DecryptionError
-from relayers.chain.networks import Network, networks
-from relayers.chain.nodes import Node
-from relayers.chain.readings import Reading, gather
 from relayers.models import Relayer
 from rpc import bound_checks, errors
 from rpc.fees.prices import Quote, price_reading

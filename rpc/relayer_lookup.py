@@ -9,10 +9,10 @@ from typing import Any
 
 from django.conf import settings
 
+from chain.nodes import Node
 from relayer_service.api.exceptions import NotFound
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.chain.nodes import Node
 from relayers.models import Relayer
 
 NOT_FOUND = "Relayer with ID {} not found"

@@ -28,7 +28,10 @@ from relayer_service.storage.postgresql.outages import outage
 from rpc import counters
 from tests import processes
 from tests.api import Api, WireApi
+from tests.chain.fixtures import chain, deployed, faulty, hardhat, quick_nodes, restored_chain
 from tokens.models import AccessToken
+
+__all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
 
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
@@ -37,7 +40,7 @@ hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db"}
 # A browser and a chain take long to start: each is started by one process, which begins with what needs it.
-TOGETHER = ("tests/browser/", "tests/rpc/")
+TOGETHER = ("tests/browser/", "tests/chain/", "tests/rpc/")
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,9 +73,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
 
 
 def touches_database(item: pytest.Item) -> bool:
-    if item.get_closest_marker("one_engine"):
-        return False
     fixtures = set(getattr(item, "fixturenames", ()))
+    # What a fee comes to on a real chain is the same on every database: those have tests with a simpler node.
+    if item.get_closest_marker("one_engine") or "chain" in fixtures:
+        return False
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(DATABASE_FIXTURES)
 
 

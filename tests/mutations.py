@@ -1,12 +1,13 @@
 """Mutations of the product: each breaks one behaviour, and the test files named with it must fail.
 
-    .venv/bin/python -m tests.mutations              # all of them
+    make mutations                                   # all of them
     .venv/bin/python -m tests.mutations 3 17         # some of them
     .venv/bin/python -m tests.mutations --tree DIR   # all of them, in another checkout
+    .venv/bin/python -m tests.mutations --check      # only whether each still fits its files, as `make check` does
 
-A copy of the checkout is changed, one mutation at a time, and only the named files are run, on SQLite. Without a
-mutation they must pass: that is seen to first. It is an error if a mutation survives, or if the text that it changes
-does not stand exactly once in its file: a change of that line moves the row along. A new row gets the next number.
+A copy of the checkout is changed, one mutation at a time, and only the named files are run, on SQLite. First they must
+pass without a mutation. It is an error if a mutation survives, if its file does not contain the text to change exactly
+once, or if a test file is missing: whoever changes that line updates the row. A new row gets the next number.
 """
 
 import argparse
@@ -56,8 +57,8 @@ MUTATIONS: dict[int, Mutation] = {
     3: Mutation(
         "The total of a list is that of its largest bucket of 10,000 rows.",
         "relayer_service/storage/pages.py",
-        "coalesce(sum(n), 0) AS total",
-        "coalesce(max(n), 0) AS total",
+        "coalesce(sum(CAST(n AS integer)), 0) AS total",
+        "coalesce(max(CAST(n AS integer)), 0) AS total",
         ("tests/relayer_service/storage/test_counting.py",),
     ),
     4: Mutation(
@@ -216,17 +217,17 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     26: Mutation(
         "Where one node fails, no other is asked.",
-        "relayers/chain/nodes.py",
+        "chain/nodes.py",
         "            reasons.add(str(fault))\n",
         "            reasons.add(str(fault))\n            break\n",
-        ("tests/relayers/test_nodes.py",),
+        ("tests/chain/test_nodes.py",),
     ),
     27: Mutation(
         "A node of another chain is believed.",
-        "relayers/chain/answers.py",
+        "chain/answers.py",
         "if found != expected:",
         "if found == 0:",
-        ("tests/relayers/test_answers.py",),
+        ("tests/chain/test_answers.py",),
     ),
     28: Mutation(
         "A number that was sent as the id of a JSON-RPC call comes back as a number.",
@@ -238,16 +239,16 @@ MUTATIONS: dict[int, Mutation] = {
     29: Mutation(
         "A fee is rounded down.",
         "relayer_service/amounts.py",
-        "-(-exact.numerator // exact.denominator)",
-        "exact.numerator // exact.denominator",
+        "max(1, -(-above // below))",
+        "max(1, above // below)",
         ("tests/rpc/test_extremes.py",),
     ),
     30: Mutation(
         "The fee on a rollup leaves out what its data costs on L1.",
-        "relayers/chain/native_fee.py",
+        "chain/native_fee.py",
         "self.gas_fee + self.charges.l1_fee + self.charges.operator_fee",
         "self.gas_fee + self.charges.operator_fee",
-        ("tests/rpc/test_native_fee.py",),
+        ("tests/chain/test_native_fee.py",),
     ),
     31: Mutation(
         "A Chainlink feed that is older than its heartbeat still gives a price.",
@@ -258,7 +259,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     32: Mutation(
         "An empty whitelist_receivers allows every receiver.",
-        "rpc/fees/quote.py",
+        "relayers/policies.py",
         "if allowed is None:",
         "if not allowed:",
         ("tests/rpc/test_policies.py",),
@@ -266,8 +267,8 @@ MUTATIONS: dict[int, Mutation] = {
     33: Mutation(
         "A count of calls replaces the one that was written before it.",
         "rpc/counters.py",
-        "calls = stored.calls + excluded.calls",
-        "calls = excluded.calls",
+        "method, outcome) DO UPDATE SET\n  calls = stored.calls + excluded.calls",
+        "method, outcome) DO UPDATE SET\n  calls = excluded.calls",
         ("tests/rpc/test_counters.py",),
     ),
     34: Mutation(
@@ -279,121 +280,122 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     35: Mutation(
         "A fee history without the base fee of the next block is refused.",
-        "relayers/chain/fee_history.py",
+        "chain/fee_history.py",
         "len(base_fees) not in {blocks, blocks + 1}",
         "len(base_fees) != blocks + 1",
-        ("tests/rpc/test_fee_history.py",),
+        ("tests/chain/test_fee_history.py",),
     ),
     36: Mutation(
         "The base fee that follows a full block by EIP-1559 does not rise from zero.",
-        "relayers/chain/fee_history.py",
+        "chain/fee_history.py",
         "base_fee + max(change, 1)",
         "base_fee + change",
-        ("tests/rpc/test_fee_history.py",),
+        ("tests/chain/test_fee_history.py",),
     ),
     37: Mutation(
         "The speed that a caller wants has no say.",
-        "relayers/chain/fee_history.py",
+        "chain/fee_history.py",
         "percentile = history.percentile if speed is None else SPEEDS[speed]",
         "percentile = history.percentile",
-        ("tests/rpc/test_fee_history.py",),
+        ("tests/chain/test_fee_history.py",),
     ),
     38: Mutation(
         "A signed legacy transaction costs what the market says, and not its own price.",
-        "relayers/chain/gas_price.py",
+        "chain/gas_price.py",
         "return own.gas_price - market.base_fee",
         "return market.priority_fee",
-        ("tests/rpc/test_gas_price.py",),
+        ("tests/chain/test_gas_price.py",),
     ),
     39: Mutation(
         "A gas_price_cap below the next base fee gives a price at which nothing is included.",
-        "relayers/chain/gas_price.py",
+        "chain/gas_price.py",
         "cap is not None and cap < base_fee",
         "cap is not None and cap < 0",
-        ("tests/rpc/test_gas_price.py",),
+        ("tests/chain/test_gas_price.py",),
     ),
     40: Mutation(
         "A node that is behind is believed.",
-        "relayers/chain/head.py",
+        "chain/head.py",
         "max_age is not None and now - timestamp > max_age",
         "max_age is not None and now < timestamp - max_age",
-        ("tests/rpc/test_head.py",),
+        ("tests/chain/test_head.py",),
     ),
     41: Mutation(
         "What a block told is kept for the time of a block from when it was read.",
-        "relayers/chain/head.py",
+        "chain/head.py",
         "min(max(self.next_due(network) - now, 0), network.block_seconds)",
         "network.block_seconds",
-        ("tests/rpc/test_readings.py",),
+        ("tests/chain/test_readings.py",),
     ),
     42: Mutation(
         "A transfer has a buffer too.",
-        "relayers/chain/native_fee.py",
+        "chain/native_fee.py",
         "buffer_bps = 0 if is_transfer else rules.gas_buffer_bps",
         "buffer_bps = rules.gas_buffer_bps",
-        ("tests/rpc/test_native_fee.py",),
+        ("tests/chain/test_native_fee.py",),
     ),
     43: Mutation(
         "The gas limit of a signed transaction does not bound its maximum.",
-        "relayers/chain/native_fee.py",
+        "chain/native_fee.py",
         "min(math.ceil(buffered), limit) if transaction.is_signed else buffered",
         "buffered",
-        ("tests/rpc/test_native_fee.py",),
+        ("tests/chain/test_native_fee.py",),
     ),
     44: Mutation(
         "Unused gas costs nothing where the network charges it.",
-        "relayers/chain/native_fee.py",
+        "chain/native_fee.py",
         "part = Fraction(network.unused_gas_charge_bps, BASIS_POINTS)",
         "part = 0",
-        ("tests/rpc/test_native_fee.py",),
+        ("tests/chain/test_native_fee.py",),
     ),
     45: Mutation(
         "A gas limit that does not cover the data floor of EIP-7623 is quoted.",
-        "relayers/chain/limits.py",
+        "chain/limits.py",
         "if not network.has_data_floor:",
         "if network.has_data_floor:",
-        ("tests/rpc/test_limits.py",),
+        ("tests/chain/test_limits.py",),
     ),
     46: Mutation(
         "A gas limit above what the network takes is quoted.",
-        "relayers/chain/limits.py",
+        "chain/limits.py",
         "transaction.gas > network.tx_gas_cap",
         "transaction.gas < 0",
-        ("tests/rpc/test_limits.py",),
+        ("tests/chain/test_limits.py",),
     ),
     47: Mutation(
         "The nonce 2^64 - 1 is taken.",
-        "relayers/chain/transactions.py",
+        "chain/transactions/decoding.py",
         '{"nonce": 2**64 - 2,',
         '{"nonce": 2**64 - 1,',
-        ("tests/rpc/test_transactions.py",),
+        ("tests/chain/test_transactions.py",),
     ),
     48: Mutation(
         "A tip above the maximum fee is taken.",
-        "relayers/chain/transactions.py",
+        "chain/transactions/decoding.py",
         "(prices.max_priority_fee or 0) > prices.max_fee",
         "(prices.max_priority_fee or 0) > 2 * prices.max_fee + 1",
-        ("tests/rpc/test_transactions.py",),
+        ("tests/chain/test_transactions.py",),
     ),
     49: Mutation(
         "Without the gas for L1 that Arbitrum shows, there is no fee.",
-        "relayers/chain/kinds/arbitrum.py",
+        "chain/kinds/arbitrum.py",
         "except InsufficientData:\n        return None",
         "except InsufficientData:\n        raise",
-        ("tests/rpc/test_native_fee.py",),
+        ("tests/chain/test_native_fee.py",),
     ),
     50: Mutation(
         "A feed that several tokens share is asked once for each.",
-        "relayers/chain/contracts.py",
+        "chain/contracts.py",
         "@lru_cache(maxsize=10_000)\ndef _getter",
         "def _getter",
-        ("tests/rpc/test_readings.py",),
+        ("tests/chain/test_readings.py",),
     ),
     51: Mutation(
         "A signer is created although the audit log could not be written.",
         "relayer_service/api/viewsets.py",
-        "with transaction.atomic():\n                record([created(serializer.save())])",
-        "row = serializer.save()\n            with transaction.atomic():\n                record([created(row)])",
+        "record([created(serializer.save())])",
+        "row = serializer.save()\n            "
+        "transaction.on_commit(transaction.atomic(lambda: record([created(row)])))",
         ("tests/relayer_service/audit/test_recording.py",),
     ),
     52: Mutation(
@@ -416,11 +418,17 @@ MUTATIONS: dict[int, Mutation] = {
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description="Break the product in one place after the other, and run its tests.")
     parser.add_argument("numbers", nargs="*", type=int, help="the mutations to make; all of them without a number")
+    parser.add_argument("--check", action="store_true", help="run nothing: only find rows that no longer fit")
     parser.add_argument("--tree", type=Path, default=PROJECT, help="the checkout to copy")
     options = parser.parse_args(arguments)
     if unknown := set(options.numbers) - MUTATIONS.keys():
         parser.error(f"there is no mutation {min(unknown)}")
     chosen = {number: MUTATIONS[number] for number in options.numbers or MUTATIONS}
+    if faults := [fault for number in chosen for fault in find_faults(options.tree, number)]:
+        print("\n".join(faults))
+        return 1
+    if options.check:
+        return 0
     with tempfile.TemporaryDirectory(prefix="relayer-mutations-") as folder:
         copy = Path(folder)
         copy_tree(options.tree.resolve(), copy)
@@ -441,11 +449,6 @@ def copy_tree(tree: Path, copy: Path) -> None:
 
 def run(copy: Path, mutations: dict[int, Mutation]) -> int:
     """Make one mutation after the other and print what came of it; return the exit code."""
-    misplaced = [number for number, mutation in mutations.items() if count(copy, mutation) != 1]
-    for number in misplaced:
-        print(f"{number:>2} ERROR  {mutations[number].file} does not have the text exactly once that is to be changed")
-    if misplaced:
-        return 1
     code, seconds, output = run_tests(copy, sorted({name for each in mutations.values() for name in each.tests}))
     if code != pytest.ExitCode.OK:
         print(f"{output}\nThe tests do not pass as they are: nothing can be said of the mutations.")
@@ -464,9 +467,16 @@ def run(copy: Path, mutations: dict[int, Mutation]) -> int:
     return 1 if uncaught else 0
 
 
-def count(copy: Path, mutation: Mutation) -> int:
-    path = copy / mutation.file
-    return path.read_text().count(mutation.before) if path.is_file() else 0
+def find_faults(tree: Path, number: int) -> Iterator[str]:
+    """Yield why a mutation does not fit a checkout."""
+    mutation = MUTATIONS[number]
+    path = tree / mutation.file
+    count = path.read_text().count(mutation.before) if path.is_file() else 0
+    if count != 1:
+        yield f"Mutation {number}: {mutation.file} must contain the text to change once, and not {count} times."
+    for name in mutation.tests:
+        if not (tree / name).is_file():
+            yield f"Mutation {number}: {name} does not exist."
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from chain.contracts import Unreadable, contract_call, read_call
+from chain.readings import Reading
 from relayer_service.amounts import BASIS_POINTS
-from relayers.chain.contracts import Unreadable, contract_call, read_call
-from relayers.chain.readings import Reading
 from rpc import errors
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.fees.tokens import Token

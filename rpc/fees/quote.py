@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from chain import limits, native_fee
+from chain.head import MAX_TIMESTAMP
+from chain.native_fee import NativeFee
+from chain.networks import Network, networks
+from chain.readings import gather
+from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayer_service.storage.databases import release_connection
-from relayers.chain import limits, native_fee
-from relayers.chain.head import MAX_TIMESTAMP
-from relayers.chain.native_fee import NativeFee
-from relayers.chain.networks import Network, networks
-from relayers.chain.readings import gather
-from relayers.chain.transactions import NotATransaction, Transaction, decode
+from relayers import policies
 from rpc import errors
 from rpc.errors import RpcError
 from rpc.fees import tokens
@@ -105,22 +106,22 @@ def _quote(
 ) -> FeeQuote:
     known = _network(relayer, network)
     decoded = _decode(transaction, known)
-    _check_receiver(relayer, decoded)
+    with errors.policy_refusals():
+        policies.check_receiver(relayer.policies, decoded)
     sender = decoded.sender or relayer.address
     if not sender:
         raise errors.InsufficientData("The relayer's address is not known yet, and the transaction is not signed.")
     asked = find(known)
-    if not decoded.gas and not relayer.policies.get("gas_limit_estimation", True):
-        raise errors.InvalidParams("transaction: it has no gas limit, and the relayer's policy is not to estimate it")
-    with errors.chain_faults():
-        readings = native_fee.readings(known, relayer.policies, decoded, sender)
+    with errors.policy_refusals(), errors.chain_faults():
+        policies.check_gas_limit(relayer.policies, decoded)
+        readings = native_fee.readings(known, policies.fee_options(relayer.policies), decoded, sender)
     for name, token in asked.items():
         if isinstance(token, Token):
             readings[PRICE.format(name)] = price_reading(token)
     release_connection()
-    with errors.chain_faults():
+    with errors.policy_refusals(), errors.chain_faults():
         found = gather(relayer.node_urls(), known, readings)
-        fee = native_fee.compute(known, relayer.policies, decoded, sender, found, speed)
+        fee = policies.compute_fee(known, relayer.policies, decoded, sender, found, speed)
     return FeeQuote(fee, {name: _fee(fee, name, token, found) for name, token in asked.items()})
 
 
@@ -160,13 +161,3 @@ def _decode(text: str, network: Network) -> Transaction:
             f"transaction: it is for chain {transaction.chain_id}, and {network.name} is chain {network.chain_id}"
         )
     return transaction
-
-
-def _check_receiver(relayer: RpcRelayer, transaction: Transaction) -> None:
-    allowed = relayer.policies.get("whitelist_receivers")
-    if allowed is None:
-        return
-    if transaction.to is None:
-        raise errors.PolicyRefused("The relayer's policy whitelist_receivers does not allow contracts to be created.")
-    if transaction.to.lower() not in {address.lower() for address in allowed}:
-        raise errors.PolicyRefused("The relayer's policy whitelist_receivers does not allow this receiver.")

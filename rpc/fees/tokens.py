@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db.models import Q
 from eth_utils.address import is_hex_address, to_checksum_address
 
+from chain.networks import Network
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.chain.networks import Network
 from relayers.policies import validate_evm_address
 from rpc import errors
 from rpc.errors import RpcError

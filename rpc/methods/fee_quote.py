@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from chain.amount import Amount
+from chain.gas_price import GasPrice
+from chain.native_fee import Gas
 from relayer_service.amounts import rate_text, with_bps
-from relayers.chain.amount import Amount
-from relayers.chain.gas_price import GasPrice
-from relayers.chain.native_fee import Gas
 from relayers.models import Relayer
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote as Quoted

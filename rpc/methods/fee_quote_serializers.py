@@ -6,9 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from chain.fee_history import SPEEDS, BaseFeeSource
 from relayer_service.amounts import BASIS_POINTS
 from relayer_service.api.serializers import ChoiceField, IntegerField, ListField, StringField
-from relayers.chain.fee_history import SPEEDS, BaseFeeSource
 from rpc.methods.fee_estimate import FeeEstimateParams
 
 # A network has few tokens, and a node takes only so many calls at once.

@@ -15,9 +15,10 @@ from playwright.sync_api import BrowserContext, Locator, Page, expect
 from relayers.models import Relayer
 from rpc.models import CallCount, FeeToken, PriceSource
 from tests.browser.conftest import TakeScreenshot
-from tests.relayers.faults import NodeServer
+from tests.chain.answering_node import HEAD, node_answering, unsigned
+from tests.chain.faults import NodeServer
 from tests.rpc import factories
-from tests.rpc.estimates import HEAD, node_answering, relayer_at, unsigned
+from tests.rpc.estimates import relayer_at
 
 LIST = "/admin/rpc/feetoken/"
 ADD = f"{LIST}add/"

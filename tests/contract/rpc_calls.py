@@ -9,9 +9,9 @@ import pytest
 
 from relayers.models import Relayer
 from tests.api import Answer, Api
+from tests.chain.encoded import transfer
+from tests.chain.fee_node import FeeNode, serve
 from tests.relayers import factories
-from tests.rpc.encoded import transfer
-from tests.rpc.fee_node import FeeNode, serve
 
 PATH = "/api/v1/relayers/relayer-1/rpc"
 TRANSFER = transfer()

@@ -11,10 +11,10 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from tests.api import Answer, Api
+from tests.chain.fee_node import FeeNode
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PATH, TRANSFER, estimate, node, relayer
 from tests.rpc.factories import FEED, PAIR, TOKEN, chainlink_native_source, fee_token, fixed_source, pair_source
-from tests.rpc.fee_node import FeeNode
 
 __all__ = ["node"]
 

@@ -11,12 +11,12 @@ import yaml
 from django.contrib.auth.models import User
 
 from tests.api import Api
+from tests.chain.encoded import SENDER, SEPOLIA_CHAIN, signed, text
+from tests.chain.fee_node import FeeNode, serve
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, FEE, PARAMS, PATH, TRANSFER, estimate, node, relayer
 from tests.relayers.factories import ADDRESS
-from tests.rpc.encoded import SENDER, SEPOLIA_CHAIN, signed, text
 from tests.rpc.factories import TOKEN, fee_token, fixed_source
-from tests.rpc.fee_node import FeeNode, serve
 from tokens.models import AccessToken
 
 __all__ = ["node"]

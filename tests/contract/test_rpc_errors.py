@@ -13,12 +13,12 @@ from eth_abi.abi import encode
 from relayers.models import Relayer
 from rpc.models import FeeToken
 from tests.api import Api
+from tests.chain.encoded import RECEIVER, SEPOLIA_CHAIN, signed, text, transfer
+from tests.chain.fee_node import FeeNode
 from tests.conftest import Log
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PARAMS, PATH, estimate, node, relayer
-from tests.rpc.encoded import RECEIVER, SEPOLIA_CHAIN, signed, text, transfer
 from tests.rpc.factories import TOKEN, fee_token, fixed_source
-from tests.rpc.fee_node import FeeNode
 
 __all__ = ["node"]
 

@@ -9,9 +9,9 @@ import pytest
 
 from rpc.models import CallCount
 from tests.api import Api
+from tests.chain.fee_node import FeeNode
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PATH, node, relayer
-from tests.rpc.fee_node import FeeNode
 
 __all__ = ["node"]
 

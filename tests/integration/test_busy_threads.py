@@ -16,10 +16,11 @@ from django.contrib.auth.models import User
 
 from tests import processes
 from tests.api import WireApi
+from tests.chain import faults
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.contract import raw
 from tests.contract.rpc_calls import CALL, PATH
-from tests.relayers import factories, faults
+from tests.relayers import factories
 from tokens.models import AccessToken
 
 CALLERS = 12

@@ -16,10 +16,10 @@ from notifications.models import Notification
 from relayer_service import extensions
 from tests import check_schema, processes
 from tests.api import WireApi
+from tests.chain.encoded import SEPOLIA_CHAIN
+from tests.chain.fee_node import FeeNode, serve
 from tests.relayers import factories
 from tests.relayers.factories import relayer
-from tests.rpc.encoded import SEPOLIA_CHAIN
-from tests.rpc.fee_node import FeeNode, serve
 from tests.servers import PROJECT
 from tokens.models import AccessToken
 

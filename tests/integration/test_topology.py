@@ -15,10 +15,10 @@ import pytest
 import redis
 
 from tests import servers, topology
+from tests.chain import faults
 from tests.concurrency import wait_until
 from tests.contract import bodies
 from tests.notifications.receivers import receiver
-from tests.relayers import faults
 from tests.relayers.factories import KEY
 from tests.topology import EXPECTED, PASSWORD, Load, Topology, call, read
 

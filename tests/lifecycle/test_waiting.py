@@ -11,8 +11,9 @@ from django.db import connection, connections
 
 from relayer_service.ops.shares import WAITING_BESIDE_CALLS
 from tests.api import Api
+from tests.chain import faults
 from tests.contract import bodies
-from tests.relayers import factories, faults
+from tests.relayers import factories
 
 BALANCE = ("GET", "/api/v1/relayers/relayer-1/balance", None)
 RELAYER = {"name": "R", "network": "hardhat", "network_type": "evm", "signer_id": "signer-1", "paused": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relayers.chain import nodes
+from chain import nodes
 from signers.models import Signer
 from tests.relayers.config_files import OTHER_KEY
 

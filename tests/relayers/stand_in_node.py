@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.relayers import faults
+from tests.chain import faults
 
 HARDHAT_CHAIN = 31337
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tests.relayers import faults
+from tests.chain import faults
 
 
 class StubNodes:

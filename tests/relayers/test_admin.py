@@ -17,11 +17,11 @@ from django.utils import timezone
 from django.utils.html import escape
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
+from chain import breakers
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text
 from relayer_service.models import AuditEntry, Job
 from relayer_service.ops.tasks import queue
-from relayers.chain import breakers
 from relayers.models import Relayer
 from signers.backends import base
 from signers.backends.aws_kms import BOTO3

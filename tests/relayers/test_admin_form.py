@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from chain import nodes
 from relayer_service.ops.tasks import queue
-from relayers.chain import nodes
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.notifications.admin_pages import told

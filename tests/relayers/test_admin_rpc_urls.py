@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from relayers.chain import nodes
+from chain import nodes
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import LIST, A, B, C, change, edit, errors, fields, row_errors, rpc_url

@@ -15,9 +15,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from chain import nodes
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
-from relayers.chain import nodes
 from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from relayers.chain import networks
+from chain import networks
 from relayers.models import Relayer
 from tests.relayers import factories
 from tests.relayers.admin_pages import add, edit, errors

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from relayers.health import Reading, check_due, judge
 from relayers.models import Relayer
+from tests.chain import faults
+from tests.chain.faults import SECRET, Behaviour, by_method, error, good, node
 from tests.notifications.clock import NOON, Clock
-from tests.relayers import factories, faults
-from tests.relayers.faults import SECRET, Behaviour, by_method, error, good, node
+from tests.relayers import factories
 from tests.relayers.health_checks import (
     CHAIN,
     NO_REASON,

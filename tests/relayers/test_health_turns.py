@@ -12,17 +12,18 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from chain import nodes
 from notifications.models import Delivery
 from relayer_service.ops.tasks import queue
 from relayers import health
-from relayers.chain import nodes
 from relayers.health import Reading, check_due
 from relayers.models import Relayer
 from relayers.tasks import check_relayers_now, check_soon
+from tests.chain import faults
+from tests.chain.faults import good, node
 from tests.concurrency import PATIENCE_SECONDS, in_threads, wait_until
 from tests.notifications.clock import NOON, Clock
-from tests.relayers import factories, faults
-from tests.relayers.faults import good, node
+from tests.relayers import factories
 from tests.relayers.health_checks import NO_REASON, OTHER_ADDRESS, UNREAD, bodies, make_due, on_nodes, state
 
 

@@ -11,10 +11,10 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from relayers.chain.networks import networks
+from chain.networks import networks
 from rpc.models import FeeToken, PriceSource
+from tests.chain.hardhat import Chain
 from tests.relayers import factories as relayers
-from tests.rpc.chain import Chain
 
 # Of a token that no chain has: for tests that ask no node for it.
 TOKEN = "0x1111111111111111111111111111111111111111"

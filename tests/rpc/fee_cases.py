@@ -11,11 +11,11 @@ from eth_abi.abi import encode
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import EMPTY_BLOB_HASH, NODE_INTERFACE, contracts, encode_call
+from tests.chain.independent import KINDS, Transaction, address_of, authorization
 from tests.relayers import factories as relayers
-from tests.rpc.chain import EMPTY_BLOB_HASH, NODE_INTERFACE, contracts, encode_call
-from tests.rpc.conftest import Deployed
 from tests.rpc.factories import AUTHORITY, KEYS, ROLLUPS
-from tests.rpc.independent import KINDS, Transaction, address_of, authorization
 
 # Each kind of transaction, unsigned and by each signer.
 SIGNED_KINDS = list(itertools.product(sorted(KINDS), [None, *range(len(KEYS))]))

@@ -16,11 +16,11 @@ from relayer_service.storage import ttl_cache
 from relayers.models import Relayer
 from rpc.dispatch import answer
 from rpc.relayer_lookup import RpcRelayer
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import EMPTY_BLOB_HASH, Chain, contracts, encode_call, with_blobs
+from tests.chain.independent import BLOB_GAS, Transaction, address_of, authorization, quantity
 from tests.relayers import factories as relayers
-from tests.rpc.chain import EMPTY_BLOB_HASH, Chain, contracts, encode_call, with_blobs
-from tests.rpc.conftest import Deployed
 from tests.rpc.factories import KEYS
-from tests.rpc.independent import BLOB_GAS, Transaction, address_of, authorization, quantity
 
 # How many there are of each kind in a run: 200, and some with blobs where there is time for them.
 COUNTS = {

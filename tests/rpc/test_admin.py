@@ -14,11 +14,12 @@ from django.utils import timezone
 
 from rpc import dashboard
 from rpc.models import FeeToken
+from tests.chain.answering_node import node_answering
+from tests.chain.faults import NodeServer
 from tests.notifications.admin_pages import rows, staff_who_may, told
-from tests.relayers.faults import NodeServer
 from tests.rpc import factories
 from tests.rpc.admin_pages import LIST, page_of, text
-from tests.rpc.estimates import node_answering, relayer_at
+from tests.rpc.estimates import relayer_at
 from tests.servers import free_port
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from chain.networks import networks
 from relayer_service.ops.tasks import queue
-from relayers.chain.networks import networks
 from rpc.models import FeeToken, PriceSource
 from tests.notifications.admin_pages import staff_who_may, told
 from tests.rpc import factories

@@ -16,13 +16,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from relayers.chain.amount import NOTHING, Amount
-from relayers.chain.fee_history import BaseFeeSource
-from relayers.chain.gas_price import GasPrice
-from relayers.chain.head import Head
-from relayers.chain.kinds.base import Charges
-from relayers.chain.native_fee import Gas, NativeFee
-from relayers.chain.networks import Kind
+from chain.amount import NOTHING, Amount
+from chain.fee_history import BaseFeeSource
+from chain.gas_price import GasPrice
+from chain.head import Head
+from chain.kinds.base import Charges
+from chain.native_fee import Gas, NativeFee
+from chain.networks import Kind
 from relayers.models import Relayer
 from rpc import itemised, panels
 from rpc.fees.prices import Quote
@@ -30,11 +30,12 @@ from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice
 from rpc.itemised import Item
 from rpc.models import CallCount, FeeToken
+from tests.chain.answering_node import local_network, node_answering, unsigned
+from tests.chain.faults import NodeServer, error
 from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import factories as relayer_factories
-from tests.relayers.faults import NodeServer, error
 from tests.rpc import factories
-from tests.rpc.estimates import local_network, node_answering, relayer_at, unsigned
+from tests.rpc.estimates import relayer_at
 
 pytestmark = pytest.mark.django_db
 

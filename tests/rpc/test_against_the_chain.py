@@ -13,10 +13,10 @@ import pytest
 from pytest_django import Settings
 
 from relayers.models import Relayer
+from tests.chain import rollup_fees
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain
 from tests.relayers import factories as relayers
-from tests.rpc import rollup_fees
-from tests.rpc.chain import GAS_PRICE_ORACLE, SCROLL_ORACLE, Chain
-from tests.rpc.conftest import Deployed
 from tests.rpc.factories import ROLLUPS, fee_networks
 from tests.rpc.sent_transactions import BLOBS, COUNTS, Outcome, mined_by_hand, table
 

@@ -17,12 +17,13 @@ from eth_utils.crypto import keccak
 from rpc import bound_checks, price_checks
 from rpc.fees.sources import bounds
 from rpc.models import FeeToken, PriceSource
+from tests.chain import faults
+from tests.chain.answering_node import ANSWERS
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain
 from tests.concurrency import PATIENCE_SECONDS
-from tests.relayers import faults
 from tests.rpc import factories
-from tests.rpc.chain import Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import ANSWERS, ask, failure, relayer_at
+from tests.rpc.estimates import ask, failure, relayer_at
 from tests.rpc.factories import FEED, NATIVE_FEED
 
 pytestmark = pytest.mark.django_db

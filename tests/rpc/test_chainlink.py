@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.chain.answers import ChainError
-from relayers.chain.attempts import Call
+from chain.answers import ChainError
+from chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.bounds import Bounds, read_aggregator, read_bounds
 from rpc.fees.sources.chainlink import Chainlink, ChainlinkNative, ChainlinkUsd
 from rpc.models import FeeToken, PriceSource
-from tests.rpc.estimates import local_network
+from tests.chain.answering_node import local_network
 from tests.rpc.factories import FEED, NATIVE_FEED, TOKEN
 
 NOW = 1_767_268_800

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.chain import fee_history, native_fee
-from relayers.chain.gas_estimate import GasEstimate
-from relayers.chain.head import Head
-from relayers.chain.kinds import KINDS
-from relayers.chain.native_fee import NativeFee
-from relayers.chain.networks import networks
-from relayers.chain.transactions import decode
+from chain import fee_history, native_fee
+from chain.gas_estimate import GasEstimate
+from chain.head import Head
+from chain.kinds import KINDS
+from chain.native_fee import FeeOptions, NativeFee
+from chain.networks import networks
+from chain.transactions import decode
 from rpc import errors
 from rpc.fees.prices import Quote
 from rpc.fees.quote import TokenFee
 from rpc.fees.sources.base import SourcePrice
 from rpc.fees.sources.chainlink import ROUND, read_round
 from rpc.fees.tokens import Token
-from tests.rpc.estimates import unsigned
+from tests.chain.answering_node import unsigned
 from tests.servers import PROJECT
 
 TEXT = (PROJECT / "docs/fee-estimation.md").read_text()
@@ -67,7 +67,7 @@ def by_the_service(answers: dict[str, Any]) -> tuple[NativeFee, TokenFee]:
         "l1_fee": readings["l1_fee"].read(words[:1]),
         "operator_fee": readings["operator_fee"].read(words[1:]),
     }
-    fee = native_fee.compute(network, {}, transaction, "0x", found)
+    fee = native_fee.compute(network, FeeOptions(), transaction, "0x", found)
     token = Token(pk=1, network="base", symbol="USDC", address="", margin_bps=MARGIN_BPS)
     price = Quote(rate, (SourcePrice("Chainlink", rate, NOW, NOW),), answers["token decimals"])
     return fee, TokenFee.of(fee, token, price)

@@ -14,10 +14,12 @@ from rpc.dispatch import answer
 from rpc.models import FeeToken
 from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
+from tests.chain import independent
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import GAS_PRICE_ORACLE, NODE_INTERFACE, SCROLL_ORACLE, Chain, encode_call
+from tests.chain.independent import KINDS, Ratio, Refused, Terms, Transaction, address_of, fixed_rate
 from tests.relayers import factories as relayers
-from tests.rpc import factories, independent
-from tests.rpc.chain import GAS_PRICE_ORACLE, NODE_INTERFACE, SCROLL_ORACLE, Chain, encode_call
-from tests.rpc.conftest import Deployed
+from tests.rpc import factories
 from tests.rpc.factories import KEYS, NETWORKS, ROLLUPS, RULES, fee_networks, store
 from tests.rpc.fee_cases import (
     ACTIONS,
@@ -32,7 +34,6 @@ from tests.rpc.fee_cases import (
     named,
     policies_of,
 )
-from tests.rpc.independent import KINDS, Ratio, Refused, Terms, Transaction, address_of, fixed_rate
 
 __all__ = ["fee_networks"]
 

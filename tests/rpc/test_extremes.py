@@ -14,12 +14,14 @@ from pytest_django import Settings
 
 from relayer_service.amounts import decimal_text, rate_text, token_units
 from relayers.models import Relayer
-from tests.rpc import factories, independent
-from tests.rpc.chain import GAS_PRICE_ORACLE, Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import ChangeNetwork, ask, change_network, relayer_at, unsigned
+from tests.chain import independent
+from tests.chain.answering_node import ChangeNetwork, change_network, unsigned
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import GAS_PRICE_ORACLE, Chain
+from tests.chain.independent import fixed_rate
+from tests.rpc import factories
+from tests.rpc.estimates import ask, relayer_at
 from tests.rpc.factories import store
-from tests.rpc.independent import fixed_rate
 
 __all__ = ["change_network"]
 

@@ -12,9 +12,10 @@ from django.utils import timezone
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.fixed import Fixed
 from rpc.models import FeeToken, PriceSource
-from tests.rpc.chain import Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import ask, failure, local_network, relayer_at
+from tests.chain.answering_node import local_network
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain
+from tests.rpc.estimates import ask, failure, relayer_at
 from tests.rpc.factories import fee_token, fixed_source
 
 SET_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from relayers.chain import nodes
-from relayers.chain.attempts import Call
-from relayers.chain.networks import networks
+from chain import nodes
+from chain.attempts import Call
+from chain.networks import networks
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer
 from tests.amounts import amount
+from tests.chain.encoded import FIELDS, encode, items_of, nested_lists, signed, text, unsigned
+from tests.chain.hardhat import with_blobs
 from tests.relayers.factories import ADDRESS
-from tests.rpc.chain import with_blobs
-from tests.rpc.encoded import FIELDS, encode, items_of, nested_lists, signed, text, unsigned
 
 # Before a node is asked, the connection to the database is given back, even if nothing was asked of it.
 pytestmark = [pytest.mark.django_db, pytest.mark.one_engine]

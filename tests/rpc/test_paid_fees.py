@@ -13,9 +13,9 @@ from pytest_django import Settings
 from relayers.models import Relayer
 from rpc.dispatch import answer
 from rpc.relayer_lookup import RpcRelayer
-from tests.relayers import factories as relayers
-from tests.rpc import independent
-from tests.rpc.chain import (
+from tests.chain import independent
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import (
     EMPTY_BLOB_HASH,
     GAS_PRICE_ORACLE,
     NODE_INTERFACE,
@@ -24,9 +24,9 @@ from tests.rpc.chain import (
     encode_call,
     with_blobs,
 )
-from tests.rpc.conftest import Deployed
+from tests.chain.independent import KINDS, Transaction, address_of, authorization
+from tests.relayers import factories as relayers
 from tests.rpc.factories import AUTHORITY, KEYS, ROLLUPS, fee_networks
-from tests.rpc.independent import KINDS, Transaction, address_of, authorization
 
 __all__ = ["fee_networks"]
 

@@ -10,9 +10,11 @@ from eth_account import Account
 
 from relayer_service.net.addresses import mask
 from rpc.errors import NodesUnreachable
-from tests.relayers import factories, faults
-from tests.rpc.chain import Chain
-from tests.rpc.estimates import HEAD, ask, failure, fee, node_answering, relayer_at, unsigned
+from tests.chain import faults
+from tests.chain.answering_node import HEAD, node_answering, unsigned
+from tests.chain.hardhat import Chain
+from tests.relayers import factories
+from tests.rpc.estimates import ask, failure, fee, relayer_at
 
 pytestmark = pytest.mark.django_db
 

@@ -18,12 +18,13 @@ from relayer_service.ops.pools import at_once
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
 from rpc.models import FeeToken, PriceSource
+from tests.chain.answering_node import node_answering
+from tests.chain.faults import NodeServer
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain
 from tests.relayer_service.ops.test_metrics import samples
-from tests.relayers.faults import NodeServer
 from tests.rpc import factories
-from tests.rpc.chain import Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import node_answering, relayer_at
+from tests.rpc.estimates import relayer_at
 from tests.servers import free_port
 
 pytestmark = pytest.mark.django_db

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from relayers.chain.networks import networks
-from relayers.chain.readings import Reading, gather
+from chain.networks import networks
+from chain.readings import Reading, gather
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import agreed_rate, price_reading
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
-from tests.relayers import faults
-from tests.rpc.chain import Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import ChangeNetwork, ask, change_network, failure, local_network, relayer_at
+from tests.chain import faults
+from tests.chain.answering_node import ChangeNetwork, change_network, local_network
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain
+from tests.rpc.estimates import ask, failure, relayer_at
 from tests.rpc.factories import TOKEN, chainlink_native_source, fee_token, fixed_source, pair_source
 
 __all__ = ["change_network"]

@@ -6,17 +6,17 @@ from fractions import Fraction
 
 import pytest
 
-from relayers.chain.amount import NOTHING, Amount
-from relayers.chain.gas_price import GasPrice
-from relayers.chain.head import Head
-from relayers.chain.kinds.base import Charges
-from relayers.chain.native_fee import Gas, NativeFee
+from chain.amount import NOTHING, Amount
+from chain.gas_price import GasPrice
+from chain.head import Head
+from chain.kinds.base import Charges
+from chain.native_fee import Gas, NativeFee
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import Quote
 from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice
+from tests.chain.answering_node import local_network
 from tests.relayers.factories import ADDRESS
-from tests.rpc.estimates import local_network
 from tests.rpc.factories import TOKEN
 
 

@@ -10,8 +10,9 @@ from pytest_django import Settings
 from relayer_service.api.exceptions import NotFound
 from rpc import dispatch
 from rpc.relayer_lookup import find_relayer
-from tests.relayers.faults import SECRET
-from tests.rpc.estimates import failure, relayer_at, unsigned
+from tests.chain.answering_node import unsigned
+from tests.chain.faults import SECRET
+from tests.rpc.estimates import failure, relayer_at
 
 pytestmark = pytest.mark.django_db
 

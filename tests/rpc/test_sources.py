@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.rpc.chain import Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import RECEIVER, ChangeNetwork, ask, change_network, failure, relayer_at
+from tests.chain.answering_node import RECEIVER, ChangeNetwork, change_network
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain
+from tests.rpc.estimates import ask, failure, relayer_at
 from tests.rpc.factories import chainlink_native_source, chainlink_usd_source, fee_token
 
 __all__ = ["change_network"]

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.rpc.chain import Chain
-from tests.rpc.estimates import ask, failure, fee, node_answering, relayer_at
+from tests.chain.answering_node import node_answering
+from tests.chain.hardhat import Chain
+from tests.rpc.estimates import ask, failure, fee, relayer_at
 from tests.rpc.factories import fee_token, fixed_source
 
 pytestmark = pytest.mark.django_db

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from eth_abi.abi import encode
 
-from relayers.chain.answers import ChainError
-from relayers.chain.attempts import Call
+from chain.answers import ChainError
+from chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
 from rpc.fees.sources.uniswap_v2 import UniswapV2
 from rpc.models import FeeToken, PriceSource
-from tests.rpc.chain import Chain
-from tests.rpc.conftest import Deployed
-from tests.rpc.estimates import RECEIVER, ask, failure, local_network, relayer_at
+from tests.chain.answering_node import RECEIVER, local_network
+from tests.chain.fixtures import Deployed
+from tests.chain.hardhat import Chain
+from tests.rpc.estimates import ask, failure, relayer_at
 from tests.rpc.factories import PAIR, TOKEN, WRAPPED, fee_token, fixed_source, pair_source
 
 NOW = 1_767_268_800

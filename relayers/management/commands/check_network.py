@@ -8,9 +8,9 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from chain.networks import networks, unknown
+from chain.probe import COLUMNS, probe
 from relayer_service.net.addresses import mask, validate_http_url
-from relayers.chain.networks import networks, unknown
-from relayers.chain.probe import COLUMNS, probe
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from relayers.chain.attempts import Call
-from relayers.chain.networks import Network
+from chain.attempts import Call
+from chain.networks import Network
 from rpc.models import FeeToken, PriceSource
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from eth_utils.address import to_checksum_address
 
-from relayers.chain.attempts import Call
-from relayers.chain.contracts import Unreadable, contract_call, read_call
+from chain.attempts import Call
+from chain.contracts import Unreadable, contract_call, read_call
 from rpc.models import PriceSource
 
 

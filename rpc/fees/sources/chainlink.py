@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
-from relayers.chain.attempts import Call
-from relayers.chain.contracts import Unreadable, contract_call, read_call
-from relayers.chain.head import MAX_CLOCK_SKEW_SECONDS
-from relayers.chain.networks import Network
+from chain.attempts import Call
+from chain.contracts import Unreadable, contract_call, read_call
+from chain.head import MAX_CLOCK_SKEW_SECONDS
+from chain.networks import Network
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.fees.sources.bounds import Bounds, kept_bounds
 from rpc.models import FeeToken, PriceSource

@@ -6,9 +6,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Self
 
+from chain.attempts import Call
+from chain.networks import Network
 from relayer_service.amounts import parse_rate
-from relayers.chain.attempts import Call
-from relayers.chain.networks import Network
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
 from rpc.models import FeeToken, PriceSource
 

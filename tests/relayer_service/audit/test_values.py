@@ -11,11 +11,11 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
+from chain import nodes
 from notifications.models import Notification
 from relayer_service.audit.recording import snapshot
 from relayer_service.audit.values import MAX_LENGTH, Hidden, differences
 from relayer_service.models import AuditEntry
-from relayers.chain import nodes
 from signers.models import Signer
 from tests.api import Api
 from tests.relayers import admin_pages, factories

@@ -12,11 +12,11 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
 from django.test import Client
 
+from chain import nodes
 from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
 from relayer_service.models import AuditEntry, Job
 from relayers import health
-from relayers.chain import nodes
 from relayers.health import Reading
 from relayers.models import Relayer
 from relayers.states import set_paused

@@ -19,11 +19,11 @@ import pytest
 from pytest_django import Settings
 
 from relayer_service.net import blocking, outgoing
+from tests.chain import faults
+from tests.chain.faults import Behaviour, Handler, drip, node
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.notifications.receivers import Receiver
 from tests.notifications.test_tls import refused_tls
-from tests.relayers import faults
-from tests.relayers.faults import Behaviour, Handler, drip, node
 
 __all__ = ["refused_tls"]
 

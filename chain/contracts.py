@@ -1,0 +1,46 @@
+"""Calls of contracts: encoding them, and decoding what they return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from eth_abi.abi import decode as abi_decode
+from eth_abi.abi import encode as abi_encode
+from eth_abi.exceptions import DecodingError
+from eth_utils.crypto import keccak
+from eth_utils.hexadecimal import decode_hex
+
+from chain.attempts import Call
+
+
+class Unreadable(Exception):
+    """A contract did not return the values that were asked for."""
+
+
+def contract_call(address: str, signature: str, arguments: Sequence[Any] = ()) -> Call:
+    """Return the call of a contract's function, named like `balanceOf(address)`, on the latest block."""
+    return _call(address, signature, arguments) if arguments else _getter(address, signature)
+
+
+@lru_cache(maxsize=10_000)
+def _getter(address: str, signature: str) -> Call:
+    # The same object each time, so that what several readings ask for is asked once.
+    return _call(address, signature, ())
+
+
+def _call(address: str, signature: str, arguments: Sequence[Any]) -> Call:
+    types = signature[signature.index("(") + 1 : -1]
+    data = keccak(text=signature)[:4] + abi_encode(types.split(",") if types else [], arguments)
+    return Call("eth_call", [{"to": address, "data": f"0x{data.hex()}"}, "latest"])
+
+
+def read_call(answer: Any, types: Sequence[str]) -> tuple[Any, ...]:
+    """Return the values of these types from an answer."""
+    if not isinstance(answer, str):
+        raise Unreadable
+    try:
+        return abi_decode(types, decode_hex(answer))
+    except (DecodingError, ValueError, TypeError, OverflowError):
+        raise Unreadable from None

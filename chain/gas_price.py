@@ -1,0 +1,123 @@
+"""The price of a unit of gas. A signed transaction pays what it says; one that is not signed is priced by the market.
+
+Its own price fields and the sender's price cap limit what an unsigned one pays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from django.conf import settings
+
+from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
+from chain.fee_history import MAX_CHANGE_DENOMINATOR, BaseFeeSource, Market
+from chain.networks import Network
+from chain.transactions import Transaction
+from relayer_service.amounts import with_bps
+
+DEFAULT_PRIORITY_FEE_FLOOR = 1_000_000
+DEFAULT_BASE_FEE_MARGIN_BPS = 2_000
+DEFAULT_GAS_BUFFER_BPS = 1_000
+DEFAULT_L1_FEE_MARGIN_BPS = 1_000
+
+
+@dataclass(frozen=True)
+class FeeRules:
+    """How fees are quoted on a network: by the settings, else by the network's own values, else by the defaults."""
+
+    priority_fee_floor: int
+    base_fee_margin_bps: int
+    gas_buffer_bps: int
+    l1_fee_margin_bps: int = DEFAULT_L1_FEE_MARGIN_BPS
+
+    @classmethod
+    def of(cls, network: Network) -> FeeRules:
+        return cls(
+            _first(settings.FEE_TIP_FLOOR_WEI, network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
+            _first(settings.FEE_BASE_FEE_MARGIN_BPS, network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),
+            _first(settings.FEE_GAS_BUFFER_BPS, network.gas_buffer_bps, DEFAULT_GAS_BUFFER_BPS),
+            _first(network.l1_fee_margin_bps, DEFAULT_L1_FEE_MARGIN_BPS),
+        )
+
+
+def _first(*choices: int | None) -> int:
+    return next(choice for choice in choices if choice is not None)
+
+
+@dataclass(frozen=True)
+class GasPrice:
+    """The price of a unit of gas, in wei: what is expected, the maximum, and what sets it."""
+
+    expected: Fraction | int
+    maximum: Fraction | int
+    # None where the node was asked for a single price, and where the transaction names the price.
+    base_fee: int | None = None
+    base_fee_source: BaseFeeSource | None = None
+    priority_fee: int | None = None
+    is_capped: bool = False
+    # Whether the transaction's own price fields are the limit.
+    is_own: bool = False
+
+
+def at_market(
+    transaction: Transaction, market: Market, rules: FeeRules, *, cap: int | None, pays_priority_fee: bool = True
+) -> GasPrice:
+    """Return the price on a network with a base fee; the maximum is with the margin for a base fee that rises."""
+    base_fee, limit = market.base_fee, transaction.prices.limit
+    _check_offer(transaction, cap, base_fee, str(base_fee))
+    priority_fee = _priority_fee(transaction, market, rules) if pays_priority_fee else 0
+    price = GasPrice(
+        expected=base_fee + priority_fee,
+        maximum=with_bps(base_fee, rules.base_fee_margin_bps) + priority_fee,
+        base_fee=base_fee,
+        base_fee_source=market.base_fee_source,
+        priority_fee=priority_fee,
+    )
+    return _limited(price, transaction, limit, cap)
+
+
+def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, words: str) -> None:
+    """Raise an error if what is offered for a unit of gas is below the base fee."""
+    limit = transaction.prices.limit
+    if not transaction.is_signed and cap is not None and cap < base_fee:
+        raise PriceCapTooLow(cap, words)
+    if limit is not None and limit < base_fee:
+        raise CannotBeIncluded(f"it offers {limit} wei for a unit of gas, and the next base fee is {words} wei")
+
+
+def _priority_fee(transaction: Transaction, market: Market, rules: FeeRules) -> int:
+    own = transaction.prices
+    if transaction.is_signed and own.gas_price is not None:
+        # A price without a base fee is paid in full.
+        return own.gas_price - market.base_fee
+    if transaction.is_signed and own.max_priority_fee is not None:
+        return own.max_priority_fee
+    offered = max(market.priority_fee, rules.priority_fee_floor)
+    return offered if own.max_priority_fee is None else min(offered, own.max_priority_fee)
+
+
+def at_single_price(transaction: Transaction, price: int, last_base_fee: int | None, *, cap: int | None) -> GasPrice:
+    """Return the price where the node says one, which is paid in full.
+
+    The network may have a base fee all the same, which no price may be below.
+    """
+    limit = transaction.prices.limit
+    if last_base_fee is not None:
+        lowest = last_base_fee - last_base_fee // MAX_CHANGE_DENOMINATOR
+        _check_offer(transaction, cap, lowest, f"at least {lowest}")
+        if price < lowest:
+            raise InsufficientData("The node's gas price is below its base fee.")
+    if transaction.is_signed and limit is not None:
+        # Of one with a priority fee, the maximum: without a base fee, nothing else is known.
+        price = limit
+    return _limited(GasPrice(price, price), transaction, limit, cap)
+
+
+def _limited(price: GasPrice, transaction: Transaction, limit: int | None, cap: int | None) -> GasPrice:
+    """Return the price within the transaction's own limit, and within the cap if it is not signed."""
+    if limit is not None and price.maximum >= limit:
+        price = replace(price, expected=min(price.expected, limit), maximum=limit, is_own=True)
+    if cap is not None and not transaction.is_signed and price.maximum > cap:
+        price = replace(price, expected=min(price.expected, cap), maximum=cap, is_capped=True)
+    return price

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from typing import Any
+
+from chain.attempts import Call
+from chain.gas_estimate import GasEstimate, estimate, part
+from chain.kinds.base import NetworkKind
+from chain.networks import Network
+from chain.readings import Reading
+from chain.transactions import Transaction
+
+
+class ZkSync(NetworkKind):
+    """ZKsync's EraVM: gas pays for the data on L1 too, by rules of its own; priority fees are dropped."""
+
+    pays_priority_fee = False
+    has_l1_gas = True
+    pads_estimates = True
+
+    def gas_reading(self, transaction: Transaction, sender: str) -> Reading:
+        return Reading([Call("zks_estimateFee", [transaction.call(sender)])], read)
+
+    def minimum_gas(self, transaction: Transaction, network: Network) -> int:
+        # Its gas is not Ethereum's.
+        return 0
+
+    def own_readings(self, transaction: Transaction, sender: str) -> dict[str, Reading]:
+        return {"gas": self.gas_reading(transaction, sender)}
+
+
+def read(answers: list[Any]) -> GasEstimate:
+    (answer,) = answers
+    return estimate(answer, part(answer, "gas_limit"))

@@ -1,0 +1,159 @@
+"""The fee of a transaction in the network's coin: what has to be read, and what it adds up to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from chain import fee_history, gas_price, limits
+from chain.amount import NOTHING, Amount
+from chain.errors import CannotBeIncluded
+from chain.gas_price import FeeRules, GasPrice
+from chain.head import Head
+from chain.kinds import KINDS
+from chain.kinds.base import Charges, NetworkKind
+from chain.networks import BaseFeeRule, Network
+from chain.readings import Reading
+from chain.transactions import Transaction
+from relayer_service.amounts import BASIS_POINTS, with_bps
+
+# What Hardhat adds to the gas of a transfer.
+MAX_ESTIMATE_EXCESS = 1
+
+
+@dataclass(frozen=True)
+class FeeOptions:
+    """How whoever sends a transaction wants its gas and its price to be found."""
+
+    # False: the transaction's own gas limit is paid for.
+    estimate_gas: bool = True
+    # False: a single gas price, also on a network with a base fee.
+    use_base_fee: bool = True
+    # The highest price of a unit of gas, in wei, of a transaction that is not signed.
+    price_cap: int | None = None
+
+
+@dataclass(frozen=True)
+class Gas:
+    """The gas that is paid for, and what it comes from."""
+
+    # What the node has estimated, or the transaction's own limit.
+    estimate: int
+    is_estimated: bool
+    buffer_bps: int
+    paid: Amount
+
+
+@dataclass(frozen=True)
+class NativeFee:
+    """A fee and its parts, in the native coin's smallest unit."""
+
+    network: Network
+    head: Head
+    sender: str
+    gas: Gas
+    price: GasPrice
+    charges: Charges
+    blob_fee: Amount
+
+    @cached_property
+    def gas_fee(self) -> Amount:
+        return Amount(self.gas.paid.expected * self.price.expected, self.gas.paid.maximum * self.price.maximum)
+
+    @cached_property
+    def total(self) -> Amount:
+        return self.gas_fee + self.charges.l1_fee + self.charges.operator_fee + self.blob_fee
+
+
+def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, Reading]:
+    """Return what has to be read, the transaction's own first: its errors come before all others."""
+    kind = KINDS[network.kind]
+    found = {}
+    if options.estimate_gas:
+        _check_limit(kind, network, transaction, transaction.gas_limit)
+        found["gas"] = kind.gas_reading(transaction, sender)
+    else:
+        _check_limit(kind, network, transaction, transaction.gas)
+    if _has_base_fee(network, options):
+        found |= kind.market_readings(network, transaction, sender)
+    else:
+        found["gas_price"] = fee_history.price_reading("eth_gasPrice", "gas price")
+    if transaction.blob_hashes:
+        found["blob_price"] = fee_history.price_reading("eth_blobBaseFee", "blob base fee")
+    return found | kind.charge_readings(transaction)
+
+
+def compute(
+    network: Network,
+    options: FeeOptions,
+    transaction: Transaction,
+    sender: str,
+    found: Mapping[str, Any],
+    speed: str | None = None,
+) -> NativeFee:
+    """Return the fee from what was read, exactly."""
+    kind, rules, cap = KINDS[network.kind], FeeRules.of(network), options.price_cap
+    gas = _gas(network, kind, rules, transaction, found["gas"].gas if options.estimate_gas else None)
+    if _has_base_fee(network, options):
+        market = kind.market(network, found, speed)
+        price = gas_price.at_market(transaction, market, rules, cap=cap, pays_priority_fee=kind.pays_priority_fee)
+    else:
+        price = gas_price.at_single_price(transaction, found["gas_price"], found["head"].base_fee, cap=cap)
+    charges = kind.charges(found, gas.paid, rules.l1_fee_margin_bps)
+    blob_fee = _blob_fee(transaction, rules, found.get("blob_price", 0))
+    return NativeFee(network, found["head"], sender, gas, price, charges, blob_fee)
+
+
+def _check_limit(kind: NetworkKind, network: Network, transaction: Transaction, limit: int | None) -> None:
+    """Raise an error if the gas limit is too low whatever the transaction does."""
+    minimum = kind.minimum_gas(transaction, network)
+    if limit is not None and limit < minimum:
+        raise CannotBeIncluded(f"its gas limit is {limit}, and it needs {minimum} at least")
+
+
+def _has_base_fee(network: Network, options: FeeOptions) -> bool:
+    return options.use_base_fee and network.base_fee_rule != BaseFeeRule.NONE
+
+
+def _gas(network: Network, kind: NetworkKind, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:
+    if estimate is None:
+        # Whatever it does, it cannot use more.
+        return Gas(transaction.gas, False, 0, Amount(transaction.gas, transaction.gas))
+    limit, needed = transaction.gas_limit, estimate
+    if limit is not None:
+        if limit + MAX_ESTIMATE_EXCESS < estimate and not kind.pads_estimates:
+            raise CannotBeIncluded(f"its gas limit is {limit}, and it needs {estimate}")
+        needed = min(estimate, limit)
+    is_transfer = needed == limits.TRANSFER_GAS and not kind.has_l1_gas
+    buffer_bps = 0 if is_transfer else rules.gas_buffer_bps
+    buffered: Fraction | int = with_bps(needed, buffer_bps)
+    if network.tx_gas_cap is not None:
+        if needed > network.tx_gas_cap:
+            raise CannotBeIncluded(
+                f"it needs {needed} gas, and {network.name} takes at most {network.tx_gas_cap} a transaction"
+            )
+        buffered = min(buffered, network.tx_gas_cap)
+    if limit is None:
+        limit = math.ceil(buffered)
+    # A signed one may use its last unit of gas.
+    used = Amount(needed, min(math.ceil(buffered), limit) if transaction.is_signed else buffered)
+    if network.unused_gas_charge_bps:
+        part = Fraction(network.unused_gas_charge_bps, BASIS_POINTS)
+        used += Amount((limit - used.expected) * part, (limit - used.maximum) * part)
+    return Gas(estimate, True, buffer_bps, used)
+
+
+def _blob_fee(transaction: Transaction, rules: FeeRules, price: int) -> Amount:
+    if not transaction.blob_hashes:
+        return NOTHING
+    limit = transaction.prices.max_blob_fee
+    maximum: Fraction | int = with_bps(price, rules.base_fee_margin_bps)
+    if limit is not None and limit < price:
+        raise CannotBeIncluded(f"it offers {limit} wei for a unit of blob gas, and the blob base fee is {price} wei")
+    if limit is not None:
+        maximum = min(maximum, limit)
+    return Amount(transaction.blob_gas * price, transaction.blob_gas * maximum)

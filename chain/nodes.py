@@ -1,0 +1,137 @@
+"""Calls to a chain: the nodes of a relayer are tried in an order by weight until one answers."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from chain import breakers
+from chain.answers import Fault, quantity
+from chain.attempts import Call, attempt
+from chain.errors import NodesUnreachable
+from relayer_service.net.addresses import mask
+from relayer_service.ops.pools import at_once
+
+logger = logging.getLogger(__name__)
+
+# A node's URL and its weight.
+Node = tuple[str, int]
+
+# No node can answer in less.
+MIN_SHARE_SECONDS = 0.05
+
+
+# Raises a fault if the answers of a node cannot be used.
+Check = Callable[[list[Any]], None]
+
+
+def call(
+    nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None, check: Check = lambda found: None
+) -> list[Any]:
+    """Return the answers of the first node that answers and passes the check: values, or errors of the chain."""
+    return next(answers(nodes, calls, chain_id, check))
+
+
+def answers(
+    nodes: Sequence[Node], calls: Sequence[Call], chain_id: int | None, check: Check = lambda found: None
+) -> Iterator[list[Any]]:
+    """Yield the answers of one node after the other; raise `NodesUnreachable` if none answers.
+
+    All calls go to the same node, so that they describe the same state. Each remaining node gets a fair share of the
+    remaining time, so that nodes that hang cannot use up the time of one that would answer.
+    """
+    deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
+    urls = in_order(nodes, chain_id=chain_id)
+    reasons, answered = set(), False
+    for position, url in enumerate(urls):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            reasons.add("there was no time left")
+            break
+        share = max(MIN_SHARE_SECONDS, left / (len(urls) - position))
+        try:
+            found = attempt(url, calls, chain_id, min(settings.NODE_ATTEMPT_SECONDS, share, left))
+            check(found)
+        except Fault as fault:
+            note(url, fault, chain_id)
+            reasons.add(str(fault))
+        else:
+            answered = True
+            yield found
+    if not answered:
+        # Sorted, as the order of the nodes is random.
+        raise NodesUnreachable("; ".join(sorted(reasons)) or "there is no node to ask")
+
+
+def in_order(
+    nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
+) -> list[str]:
+    """Return URLs in a random order by weight. Paused nodes come last: if all are paused, all are tried."""
+    # A random number to the power of 1/weight is the highest with a probability in proportion to the weight.
+    drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
+    urls = list(dict.fromkeys(url for _, url in drawn))
+    paused = breakers.paused(urls, chain_id)
+    return sorted(urls, key=lambda url: url in paused)
+
+
+def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
+    """Log a fault of a node, and let its circuit breaker know."""
+    logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
+    if fault.is_ours:
+        return
+    if fault.wrong_chain:
+        breakers.pause_for_chain(url, chain_id, fault.pause_seconds)
+    elif fault.pause_seconds:
+        breakers.pause(url, fault.pause_seconds)
+    else:
+        breakers.note_failure(url)
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """What staff see of one node."""
+
+    url: str
+    weight: int
+    milliseconds: int | None = None
+    head_block: int | None = None
+    error: str = ""
+    paused: bool = False
+
+
+def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
+    """Ask every node for its head block, all at once."""
+    paused = breakers.paused((url for url, _ in nodes), chain_id)
+    return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
+
+
+def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
+    url, weight = node
+    started = time.monotonic()
+    try:
+        (head,) = attempt(url, [Call("eth_blockNumber")], chain_id, settings.NODE_ATTEMPT_SECONDS)
+    except Fault as fault:
+        return NodeStatus(mask(url), weight, error=str(fault), paused=paused)
+    milliseconds, block = round((time.monotonic() - started) * 1000), quantity(head)
+    error = "it does not tell its head block" if block is None else ""
+    return NodeStatus(mask(url), weight, milliseconds, block, error, paused)
+
+
+def chain_ids(urls: Sequence[str]) -> list[int | str]:
+    """Ask every node for its chain id, all at once; return each, or in words why there is none."""
+    return at_once(_chain_id, urls)
+
+
+def _chain_id(url: str) -> int | str:
+    try:
+        (answer,) = attempt(url, [Call("eth_chainId")], None, settings.NODE_ATTEMPT_SECONDS)
+    except Fault as fault:
+        return str(fault)
+    chain_id = quantity(answer)
+    return "it does not tell its chain id" if chain_id is None else chain_id

@@ -1,0 +1,119 @@
+"""A transaction, and the fields of each type with their RLP types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlp.sedes import BigEndianInt, Binary, CountableList, List, big_endian_int, binary
+
+# Transaction types: legacy (not wrapped by EIP-2718), EIP-2930, EIP-1559, EIP-4844 and EIP-7702.
+LEGACY, ACCESS_LIST, DYNAMIC_FEE, BLOB, SET_CODE = range(5)
+
+ADDRESS = Binary.fixed_length(20)
+WORK: dict[str, Any] = {
+    "gas": big_endian_int,
+    "to": Binary.fixed_length(20, allow_empty=True),
+    "value": big_endian_int,
+    "data": binary,
+}
+ACCESS: dict[str, Any] = {"accessList": CountableList(List([ADDRESS, CountableList(BigEndianInt(32))]))}
+PRICES: dict[str, Any] = {"maxPriorityFeePerGas": big_endian_int, "maxFeePerGas": big_endian_int}
+AUTHORIZATION: dict[str, Any] = {
+    "chainId": big_endian_int,
+    "address": ADDRESS,
+    **dict.fromkeys(("nonce", "yParity", "r", "s"), big_endian_int),
+}
+CHAIN_AND_NONCE: dict[str, Any] = {"chainId": big_endian_int, "nonce": big_endian_int}
+PRICED: dict[str, Any] = {**CHAIN_AND_NONCE, **PRICES, **WORK, **ACCESS}
+BLOBS: dict[str, Any] = {
+    "maxFeePerBlobGas": big_endian_int,
+    "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
+}
+# The fields of each type, in their order, with their RLP types.
+FIELDS: dict[int, dict[str, Any]] = {
+    LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
+    ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
+    DYNAMIC_FEE: PRICED,
+    BLOB: {**PRICED, **BLOBS},
+    SET_CODE: {**PRICED, "authorizationList": CountableList(List(AUTHORIZATION.values()))},
+}
+# EIP-155: the v of a signature is 27 or 28, or holds the chain id too.
+PLAIN_V = 27
+CHAIN_V = 35
+# EIP-4844: the gas of a blob.
+GAS_OF_A_BLOB = 2**17
+
+
+class NotATransaction(ValueError):
+    """Why a text is no transaction, in words for the caller."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The prices that a transaction offers, in wei; None is a price that is not set."""
+
+    gas_price: int | None = None
+    max_fee: int | None = None
+    max_priority_fee: int | None = None
+    max_blob_fee: int | None = None
+
+    @property
+    def limit(self) -> int | None:
+        """The maximum that is offered for a unit of gas."""
+        return self.gas_price if self.max_fee is None else self.max_fee
+
+    @classmethod
+    def of(cls, values: dict[str, Any], is_signed: bool) -> Prices:
+        """Return the prices of a transaction's fields: zero is a price if it is signed, else it is not set."""
+        names = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas")
+        return cls(*(values.get(name) if is_signed else values.get(name) or None for name in names))
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """What an estimate needs of a transaction."""
+
+    kind: int
+    chain_id: int | None
+    # The signer, of a signed one.
+    sender: str | None
+    to: str | None
+    nonce: int
+    value: int
+    data: bytes
+    gas: int
+    prices: Prices
+    access_list: tuple[dict[str, Any], ...]
+    blob_hashes: tuple[str, ...]
+    authorizations: tuple[dict[str, str], ...]
+    # Its encoding without the signature.
+    unsigned: bytes
+
+    @property
+    def is_signed(self) -> bool:
+        return self.sender is not None
+
+    @property
+    def gas_limit(self) -> int | None:
+        """The limit that it is sent with, if it is signed; else whoever signs it sets the limit."""
+        return self.gas if self.is_signed else None
+
+    @property
+    def blob_gas(self) -> int:
+        return len(self.blob_hashes) * GAS_OF_A_BLOB
+
+    def call(self, sender: str) -> dict[str, Any]:
+        """Return the params of `eth_estimateGas`. Prices are left out, as the sender's balance need not cover them."""
+        call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
+        if self.to is not None:
+            call["to"] = self.to
+        if self.gas_limit is not None:
+            # So that the node refuses one that would run out of gas.
+            call["gas"] = hex(self.gas_limit)
+        lists = {
+            "accessList": self.access_list,
+            "blobVersionedHashes": self.blob_hashes,
+            "authorizationList": self.authorizations,
+        }
+        return call | {name: list(entries) for name, entries in lists.items() if entries}

@@ -1,0 +1,369 @@
+"""The networks that the service knows, and what NETWORKS_FILE adds to them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from pytest_django import Settings
+
+from chain import networks
+from chain.networks import BaseFeeRule, Kind, Network
+from relayer_service.net.addresses import validate_http_url
+from relayers.checks import check_networks
+from relayers.models import Relayer
+from tests.servers import PROJECT
+
+ENTRY: dict[str, Any] = {
+    "chain_id": 1337,
+    "symbol": "TEST",
+    "decimals": 18,
+    "block_seconds": 0.5,
+    "kind": "op-stack",
+    "rpc_urls": ["http://127.0.0.1:8545"],
+    "testnet": True,
+}
+
+Write = Callable[[Any], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(content: Any) -> Path:
+        """Write a file of networks; text is written as it is."""
+        path = tmp_path / "networks.json"
+        path.write_text(content if isinstance(content, str) else json.dumps({"networks": content}))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def use(write: Write, settings: Settings) -> Iterator[Callable[[Any], None]]:
+    def use(content: Any) -> None:
+        """Have a file of networks as NETWORKS_FILE."""
+        settings.NETWORKS_FILE = str(write(content))
+        networks.networks.cache_clear()
+
+    yield use
+    networks.networks.cache_clear()
+
+
+def fault(path: Path) -> str:
+    with pytest.raises(ImproperlyConfigured) as raised:
+        networks.read(path)
+    return str(raised.value)
+
+
+def shipped() -> dict[str, Network]:
+    return networks.read(networks.SHIPPED)
+
+
+def test_the_well_known_networks_are_there() -> None:
+    well_known = {
+        "mainnet": 1,
+        "sepolia": 11155111,
+        "optimism": 10,
+        "base": 8453,
+        "arbitrum-one": 42161,
+        "polygon": 137,
+        "bsc": 56,
+        "hardhat": 31337,
+        "scroll": 534352,
+        "zksync-era": 324,
+        "mantle": 5000,
+        "sei": 1329,
+        "abstract": 2741,
+        "ink": 57073,
+        "soneium": 1868,
+        "berachain": 80094,
+        "monad": 143,
+        "taiko": 167000,
+        "metis": 1088,
+        "moonbeam": 1284,
+        "ronin": 2020,
+        "cronos": 25,
+        "kaia": 8217,
+        "hyperevm": 999,
+        "plasma": 9745,
+        "katana": 747474,
+    }
+    found = shipped()
+    assert {name: found[name].chain_id for name in well_known} == well_known
+    assert len(found) >= 40
+
+
+def test_every_kind_has_a_network() -> None:
+    assert {network.kind for network in shipped().values()} == {*Kind}
+
+
+def test_what_makes_networks_different_is_data() -> None:
+    found = shipped()
+    assert (found["bsc"].block_seconds, found["bsc"].tip_floor) == (0.45, 50_000_000)
+    assert {
+        name: network.unused_gas_charge_bps for name, network in found.items() if network.unused_gas_charge_bps
+    } == {
+        "monad": 10_000,
+        "monad-testnet": 10_000,
+        "sonic": 1_000,
+    }
+    assert {name: network.base_fee_rule for name, network in found.items() if network.base_fee_rule != "eip-1559"} == {
+        "avalanche": BaseFeeRule.ASKED,
+        "avalanche-fuji": BaseFeeRule.ASKED,
+        "sonic": BaseFeeRule.LAST_BLOCK,
+        "metis": BaseFeeRule.NONE,
+        "metis-sepolia": BaseFeeRule.NONE,
+    }
+    assert {network.name for network in found.values() if not network.reports_fullness} == {
+        *(network.name for network in found.values() if network.kind in {Kind.ARBITRUM, Kind.ZKSYNC}),
+        "sonic",
+    }
+    # A transaction with a blob fits into a block of these alone.
+    assert {name: network.blobs_per_tx for name, network in found.items() if network.blobs_per_tx} == {
+        "mainnet": 6,
+        "sepolia": 6,
+        "hoodi": 6,
+        "bsc": 6,
+        "bsc-testnet": 6,
+        "gnosis": 2,
+        "gnosis-chiado": 2,
+        "hardhat": 6,
+    }
+
+
+def test_each_has_an_explorer_but_for_what_runs_at_home() -> None:
+    assert [name for name, network in shipped().items() if not network.explorer] == ["hyperevm-testnet", "hardhat"]
+
+
+def test_only_networks_that_are_no_more_are_closed() -> None:
+    assert not networks.closed().keys() & shipped().keys()
+    assert networks.closed()["holesky"] == "holesky was shut down in 2025: use hoodi, or sepolia"
+
+
+def test_each_field_can_be_said_in_a_file() -> None:
+    assert {*networks.CHECKS} == {field.name for field in fields(Network)} - {"name", "network_type"}
+
+
+def test_each_chain_id_stands_once() -> None:
+    counted = Counter(network.chain_id for network in shipped().values())
+    assert [chain_id for chain_id, times in counted.items() if times > 1] == []
+
+
+def test_each_has_urls_that_can_be_called() -> None:
+    for network in shipped().values():
+        assert network.rpc_urls, network.name
+        for url in network.rpc_urls:
+            validate_http_url(url)
+            # A public endpoint over plain HTTP could be answered by anybody on the way.
+            assert url.startswith(("https://", "http://127.0.0.1:")), url
+
+
+def test_each_is_within_what_the_columns_and_sums_take() -> None:
+    for network in shipped().values():
+        assert len(network.name) <= (Relayer._meta.get_field("network").max_length or 0)
+        assert (0 < network.chain_id < 2**63, network.decimals, network.block_seconds > 0) == (True, 18, True)
+
+
+def test_the_source_of_the_facts_is_named() -> None:
+    assert json.loads(networks.SHIPPED.read_text())["source"]
+
+
+def test_a_file_adds_networks(use: Callable[[Any], None]) -> None:
+    use({"ours": ENTRY})
+    ours = Network(
+        name="ours",
+        chain_id=1337,
+        symbol="TEST",
+        decimals=18,
+        block_seconds=0.5,
+        kind=Kind.OP_STACK,
+        rpc_urls=("http://127.0.0.1:8545",),
+        testnet=True,
+    )
+    assert networks.networks() == shipped() | {"ours": ours}
+
+
+def test_a_file_replaces_a_network_by_its_name(use: Callable[[Any], None]) -> None:
+    use({"sepolia": ENTRY | {"chain_id": 11155111, "rpc_urls": ["https://rpc.example.com/KEY"]}})
+    found = networks.networks()
+    assert list(found) == list(shipped())
+    assert found["sepolia"].rpc_urls == ("https://rpc.example.com/KEY",)
+    assert found["mainnet"] == shipped()["mainnet"]
+
+
+def test_what_may_be_left_out_has_a_default(write: Write) -> None:
+    entry = {name: ENTRY[name] for name in ("chain_id", "symbol", "decimals", "block_seconds")}
+    network = networks.read(write({"ours": entry}))["ours"]
+    assert (network.kind, network.rpc_urls, network.testnet, network.network_type) == (Kind.NONE, (), False, "evm")
+
+
+def test_a_file_can_say_all_of_it(write: Write) -> None:
+    entry = {
+        "chain_id": 777,
+        "symbol": "OUR",
+        "decimals": 6,
+        "block_seconds": 2,
+        "kind": "scroll",
+        "rpc_urls": ["https://rpc.example.com"],
+        "testnet": True,
+        "tip_floor": 1,
+        "base_fee_margin_bps": 2,
+        "gas_buffer_bps": 3,
+        "l1_fee_margin_bps": 4,
+        "base_fee_rule": "last-block",
+        "reports_fullness": False,
+        "unused_gas_charge_bps": 500,
+        "tx_gas_cap": 30_000_000,
+        "max_initcode": 262_144,
+        "blobs_per_tx": 2,
+        "has_data_floor": False,
+        "max_head_age_seconds": 60,
+        "finality_depth": 64,
+        "explorer": "https://explorer.example.com",
+        "sequencer_feed": "0xFdB631F5EE196F0ed6FAa767959853A9F217697D",
+    }
+    assert entry.keys() == networks.CHECKS.keys()
+    typed = {"kind": Kind.SCROLL, "base_fee_rule": BaseFeeRule.LAST_BLOCK, "rpc_urls": ("https://rpc.example.com",)}
+    assert networks.read(write({"ours": entry})) == {"ours": Network(name="ours", **entry | typed)}  # type: ignore[arg-type]
+
+
+def test_null_is_not_set(write: Write) -> None:
+    required = {name: ENTRY[name] for name in networks.REQUIRED}
+    found = networks.read(write({"ours": dict.fromkeys(networks.CHECKS) | required, "same": required}))
+    ours, same = found["ours"], found["same"]
+    differing = {field.name for field in fields(Network) if getattr(ours, field.name) != getattr(same, field.name)}
+    assert differing == {"name", "max_initcode"}
+    # Without a limit that networks have unless they say so.
+    assert (ours.max_initcode, same.max_initcode) == (None, 49_152)
+
+
+def test_a_file_may_call_the_kind_by_its_old_name(write: Write) -> None:
+    entry = {name: value for name, value in ENTRY.items() if name != "kind"} | {"l1_fee": "arbitrum"}
+    assert networks.read(write({"ours": entry}))["ours"].kind is Kind.ARBITRUM
+
+
+@pytest.mark.parametrize("name", ["chain_id", "symbol", "decimals", "block_seconds"])
+def test_what_is_missing_is_named(write: Write, name: str) -> None:
+    entry = {key: value for key, value in ENTRY.items() if key != name}
+    assert fault(write({"ours": entry})) == f"networks.json: ours: {name}: this field is required"
+
+
+WHOLE = "a whole number of at least {} is required"
+URL = "an absolute http or https URL is required"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("chain_id", "1337", f"a whole number from 1 to {2**63 - 1} is required"),
+        ("chain_id", None, "this field is required"),
+        ("chain_id", 0, f"a whole number from 1 to {2**63 - 1} is required"),
+        ("symbol", 1, "a string is required"),
+        ("decimals", 1.5, "a whole number from 0 to 255 is required"),
+        ("block_seconds", "2", "a number above 0 is required"),
+        ("block_seconds", 0, "a number above 0 is required"),
+        ("block_seconds", float("inf"), "a number above 0 is required"),
+        ("testnet", "yes", "true or false is required"),
+        ("kind", "optimism", "must be one of: none, op-stack, mantle, arbitrum, linea, scroll, zksync"),
+        ("kind", [], "must be one of: none, op-stack, mantle, arbitrum, linea, scroll, zksync"),
+        ("tip_floor", "1", WHOLE.format(0)),
+        ("tip_floor", -1, WHOLE.format(0)),
+        ("gas_buffer_bps", True, WHOLE.format(0)),
+        ("base_fee_margin_bps", 0.5, WHOLE.format(0)),
+        ("l1_fee_margin_bps", -1, WHOLE.format(0)),
+        ("base_fee_rule", "eip1559", "must be one of: eip-1559, eth_baseFee, last-block, none"),
+        ("reports_fullness", 1, "true or false is required"),
+        ("unused_gas_charge_bps", 10_001, "a whole number from 0 to 10000 is required"),
+        ("tx_gas_cap", 20_999, WHOLE.format(21_000)),
+        ("max_initcode", 0, WHOLE.format(1)),
+        ("blobs_per_tx", -1, WHOLE.format(0)),
+        ("has_data_floor", 0, "true or false is required"),
+        ("max_head_age_seconds", 0, WHOLE.format(1)),
+        ("finality_depth", -1, WHOLE.format(0)),
+        ("explorer", "explorer.example.com", URL),
+        ("explorer", "", "a string is required"),
+        ("explorer", "https://user:pass@example.com", "a user name or a password is not allowed in this URL"),
+        ("sequencer_feed", 1, "an address with its checksum is required"),
+        ("sequencer_feed", "0xfdb6", "an address with its checksum is required"),
+        ("rpc_urls", "https://rpc.example.com", "a list is required"),
+        ("rpc_urls", [1], "a string is required"),
+        ("rpc_urls", ["rpc.example.com"], URL),
+    ],
+)
+def test_a_wrong_value_is_named(write: Write, name: str, value: Any, words: str) -> None:
+    assert fault(write({"ours": ENTRY | {name: value}})) == f"networks.json: ours: {name}: {words}"
+
+
+def test_a_wrong_url_is_not_told_back(write: Write) -> None:
+    assert "KEY" not in fault(write({"ours": ENTRY | {"rpc_urls": ["rpc.example.com/KEY"]}}))
+
+
+@pytest.mark.parametrize("entry", [None, [], "x"])
+def test_an_entry_of_another_shape_is_refused(write: Write, entry: Any) -> None:
+    assert fault(write({"ours": entry})) == "networks.json: ours: an object is required"
+
+
+@pytest.mark.parametrize("name", ["name", "chainId", "network_type"])
+def test_an_unknown_field_is_named(write: Write, name: str) -> None:
+    known = (
+        "base_fee_margin_bps, base_fee_rule, blobs_per_tx, block_seconds, chain_id, decimals, explorer, "
+        "finality_depth, gas_buffer_bps, has_data_floor, kind, l1_fee_margin_bps, max_head_age_seconds, max_initcode, "
+        "reports_fullness, rpc_urls, sequencer_feed, symbol, testnet, tip_floor, tx_gas_cap, unused_gas_charge_bps"
+    )
+    assert fault(write({"ours": ENTRY | {name: 1}})) == (
+        f"networks.json: ours: {name}: this field is not known; the fields are {known}"
+    )
+
+
+def test_a_field_by_both_its_names_is_refused(write: Write) -> None:
+    assert fault(write({"ours": ENTRY | {"kind": "none", "l1_fee": "none"}})) == (
+        "networks.json: ours: l1_fee: it is called kind now, which is there too"
+    )
+
+
+def test_a_mistake_in_the_file_is_found_at_the_start(write: Write, settings: Any) -> None:
+    settings.NETWORKS_FILE = str(write({"ours": ENTRY | {"decimals": -1}}))
+    networks.networks.cache_clear()
+    try:
+        assert [(message.id, message.msg) for message in check_networks()] == [
+            (
+                "relayers.E001",
+                "NETWORKS_FILE: networks.json: ours: decimals: a whole number from 0 to 255 is required",
+            )
+        ]
+    finally:
+        networks.networks.cache_clear()
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "null", '{"networks": []}'])
+def test_a_file_of_another_shape_is_refused(write: Write, content: str) -> None:
+    assert fault(write(content)) == "networks.json must be an object with `networks`, an object by name"
+
+
+def test_a_file_that_is_no_json_is_refused(write: Write) -> None:
+    assert fault(write("{")).startswith("networks.json cannot be read as JSON: ")
+
+
+def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
+    assert fault(tmp_path / "none.json").startswith("none.json cannot be read as JSON: ")
+
+
+def test_the_docs_list_the_networks_and_the_fields() -> None:
+    text = (PROJECT / "docs/networks.md").read_text()
+    rows = [
+        f"| `{found.name}` | {found.chain_id} | {found.symbol} | {found.block_seconds:g} s | {found.kind} |"
+        for found in shipped().values()
+    ]
+    assert text.split("## Networks that are known")[1].splitlines()[6:] == rows
+    said = [sentence.removeprefix(f"{name} was ") for name, sentence in networks.closed().items()]
+    assert [line for line in text.splitlines() if "shut down in" in line] == [
+        f"| `{name}` | {words} |" for name, words in zip(networks.closed(), said, strict=True)
+    ]
+    assert [name for name in networks.CHECKS if f"`{name}`" not in text] == []
+    assert [kind for kind in Kind if f"| `{kind}` |" not in text] == []

@@ -1,0 +1,259 @@
+"""Calls to a relayer's nodes: the choice by weight, and the answer of a good one whatever the others do."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import combinations_with_replacement, count
+from typing import Any
+
+import pytest
+
+from chain import breakers, nodes
+from chain.answers import ChainError, Fault
+from chain.attempts import Call
+from chain.errors import NodesUnreachable
+from chain.nodes import NodeStatus, in_order
+from tests.chain import faults
+from tests.chain.faults import SECRET, answering, by_method, error, good, node, status
+from tests.relayers.factories import ADDRESS
+
+CHAIN = 31337
+BALANCE = Call("eth_getBalance", [ADDRESS, "0x0"])
+TEN_THOUSAND = "0x21e19e0c9bab2400000"
+FAULTS = [*faults.FAULTS, "refuse"]
+A, B, C = "https://a.example.com", "https://b.example.com", "https://c.example.com"
+
+numbers = count()
+
+pytestmark = pytest.mark.usefixtures("quick_nodes")
+
+
+def unused(url: str) -> str:
+    """Return a URL of the same node that has not been asked yet, and so is not paused."""
+    return f"{url}{'&' if '?' in url else '/?'}n={next(numbers)}"
+
+
+def ask_last(good_url: str, *bad_urls: str) -> tuple[list[Any], float]:
+    """Call with a good node that comes last, as it is paused; return its answers and the seconds that it took."""
+    last = unused(good_url)
+    breakers.pause(last, 60)
+    started = time.monotonic()
+    answers = nodes.call([(last, 100), *((unused(url), 100) for url in bad_urls)], [BALANCE], CHAIN)
+    return answers, time.monotonic() - started
+
+
+def test_a_good_node_answers_after_each_fault_and_each_pair_of_faults(
+    hardhat: str, faulty: dict[str, str], settings: Any
+) -> None:
+    given = [[name] for name in FAULTS] + [list(pair) for pair in combinations_with_replacement(FAULTS, 2)]
+    with ThreadPoolExecutor(32) as pool:
+        results = list(pool.map(lambda names: ask_last(hardhat, *(faulty[name] for name in names)), given))
+    assert [names for names, (answers, _) in zip(given, results, strict=True) if answers != [TEN_THOUSAND]] == []
+    assert max(seconds for _, seconds in results) < settings.NODE_DEADLINE_SECONDS
+
+
+def test_with_one_good_node_of_five_a_thousand_calls_give_a_thousand_answers(
+    hardhat: str, faulty: dict[str, str]
+) -> None:
+    urls = [hardhat, faulty["hang"], faulty["reset"], faulty["500"], faulty["garbage"]]
+    given = [(url, 20) for url in urls]
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: nodes.call(given, [BALANCE], CHAIN), range(1000)))
+    assert answers == [[TEN_THOUSAND]] * 1000
+
+
+def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, str]) -> None:
+    given = [(faulty[name], 50) for name in ("500", "refuse", "garbage", "hang up")]
+    with pytest.raises(NodesUnreachable) as caught:
+        nodes.call(given, [BALANCE], CHAIN)
+    assert caught.value.reasons == (
+        "it answered 500; it cannot be connected to; its answer is not one to these calls; the connection broke"
+    )
+
+
+def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(faulty: dict[str, str], settings: Any) -> None:
+    settings.NODE_DEADLINE_SECONDS = 1
+    given = [(unused(faulty[name]), 50) for name in ("hang", "slow headers", "slow body") for _ in range(20)]
+    started = time.monotonic()
+    with pytest.raises(NodesUnreachable, match="it did not answer in time"):
+        nodes.call(given, [BALANCE], CHAIN)
+    # Each has a second: one after the other they would take a minute.
+    assert time.monotonic() - started < 30
+
+
+def test_nodes_that_hang_leave_time_for_one_that_answers(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
+    # One attempt may take as long as the whole call.
+    settings.NODE_ATTEMPT_SECONDS = settings.NODE_DEADLINE_SECONDS = 9
+    answers, seconds = ask_last(hardhat, faulty["hang"], faulty["hang"])
+    assert answers == [TEN_THOUSAND]
+    assert seconds < settings.NODE_DEADLINE_SECONDS
+
+
+@pytest.mark.parametrize("given", [[], [(A, 0)]])
+def test_without_a_node_to_ask_the_call_says_so(given: list[nodes.Node]) -> None:
+    with pytest.raises(NodesUnreachable, match="there is no node to ask"):
+        nodes.call(given, [BALANCE], CHAIN)
+
+
+def refuse_zero(found: list[Any]) -> None:
+    if found == ["0x0"]:
+        raise Fault("it is behind")
+
+
+def test_a_node_whose_answer_does_not_pass_the_check_is_followed_by_the_next_and_paused(settings: Any) -> None:
+    settings.NODE_FAILURES_TO_PAUSE = 1
+    with node(answering({"result": "0x0"})) as behind, node(answering({"result": "0x1"})) as other:
+        given = [(behind.url, 100), (other.url, 100)]
+        # So that it comes last.
+        breakers.pause(other.url, 60)
+        assert nodes.call(given, [BALANCE], None, refuse_zero) == ["0x1"]
+        assert (len(behind.requests), len(other.requests)) == (1, 1)
+        assert breakers.paused([behind.url]) == {behind.url}
+
+
+def test_where_no_answer_passes_the_check_the_call_says_why() -> None:
+    with node(answering({"result": "0x0"})) as behind, pytest.raises(NodesUnreachable) as caught:
+        nodes.call([(behind.url, 100)], [BALANCE], None, refuse_zero)
+    assert caught.value.reasons == "it is behind"
+
+
+def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, settings: Any) -> None:
+    settings.NODE_FAILURES_TO_PAUSE = 1
+    refused = answering(error(3, "execution reverted", data="0x"))
+    with node(refused) as one, node(good, hardhat) as other:
+        breakers.pause(other.url, 60)
+        for _ in range(3):
+            answers = nodes.call([(one.url, 100), (other.url, 100)], [BALANCE], None)
+            assert answers == [ChainError(3, "execution reverted", "0x")]
+        assert other.requests == []
+        assert breakers.paused([one.url]) == set()
+
+
+def test_a_node_that_fails_again_and_again_is_asked_last(
+    hardhat: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.NODE_FAILURES_TO_PAUSE = 3
+    monkeypatch.setattr(breakers, "PAUSE_SECONDS", 3600)
+    with node(status(500)) as bad:
+        given = [(hardhat, 1), (bad.url, 100)]
+        for _ in range(100):
+            nodes.call(given, [BALANCE], CHAIN)
+        assert len(bad.requests) == 3
+
+
+@pytest.mark.parametrize("name", ["429", "429 in a 200", "wrong chain"])
+def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: dict[str, str], name: str) -> None:
+    ask_last(hardhat, faulty[name])
+    url = unused(faulty[name])
+    with pytest.raises(NodesUnreachable):
+        nodes.call([(url, 100)], [BALANCE], CHAIN)
+    assert breakers.paused([url], CHAIN) == {url}
+
+
+def test_a_node_of_another_chain_is_left_alone_by_those_alone_who_want_this_one(faulty: dict[str, str]) -> None:
+    url = unused(faulty["wrong chain"])
+    with pytest.raises(NodesUnreachable):
+        nodes.call([(url, 100)], [BALANCE], CHAIN)
+    assert breakers.paused([url], 5) == breakers.paused([url]) == set()
+
+
+def test_all_calls_of_one_go_to_the_same_node(hardhat: str) -> None:
+    with node(good, hardhat) as one, node(good, hardhat) as other:
+        nodes.call([(one.url, 50), (other.url, 50)], [BALANCE] * 10, CHAIN)
+        assert sorted([len(one.requests), len(other.requests)]) == [0, 1]
+
+
+def test_more_answers_come_from_the_next_nodes(hardhat: str, faulty: dict[str, str]) -> None:
+    given = [(unused(hardhat), 100), (faulty["500"], 100), (unused(hardhat), 100)]
+    assert list(nodes.answers(given, [BALANCE], CHAIN)) == [[TEN_THOUSAND], [TEN_THOUSAND]]
+
+
+def test_nodes_are_chosen_in_proportion_to_their_weights() -> None:
+    chance = random.Random(20260101).random
+    first = Counter(in_order([(A, 70), (B, 20), (C, 10)], chance)[0] for _ in range(10_000))
+    assert abs(first[A] - 7000) < 300
+    assert abs(first[B] - 2000) < 300
+    assert abs(first[C] - 1000) < 300
+
+
+def test_the_next_choice_is_by_weight_among_those_that_are_left() -> None:
+    chance = random.Random(20260101).random
+    orders = [in_order([(A, 70), (B, 20), (C, 10)], chance) for _ in range(10_000)]
+    after_a = Counter(order[1] for order in orders if order[0] == A)
+    assert abs(after_a[B] / after_a.total() - 2 / 3) < 0.03
+
+
+def test_a_node_of_weight_zero_is_never_asked() -> None:
+    assert {tuple(in_order([(A, 1), (B, 0)])) for _ in range(1000)} == {(A,)}
+
+
+def test_a_url_that_is_given_twice_is_asked_once() -> None:
+    assert in_order([(A, 1), (A, 99)]) == [A]
+
+
+def test_paused_nodes_come_last() -> None:
+    breakers.pause(A, 60)
+    assert {tuple(in_order([(A, 100), (B, 1)])) for _ in range(100)} == {(B, A)}
+
+
+def test_if_all_nodes_are_paused_all_are_tried() -> None:
+    breakers.pause(A, 60)
+    breakers.pause(B, 60)
+    assert sorted(in_order([(A, 1), (B, 1)])) == [A, B]
+
+
+def test_faults_are_logged_without_what_may_be_a_key(
+    faulty: dict[str, str], hardhat: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name in FAULTS:
+        ask_last(hardhat, faulty[name])
+    lines = [record for record in caplog.records if record.name == "chain.nodes"]
+    assert len(lines) == len(FAULTS)
+    assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
+    port = faulty["500"].rpartition(":")[2].partition("/")[0]
+    (line,) = [record for record in lines if record.getMessage().endswith("has failed: it answered 500")]
+    assert line.fields == {"node": f"http://127.0.0.1:{port}/***"}  # type: ignore[attr-defined]
+
+
+def test_when_no_node_answers_the_error_has_no_secret(faulty: dict[str, str], settings: Any) -> None:
+    settings.NODE_ATTEMPT_SECONDS = 0.3
+    with pytest.raises(NodesUnreachable) as caught:
+        nodes.call([(faulty[name], 10) for name in FAULTS], [BALANCE], CHAIN)
+    assert SECRET not in repr(caught.value)
+    assert "127.0.0.1" not in repr(caught.value)
+
+
+# Waiting for nodes releases the database connection, which an earlier test may have opened.
+@pytest.mark.one_engine
+@pytest.mark.django_db
+def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], settings: Any) -> None:
+    breakers.pause(faulty["500"], 60)
+    with node(by_method(eth_chainId={"result": "0x7a69"}, eth_blockNumber=error(-32601, "no such method"))) as mute:
+        given = [(hardhat, 90), (faulty["500"], 10), (faulty["hang"], 0), (mute.url, 5)]
+        one, two, three, four = nodes.statuses(given, CHAIN)
+        mute_port = mute.server_address[1]
+    assert one.milliseconds is not None
+    assert one.head_block is not None
+    assert one == NodeStatus(hardhat, 90, one.milliseconds, one.head_block)
+    assert (two.error, two.paused, two.head_block) == ("it answered 500", True, None)
+    assert (three.error, three.weight) == ("it did not answer in time", 0)
+    assert (four.error, four.url) == ("it does not tell its head block", f"http://127.0.0.1:{mute_port}/***")
+    assert SECRET not in repr([one, two, three, four])
+
+
+@pytest.mark.one_engine
+@pytest.mark.django_db
+def test_no_node_has_no_state() -> None:
+    assert nodes.statuses([], CHAIN) == []
+
+
+def test_what_is_our_own_fault_does_not_pause_a_node(settings: Any) -> None:
+    for is_ours, paused in ((True, set()), (False, {A})):
+        for _ in range(settings.NODE_FAILURES_TO_PAUSE):
+            nodes.note(A, Fault("it answered 413", is_ours=is_ours))
+        assert breakers.paused([A]) == paused
