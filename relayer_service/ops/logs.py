@@ -230,6 +230,8 @@ def configuration(level: str, style: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # Warnings about 4xx answers repeat the request line.
             "django.request": {"level": "ERROR"},
+            # A traceback for each request whose Host is not allowed; the access line has its 400.
+            "django.security.DisallowedHost": {"level": "CRITICAL"},
             # It warns of each attempt to connect; `storage/postgresql/outages.py` logs when an outage begins and ends.
             "psycopg.pool": {"level": "ERROR"},
             "huey": {"level": "WARNING" if level == "INFO" else level},

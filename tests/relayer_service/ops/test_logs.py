@@ -351,3 +351,10 @@ def test_at_debug_clients_do_not_log_the_credentials_that_they_fetch(
 def test_a_higher_level_holds_for_the_loggers_that_never_debug_too() -> None:
     configured = logs.configuration("ERROR", "json")["loggers"]
     assert {configured[name]["level"] for name in logs.NEVER_AT_DEBUG} == {"ERROR"}
+
+
+def test_a_host_that_is_not_allowed_is_one_line_and_no_traceback(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert client.get("/api/v1/signers", headers={"Host": "elsewhere.example"}).status_code == 400
+    assert [record.name for record in caplog.records] == ["relayer_service.requests"]
