@@ -25,8 +25,10 @@ from notifications.delivery.outstanding import Outstanding, Place
 from notifications.models import Delivery
 from relayer_service.ops.loops import LoopThread
 from relayer_service.ops.pools import Pool
+from relayer_service.ops.tasks import OutageFilter
 
 logger = logging.getLogger(__name__)
+logger.addFilter(OutageFilter())
 
 DATABASE_PAUSE_SECONDS = 1
 GATHER_SECONDS = 0.01
