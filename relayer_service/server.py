@@ -114,7 +114,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def stop_listening(listener: socket.socket) -> None:
-    """Let draining processes accept new connections for half of the drain, then only those already in the queue.
+    """Accept new connections for half of the drain, then only those already in the queue.
 
     So a proxy without another web process still gets answers, and no connection is lost with its first request.
     """
@@ -124,7 +124,7 @@ def stop_listening(listener: socket.socket) -> None:
 
 
 def ignore_new_connections(listener: socket.socket) -> None:
-    """Have the kernel ignore new connections, while those that wait to be accepted still are; only Linux can."""
+    """Drop new connections in the kernel, and keep those that wait to be accepted; Linux only."""
     if sys.platform == "linux":
         program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in DROP_NEW_CONNECTIONS))
         address = struct.pack("HP", len(DROP_NEW_CONNECTIONS), ctypes.addressof(program))
@@ -148,7 +148,7 @@ def allow_connections(count: int) -> None:
 
 
 def share_metrics() -> None:
-    """Have the processes of this server share their metrics through files, without those of earlier ones."""
+    """Share the metrics of this server's processes through files, and delete those of ended processes."""
     if settings.WEB_PROCESSES > 1:
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
     if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):

@@ -81,7 +81,7 @@ class RelayerSection(Section):
         self.nodes: dict[str, list[tuple[str, int | None]]] = {}
 
     def note_change(self, path: str, row: Any) -> None:
-        """Have the relayers of a signer with another config follow to its address, also those not in the file."""
+        """Move the relayers of a signer with another config to its address, those not in the file included."""
         if not isinstance(row, Signer):
             return
         stored = row.relayers.order_by("sequence").values_list("identifier", "address")

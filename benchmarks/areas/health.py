@@ -52,7 +52,7 @@ def probe(server: Server, times: int) -> list[float]:
 
 @contextmanager
 def waiting(server: Server, database: Database) -> Iterator[None]:
-    """Have callers list a table that is locked."""
+    """Start callers that list a locked table."""
     request = server.request(SIGNERS.page_path(1)).encoded()
     with ExitStack() as callers, database.connect() as connection, connection.transaction():
         connection.execute("LOCK TABLE signers_signer IN ACCESS EXCLUSIVE MODE")
@@ -65,7 +65,7 @@ def waiting(server: Server, database: Database) -> Iterator[None]:
 
 @contextmanager
 def computing(server: Server) -> Iterator[None]:
-    """Have callers in another process send one large body after the other, which is refused when it is parsed."""
+    """Start callers in another process that send large bodies one after the other; parsing refuses them."""
     context = multiprocessing.get_context("spawn")
     are_busy = context.Event()
     request = Request(SIGNERS.path, server.authorization, "POST", json.dumps(VALUES), status=400)
