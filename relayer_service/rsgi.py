@@ -23,7 +23,7 @@ from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
 from relayer_service.api import envelope
-from relayer_service.net.headers import UNREADABLE
+from relayer_service.net.headers import UNREADABLE_HEADER
 from relayer_service.ops import metrics
 from relayer_service.ops.pools import Pool
 from relayer_service.ops.processes import signal_when_parent_dies, wait_for_banner
@@ -280,7 +280,11 @@ def header_variables(scope: Scope) -> dict[str, str]:
             value = found[variable] + ("; " if header == "cookie" else ",") + value
         found[variable] = value
     for header in unreadable_headers(scope):
-        found[variable_of(header)] = UNREADABLE
+        # Other values of it count for nothing.
+        found[variable_of(header)] = ""
+        # Django refuses an empty host.
+        if header != "host":
+            found[UNREADABLE_HEADER] = variable_of(header)
     return found
 
 

@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.http.request import HttpHeaders
 from django.http.response import HttpResponseBase
 
 from relayer_service.api import envelope
@@ -17,7 +18,7 @@ from relayer_service.api.exceptions import error_response
 from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
 from relayer_service.net import client_address
-from relayer_service.net.headers import unreadable_name
+from relayer_service.net.headers import UNREADABLE_HEADER
 from relayer_service.ops import metrics
 from relayer_service.ops.logs import redact, request_id
 
@@ -53,9 +54,9 @@ class RequestMiddleware(Middleware):
         context = request_id.set(identifier)
         actor = actors.finder.set(lambda: actors.of_request(request, identifier))
         try:
-            unreadable = unreadable_name(request.META)
             self._resolve_client(request)
-            response = refuse_header(request, unreadable) if unreadable else self.get_response(request)
+            is_readable = UNREADABLE_HEADER not in request.META
+            response = self.get_response(request) if is_readable else refuse_header(request)
             response["X-Request-ID"] = identifier
             self._record(request, response, time.perf_counter() - started)
             return response
@@ -95,8 +96,9 @@ class RequestMiddleware(Middleware):
         logger.info("%s %s %s %.1f ms", *line, extra={"fields": fields, "redacted": True})
 
 
-def refuse_header(request: HttpRequest, name: str) -> HttpResponse:
+def refuse_header(request: HttpRequest) -> HttpResponse:
     """Refuse a request with a header that cannot be read: without it the request could mean something else."""
+    name = HttpHeaders.parse_header_name(request.META[UNREADABLE_HEADER]) or ""
     fault = f"{name[:MAX_NAME_LENGTH]}: the value of this header must be ASCII"
     if is_api_path(request.path_info):
         return error_response(HTTPStatus.BAD_REQUEST, faults=[fault])

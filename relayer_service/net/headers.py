@@ -1,17 +1,5 @@
 """Headers that are not ASCII: the web server passes on their names alone."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from django.http.request import HttpHeaders
-
-# Replaces a value that could not be read in WSGI's environ. No readable value equals it: those are Latin-1.
-UNREADABLE = "\ufffd"
-
-
-def unreadable_name(environ: Mapping[str, Any]) -> str | None:
-    """Return the name of a header in an environ whose value could not be read; the host is checked by Django."""
-    for variable, value in environ.items():
-        if value == UNREADABLE and variable != "HTTP_HOST":
-            return HttpHeaders.parse_header_name(variable)
-    return None
+# The key of WSGI's environ that holds the variable of such a header. No client can set it, as those of headers begin
+# with HTTP_ or CONTENT_.
+UNREADABLE_HEADER = "relayer.unreadable_header"
