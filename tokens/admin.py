@@ -46,7 +46,7 @@ class AccessTokenAdmin(ResourceAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: AccessToken | None = None) -> list[str]:
-        """Let superusers alone set scopes, which allow more than others may; others narrow a token that exists."""
+        """Return what the user cannot edit: only superusers set scopes, and others can only narrow a token."""
         if request.user.is_superuser:
             return self.readonly_fields
         fixed = ["name", "user"] if obj else []

@@ -12,8 +12,7 @@ from django.utils.timesince import timeuntil
 
 from relayer_service.admin.attention import SHOWN, Checked, Kind, Line
 from relayer_service.admin.dates import ago
-from tokens.filters import EXPIRES_SOON, states
-from tokens.models import AccessToken
+from tokens.models import EXPIRES_SOON, AccessToken, states
 
 TITLE = "Access tokens that expire within 14 days"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -20,6 +20,9 @@ from tokens.peppers import digest
 from tokens.scopes import validate_relayer_ids, validate_scopes
 
 logger = logging.getLogger(__name__)
+
+SOON = timedelta(days=14)
+EXPIRES_SOON = "expires soon"
 
 
 def validate_networks(networks: Any) -> None:
@@ -42,18 +45,26 @@ def forget(keys: set[str]) -> None:
     transaction.on_commit(remove)
 
 
+def states() -> dict[str, models.Q]:
+    """Return the conditions of the states that a token can be in now."""
+    now = timezone.now()
+    return {
+        "active": models.Q(enabled=True) & (models.Q(expires_at=None) | models.Q(expires_at__gt=now)),
+        EXPIRES_SOON: models.Q(enabled=True, expires_at__gt=now, expires_at__lte=now + SOON),
+        "expired": models.Q(enabled=True, expires_at__lte=now),
+        "disabled": models.Q(enabled=False),
+    }
+
+
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     """Bulk changes forget the changed tokens, so that this process refuses them at once."""
-
-    def active(self) -> AccessTokenQuerySet:
-        return self.filter(models.Q(expires_at=None) | models.Q(expires_at__gt=timezone.now()), enabled=True)
 
     def unverifiable(self) -> AccessTokenQuerySet:
         """Return the active tokens that no configured pepper verifies, as far as their fingerprints show."""
         verifiable = models.Q()
         for identifier, fingerprint in peppers.fingerprints().items():
             verifiable |= models.Q(pepper_id=identifier, pepper_fingerprint__in=["", fingerprint])
-        return self.active().exclude(verifiable).order_by("created_at", "id")
+        return self.filter(states()["active"]).exclude(verifiable).order_by("created_at", "id")
 
     def disable(self) -> int:
         with transaction.atomic():
