@@ -30,12 +30,12 @@ from relayers.models import ACCOUNT_COLUMNS, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies
 from relayers.rpc_urls import RpcUrlsField
 from signers import signing
+from signers.followers import first_names
 from signers.models import Signer
 
 MAX_CHAIN_ID = 2**63 - 1
 # What the rule of `Relayer.clean` depends on.
 NETWORK_FIELDS = {"network", "chain_id", "custom_rpc_urls", "address"}
-MAX_NAMED = 10
 UNKNOWN_ADDRESS = "an unknown one"
 
 
@@ -90,8 +90,7 @@ class RelayerSection(Section):
             return
         found, warning = self._ask(row)
         moved = [identifier for identifier, address in others.items() if address not in {"", found}]
-        more = f" and {len(moved) - MAX_NAMED:,} more" if len(moved) > MAX_NAMED else ""
-        names = f"{', '.join(moved[:MAX_NAMED])}{more}"
+        names = first_names(moved, len(moved))
         if found:
             self.followed.append((row, found))
         if moved and found:

@@ -8,6 +8,7 @@ An app names its follower in its `AppConfig`:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import apps
@@ -15,6 +16,8 @@ from django.db.models import Model, QuerySet
 from django.utils.module_loading import import_string
 
 from signers.models import Signer
+
+MAX_NAMED = 10
 
 
 class Follower(ABC):
@@ -38,6 +41,12 @@ def followers() -> list[Follower]:
     """Return the followers that all apps have declared."""
     paths = [getattr(app, "signer_follower", "") for app in apps.get_app_configs()]
     return [import_string(path)() for path in paths if path]
+
+
+def first_names(names: Sequence[str], count: int) -> str:
+    """Return the first of so many names, and how many more there are."""
+    more = f" and {count - MAX_NAMED:,} more" if count > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more}"
 
 
 def counted(model: type[Model], number: int) -> str:

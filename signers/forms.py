@@ -28,7 +28,7 @@ from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS, shown_config
-from signers.followers import counted, followers
+from signers.followers import MAX_NAMED, counted, first_names, followers
 from signers.models import Signer
 from signers.types import SignerType
 
@@ -37,7 +37,6 @@ HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in 
 # The field with which staff accept that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
 UNKNOWN_ADDRESS = "unknown"
-MAX_NAMED = 10
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):
@@ -261,9 +260,7 @@ def named(rows: QuerySet[Any], *, by_name: bool) -> str:
     text = counted(rows.model, count)
     if not by_name:
         return text
-    first = ", ".join(f"{row} ({row.address})" for row in rows[:MAX_NAMED])
-    more = f" and {count - MAX_NAMED:,} more" if count > MAX_NAMED else ""
-    return f"{text}: {first}{more}"
+    return f"{text}: {first_names([f'{row} ({row.address})' for row in rows[:MAX_NAMED]], count)}"
 
 
 # Declared on the class, as the admin asks the class for its fields.
