@@ -139,7 +139,7 @@ def main() -> None:
     django.setup()
     from django.contrib.auth.models import User
 
-    from relayer_service.ops.tasks import prepare_queue
+    from relayer_service.background.tasks import prepare_queue
     from tokens.models import AccessToken
 
     call_command("migrate", verbosity=0)

@@ -48,13 +48,13 @@ class Fault(Exception):
     """Why a node gave no usable answer, in words that name no URL; another node may do better."""
 
     def __init__(
-        self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False, is_ours: bool = False
+        self, message: str, *, pause_seconds: float = 0, wrong_chain: bool = False, is_client_error: bool = False
     ) -> None:
         super().__init__(message)
         self.pause_seconds = pause_seconds
         self.wrong_chain = wrong_chain
         # The request is to blame, not the node: it does not count against the node.
-        self.is_ours = is_ours
+        self.is_client_error = is_client_error
 
 
 class BatchRefused(Exception):
@@ -71,7 +71,7 @@ def read_answers(
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         raise rate_limited(retry_after)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE and len(ids) == 1:
-        raise Fault("the request is too large for it", is_ours=True)
+        raise Fault("the request is too large for it", is_client_error=True)
     try:
         body = orjson.loads(text)
     except ValueError:

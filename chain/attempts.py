@@ -17,8 +17,8 @@ import orjson
 from django.conf import settings
 
 from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
-from relayer_service.net import blocking, outgoing
-from relayer_service.ops.pools import Pool
+from relayer_service.background.pools import Pool
+from relayer_service.net import node_http, outgoing
 from relayer_service.storage.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
@@ -99,14 +99,14 @@ def _in_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[A
     try:
         tasks = [pool.submit(_post, url, part, deadline) for part in parts]
         optional = {task for task, part in zip(tasks, parts, strict=True) if all(call.is_optional for call in part)}
-        done, waiting = wait({*tasks} - optional, blocking.time_left(deadline), return_when=FIRST_EXCEPTION)
+        done, waiting = wait({*tasks} - optional, node_http.time_left(deadline), return_when=FIRST_EXCEPTION)
         for task in done:
             # Raises what has ended the others.
             task.result()
         if waiting:
             raise TimeoutError
         # What is optional gets as long again as the others took.
-        wait(optional, min(time.monotonic() - started, blocking.time_left(deadline)))
+        wait(optional, min(time.monotonic() - started, node_http.time_left(deadline)))
         return [
             answer
             for task, part in zip(tasks, parts, strict=True)
@@ -130,7 +130,7 @@ def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
     ]
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
     try:
-        answer = blocking.post(url, body, deadline=deadline, max_bytes=settings.NODE_MAX_ANSWER_BYTES)
+        answer = node_http.post(url, body, deadline=deadline, max_bytes=settings.NODE_MAX_ANSWER_BYTES)
     except outgoing.AnswerTooLarge:
         raise Fault("its answer is too large") from None
     optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}
@@ -146,7 +146,7 @@ def _in_words(error: Exception) -> str:
         return "TLS could not be agreed on with it"
     if isinstance(error, outgoing.ForbiddenAddress):
         return "its address is not allowed"
-    if isinstance(error, blocking.CannotConnect):
+    if isinstance(error, node_http.CannotConnect):
         return "it cannot be connected to"
     if isinstance(error, HTTPException) and not isinstance(error, IncompleteRead):
         return "its answer is not HTTP"

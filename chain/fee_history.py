@@ -14,7 +14,7 @@ from chain.attempts import Call
 from chain.errors import InsufficientData
 from chain.head import Head
 from chain.networks import BaseFeeRule, Network
-from chain.readings import Reading
+from chain.readings import ChainReading
 
 HISTORY_BLOCKS = 10
 # The fuller the last blocks, the more has to be offered: above this fullness, this percentile of the priority fees.
@@ -72,15 +72,15 @@ class Market:
     priority_fee: int
 
 
-def readings(network: Network) -> dict[str, Reading]:
+def readings(network: Network) -> dict[str, ChainReading]:
     """Return what has to be read for the market on a network with a base fee."""
-    found = {"history": Reading([CALL], lambda answers: _read(answers[0], network), key="fee history")}
+    found = {"history": ChainReading([CALL], lambda answers: _read(answers[0], network), key="fee history")}
     if network.base_fee_rule == BaseFeeRule.ASKED:
         found["base_fee"] = price_reading("eth_baseFee", "next base fee")
     return found
 
 
-def price_reading(method: str, name: str) -> Reading:
+def price_reading(method: str, name: str) -> ChainReading:
     """Return the reading of a single price that the node has a method for."""
 
     def read(answers: list[Any]) -> int:
@@ -89,7 +89,7 @@ def price_reading(method: str, name: str) -> Reading:
             raise InsufficientData(f"The node does not tell its {name}.")
         return price
 
-    return Reading([Call(method)], read, key=name)
+    return ChainReading([Call(method)], read, key=name)
 
 
 def _read(answer: Any, network: Network) -> FeeHistory:

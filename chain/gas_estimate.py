@@ -15,7 +15,7 @@ from chain.answers import ChainError, quantity
 from chain.attempts import Call
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.fee_history import Market
-from chain.readings import Reading
+from chain.readings import ChainReading
 from chain.transactions import Transaction
 
 logger = logging.getLogger(__name__)
@@ -60,8 +60,8 @@ class GasEstimate:
     market: Market | None = None
 
 
-def reading(transaction: Transaction, sender: str) -> Reading:
-    return Reading([Call("eth_estimateGas", [transaction.call(sender)])], _read)
+def reading(transaction: Transaction, sender: str) -> ChainReading:
+    return ChainReading([Call("eth_estimateGas", [transaction.call(sender)])], _read)
 
 
 def _read(answers: list[Any]) -> GasEstimate:

@@ -32,7 +32,7 @@ class FeeRules:
     l1_fee_margin_bps: int = DEFAULT_L1_FEE_MARGIN_BPS
 
     @classmethod
-    def of(cls, network: Network) -> FeeRules:
+    def for_network(cls, network: Network) -> FeeRules:
         return cls(
             _first(settings.FEE_TIP_FLOOR_WEI, network.tip_floor, DEFAULT_PRIORITY_FEE_FLOOR),
             _first(settings.FEE_BASE_FEE_MARGIN_BPS, network.base_fee_margin_bps, DEFAULT_BASE_FEE_MARGIN_BPS),

@@ -60,11 +60,11 @@ def check_number(answer: Any, latest: Head, block_seconds: float, max_age: int) 
         raise Fault("it does not tell its head block")
     if (latest.number - number) * block_seconds > max_age:
         # It does not count against the node: the one that told the latest block may be the one that is wrong.
-        raise _behind(max_age, is_ours=True)
+        raise _behind(max_age, is_client_error=True)
 
 
-def _behind(max_age: int, *, is_ours: bool = False) -> Fault:
-    return Fault(f"it is behind: its head block is more than {max_age} seconds old", is_ours=is_ours)
+def _behind(max_age: int, *, is_client_error: bool = False) -> Fault:
+    return Fault(f"it is behind: its head block is more than {max_age} seconds old", is_client_error=is_client_error)
 
 
 def _required(answer: Any, name: str) -> int:

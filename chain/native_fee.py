@@ -15,9 +15,9 @@ from chain.errors import CannotBeIncluded
 from chain.gas_price import FeeRules, GasPrice
 from chain.head import Head
 from chain.kinds import KINDS
-from chain.kinds.base import Charges, NetworkKind
+from chain.kinds.base import Charges, FeeModel
 from chain.networks import BaseFeeRule, Network
-from chain.readings import Reading
+from chain.readings import ChainReading
 from chain.transactions import Transaction
 from relayer_service.amounts import BASIS_POINTS, with_bps
 
@@ -69,7 +69,7 @@ class NativeFee:
         return self.gas_fee + self.charges.l1_fee + self.charges.operator_fee + self.blob_fee
 
 
-def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, Reading]:
+def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
     """Return what has to be read, the transaction's own first: its errors come before all others."""
     kind = KINDS[network.kind]
     found = {}
@@ -96,7 +96,7 @@ def compute(
     speed: str | None = None,
 ) -> NativeFee:
     """Return the fee from what was read, exactly."""
-    kind, rules, cap = KINDS[network.kind], FeeRules.of(network), options.price_cap
+    kind, rules, cap = KINDS[network.kind], FeeRules.for_network(network), options.price_cap
     gas = _gas(network, kind, rules, transaction, found["gas"].gas if options.estimate_gas else None)
     if _has_base_fee(network, options):
         market = kind.market(network, found, speed)
@@ -108,7 +108,7 @@ def compute(
     return NativeFee(network, found["head"], sender, gas, price, charges, blob_fee)
 
 
-def _check_limit(kind: NetworkKind, network: Network, transaction: Transaction, limit: int | None) -> None:
+def _check_limit(kind: FeeModel, network: Network, transaction: Transaction, limit: int | None) -> None:
     """Raise an error if the gas limit is too low whatever the transaction does."""
     minimum = kind.minimum_gas(transaction, network)
     if limit is not None and limit < minimum:
@@ -119,7 +119,7 @@ def _has_base_fee(network: Network, options: FeeOptions) -> bool:
     return options.use_base_fee and network.base_fee_rule != BaseFeeRule.NONE
 
 
-def _gas(network: Network, kind: NetworkKind, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:
+def _gas(network: Network, kind: FeeModel, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:
     if estimate is None:
         # Whatever it does, it cannot use more.
         return Gas(transaction.gas, False, 0, Amount(transaction.gas, transaction.gas))

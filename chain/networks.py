@@ -20,7 +20,7 @@ from relayer_service.net.addresses import refuse_user_info, validate_http_url
 SHIPPED = Path(__file__).parent / "networks.json"
 
 
-class Kind(StrEnum):
+class NetworkKind(StrEnum):
     """How a network charges for a transaction; `kinds/` has a class for each."""
 
     NONE = "none"
@@ -51,7 +51,7 @@ class Network:
     symbol: str
     decimals: int
     block_seconds: float
-    kind: Kind
+    kind: NetworkKind
     rpc_urls: tuple[str, ...]
     testnet: bool = False
     # How fees are quoted here unless a setting says so: the minimum priority fee in wei, and basis points.
@@ -143,7 +143,7 @@ CHECKS: dict[str, Check] = {
     "symbol": _text,
     "decimals": _whole(0, 255),
     "block_seconds": _seconds,
-    "kind": _one_of(Kind),
+    "kind": _one_of(NetworkKind),
     "rpc_urls": _urls,
     "testnet": _switch,
     "tip_floor": _whole(0),
@@ -204,7 +204,7 @@ def _network(name: str, entry: Any) -> Network:
                 CHECKS[key](value)
         except ValidationError as error:
             raise ValidationError(f"{key}: {error.message}") from None
-    values["kind"] = Kind(values.get("kind", Kind.NONE))
+    values["kind"] = NetworkKind(values.get("kind", NetworkKind.NONE))
     values["base_fee_rule"] = BaseFeeRule(values.get("base_fee_rule", BaseFeeRule.EIP_1559))
     values["rpc_urls"] = tuple(values.get("rpc_urls", ()))
     return Network(name=name, **values)

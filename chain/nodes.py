@@ -15,8 +15,8 @@ from chain import breakers
 from chain.answers import Fault, quantity
 from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
+from relayer_service.background.pools import at_once
 from relayer_service.net.addresses import mask
-from relayer_service.ops.pools import at_once
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def in_order(
 def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
     """Log a fault of a node, and let its circuit breaker know."""
     logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
-    if fault.is_ours:
+    if fault.is_client_error:
         return
     if fault.wrong_chain:
         breakers.pause_for_chain(url, chain_id, fault.pause_seconds)

@@ -16,8 +16,8 @@ from chain.errors import ChainFault
 from chain.kinds import KINDS
 from chain.networks import BaseFeeRule, Network
 from chain.transactions import decode
+from relayer_service.background.pools import at_once
 from relayer_service.net.addresses import mask
-from relayer_service.ops.pools import at_once
 
 COLUMNS = ("node", "chain id", "head", "age", "fee history", "batches", "finalized", "oracle")
 NOTHING = "-"

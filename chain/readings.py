@@ -1,4 +1,4 @@
-"""Reading several things from a chain: one batch to one node for all that is not cached."""
+"""ChainReading several things from a chain: one batch to one node for all that is not cached."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEAD = "head"
 
 
 @dataclass(frozen=True)
-class Reading:
+class ChainReading:
     """Something to read: the calls that ask for it, and what their answers mean.
 
     The value of one with a key is cached until the next block is due, and at most for `seconds`. `read` raises a
@@ -36,7 +36,7 @@ class Reading:
 _values: TTLCache[Hashable, Any] = TTLCache()
 
 
-def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, Reading]) -> dict[str, Any]:
+def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]) -> dict[str, Any]:
     """Return the values of readings by name, with the `head` block; raise the first fault, in their order."""
     # The nodes of one relayer must not affect the fees of another.
     source = (network.chain_id, frozenset(relayer_nodes))

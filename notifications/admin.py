@@ -18,10 +18,10 @@ from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
-from notifications.trial import send_test_event
+from notifications.sample_events import send_test_event
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import Asked, Table
+from relayer_service.admin.confirmation import PendingAction, Table
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
@@ -157,30 +157,30 @@ class NotificationAdmin(ResourceAdmin):
     def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
         notification: Notification = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_notification_change", args=[notification.pk])
-        asked = Asked.on_page(request, notification.pk, page)
-        if asked.is_confirmed or not notification.enabled:
+        pending = PendingAction.on_page(request, notification.pk, page)
+        if pending.is_confirmed or not notification.enabled:
             self._send_test_event(request, notification)
-            return asked.leave()
+            return pending.leave()
         texts = ["It is sent at once, signed." if notification.has_signing_key else "It is sent at once, unsigned."]
         if notification.gone_at:
             texts.append("The target has answered 410 Gone. It is tried again, and gets what is emitted from now on.")
-        return confirmation.ask(request, self, asked, "Send test event", texts, self._first(request, asked))
+        return confirmation.ask(request, self, pending, "Send test event", texts, self._first(request, pending))
 
     @admin.action(description="Send test event to selected notifications", permissions=["change"])
     def send_test_event_to_selected(self, request: HttpRequest, queryset: QuerySet[Notification]) -> HttpResponse:
-        asked = Asked.in_list(request, "send_test_event_to_selected", queryset)
+        pending = PendingAction.in_list(request, "send_test_event_to_selected", queryset)
         targets = self.get_queryset(request)
         texts = []
-        if disabled := asked.count(targets.filter(enabled=False)):
+        if disabled := pending.count(targets.filter(enabled=False)):
             texts.append(f"Left alone, as disabled: {disabled:,}.")
-        if gone := asked.count(targets.filter(gone_at__isnull=False)):
+        if gone := pending.count(targets.filter(gone_at__isnull=False)):
             texts.append(
                 f"Tried again though they have answered 410 Gone, and told of what is emitted from now on: {gone:,}."
             )
-        return ask_or_start(request, self, asked, "send_test_events", self._first(request, asked), texts, disabled)
+        return ask_or_start(request, self, pending, "send_test_events", self._first(request, pending), texts, disabled)
 
-    def _first(self, request: HttpRequest, asked: Asked) -> Table:
-        return asked.first(self.get_queryset(request), {"URL": self.shown_url, "State": self.state})
+    def _first(self, request: HttpRequest, pending: PendingAction) -> Table:
+        return pending.first(self.get_queryset(request), {"URL": self.shown_url, "State": self.state})
 
     def _send_test_event(self, request: HttpRequest, notification: Notification) -> None:
         sent = send_test_event(notification)

@@ -12,7 +12,16 @@ from django.urls import reverse
 from notifications.delivery import counts
 from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
-from relayer_service.admin.attention import LATE, Checked, Kind, Line, counts_of, first_of, number_of, once
+from relayer_service.admin.attention import (
+    LATE,
+    AttentionGroup,
+    AttentionItem,
+    Checked,
+    counts_of,
+    first_of,
+    number_of,
+    read_once,
+)
 from relayer_service.storage.clock import DatabaseNow
 
 TITLES = {"failing": "Webhook targets that fail", "gone": "Webhook targets that are gone"}
@@ -26,16 +35,16 @@ REASONS = {
 def webhooks(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("notifications.view_notification"):
         return None
-    found, rows = once(request, numbers), once(request, named)
+    found, rows = read_once(request, numbers), read_once(request, named)
     kinds = [
-        Kind(title, [line(name, target) for target in rows[name]], found[name], list_of(name), "danger")
+        AttentionGroup(title, [line(name, target) for target in rows[name]], found[name], list_of(name), "danger")
         for name, title in TITLES.items()
         if rows[name]
     ]
     if found["late"] and request.user.has_perm("notifications.view_delivery"):
         page = f"{reverse('admin:notifications_delivery_changelist')}?state__exact=pending"
         reason = f"Due for more than two minutes, as no worker has sent them: {found['late']:,}."
-        kinds.append(Kind("Deliveries that are late", [Line("Deliveries", page, reason)], 1, page))
+        kinds.append(AttentionGroup("Deliveries that are late", [AttentionItem("Deliveries", page, reason)], 1, page))
     return Checked("webhook targets", kinds)
 
 
@@ -63,9 +72,9 @@ def named() -> dict[str, list[Any]]:
     )
 
 
-def line(name: str, target: Any) -> Line:
+def line(name: str, target: Any) -> AttentionItem:
     page = reverse("admin:notifications_notification_change", args=[target.pk])
-    return Line(target.identifier, page, target.last_error or REASONS[name], target.since)
+    return AttentionItem(target.identifier, page, target.last_error or REASONS[name], target.since)
 
 
 def list_of(name: str) -> str:

@@ -8,7 +8,7 @@ from django.urls import reverse
 from notifications import attention
 from notifications.models import Delivery, DeliveryHour
 from notifications.panels import COLOURS
-from relayer_service.admin.attention import once
+from relayer_service.admin.attention import read_once
 from relayer_service.admin.charts import HOURS, LastDay, bars
 from relayer_service.admin.dashboard import Card, alarm, link
 from relayer_service.admin.dates import exact
@@ -21,7 +21,7 @@ def webhooks(request: HttpRequest) -> Card | None:
     if not request.user.has_perms(NEEDED):
         return None
     page = reverse("admin:notifications_delivery_changelist")
-    counts = once(request, attention.numbers)
+    counts = read_once(request, attention.numbers)
     rows = [
         [link("Pending", f"{page}?state__exact=pending"), f"{counts['pending']:,}"],
         [link("Failed in the last day", f"{page}?state__exact=failed"), alarm(counts["failed"])],

@@ -22,7 +22,7 @@ from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
-from relayer_service.admin.confirmation import MAX_SHOWN, Asked, Table
+from relayer_service.admin.confirmation import MAX_SHOWN, PendingAction, Table
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago_titled, exact, to_the_minute
 from relayer_service.admin.filters import DayRangeFilter
@@ -203,20 +203,23 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def _ask_or_start(
         self, request: HttpRequest, action_name: str, queryset: QuerySet[Delivery], kind: str
     ) -> HttpResponse:
-        asked = Asked.in_list(request, action_name, queryset, limit=MAX_LISTED)
-        if asked.is_confirmed:
-            return ask_or_start(request, self, asked, kind, NO_TABLE)
-        deliveries = Delivery.objects.filter(pk__in=[*asked.selection])
-        return ask_or_start(request, self, asked, kind, targets(deliveries), warnings(deliveries))
+        pending = PendingAction.in_list(request, action_name, queryset, limit=MAX_LISTED)
+        if pending.is_confirmed:
+            return ask_or_start(request, self, pending, kind, NO_TABLE)
+        deliveries = Delivery.objects.filter(pk__in=[*pending.selection])
+        return ask_or_start(request, self, pending, kind, targets(deliveries), warnings(deliveries))
 
     def _ask_or_send(self, request: HttpRequest, object_id: str, kind: DeliveryKind) -> HttpResponse:
         """Ask about one delivery, or send it at once."""
         delivery = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_delivery_change", args=[delivery.pk])
-        asked, deliveries = Asked.on_page(request, delivery.pk, page), Delivery.objects.filter(pk=delivery.pk)
-        if not asked.is_confirmed:
+        pending, deliveries = (
+            PendingAction.on_page(request, delivery.pk, page),
+            Delivery.objects.filter(pk=delivery.pk),
+        )
+        if not pending.is_confirmed:
             texts = [kind.explanation.format(kind.counted(1)), *warnings(deliveries)]
-            return confirmation.ask(request, self, asked, kind.title, texts, targets(deliveries))
+            return confirmation.ask(request, self, pending, kind.title, texts, targets(deliveries))
         revived = names_of(deliveries, gone_at__isnull=False)
         count = kind.run([delivery.pk]).done
         text = f"{kind.done}: {kind.counted(count)}."
@@ -225,7 +228,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if count and revived:
             text += f" No longer taken for gone, and sent to again: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
-        return asked.leave()
+        return pending.leave()
 
 
 def linked(notification: Notification, shown_url: str) -> str:

@@ -15,8 +15,8 @@ from notifications import skipped
 from notifications.delivery.schedule import next_attempt
 from notifications.models import Delivery, Notification, new_message_id
 from notifications.tasks import deliver
-from relayer_service.ops import logs
-from relayer_service.ops.tasks import push
+from relayer_service.background.tasks import push
+from relayer_service.observability import logs
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.inserting import insert
 

@@ -9,12 +9,12 @@ from django.db.models import QuerySet
 
 from notifications.delivery.replay import replay, retry_now
 from notifications.models import Delivery, Notification
-from notifications.trial import send_test_event
+from notifications.sample_events import send_test_event
 from relayer_service.audit.recording import record_same
-from relayer_service.jobs.kinds import Kind, Result
+from relayer_service.jobs.kinds import JobKind, Result
 
 
-class SendTestEvents(Kind):
+class SendTestEvents(JobKind):
     model_label = "notifications.Notification"
     permission = "notifications.change_notification"
     title = "Send test events"
@@ -29,7 +29,7 @@ class SendTestEvents(Kind):
         return Result(sum(send_test_event(target) is not None for target in targets))
 
 
-class DeliveryKind(Kind):
+class DeliveryKind(JobKind):
     model_label = "notifications.Delivery"
     # A delivery itself has no change permission, its target's counts.
     permission = "notifications.change_notification"

@@ -12,7 +12,7 @@ from notifications import skipped
 from notifications.delivery import counts
 from notifications.delivery.attempts import Outcome
 from notifications.models import TARGET_TROUBLES, Notification
-from relayer_service.ops.metrics import BUCKETS, StateCollector, shared
+from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
 from relayer_service.storage.states import first_state
 
 OK = "ok"

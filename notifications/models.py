@@ -94,7 +94,7 @@ class Notification(Resource):
     def audited(self) -> dict[str, Any]:
         return {
             "type": self.type,
-            "url": Hidden.of(self.url, addresses.mask(self.url)),
+            "url": Hidden.from_value(self.url, addresses.mask(self.url)),
             "enabled": self.enabled,
             "signing_key": hidden_column(self, "signing_key"),
             "failing_since": self.failing_since,

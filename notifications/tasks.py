@@ -2,7 +2,7 @@ from django.conf import settings
 
 from notifications.delivery import hours, outbox, retention
 from notifications.delivery.sender import sender
-from relayer_service.ops.tasks import periodic, queue, task
+from relayer_service.background.tasks import periodic, queue, task
 
 
 @task()

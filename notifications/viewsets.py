@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
 from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
+from notifications.sample_events import send_test_event
 from notifications.schema import (
     CREATE_NOTIFICATION,
     LIST_DELIVERIES,
@@ -29,7 +30,6 @@ from notifications.serializers import (
     NotificationSerializer,
     UpdateNotificationSerializer,
 )
-from notifications.trial import send_test_event
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins, one_of
@@ -118,7 +118,7 @@ class NotificationViewSet(
     @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
-        return idempotency.once(request, lambda: None, self._send_test)
+        return idempotency.run_idempotently(request, lambda: None, self._send_test)
 
     def _send_test(self, _: None) -> Any:
         # Locked, so that it is still there when the delivery is.

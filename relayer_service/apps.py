@@ -8,7 +8,7 @@ class RelayerServiceConfig(AppConfig):
     admin_panels = {"relayer_service.Job": ["relayer_service.admin.jobs.Progress"]}
 
     def ready(self) -> None:
-        from relayer_service.ops import checks  # noqa: F401  # registers the checks
+        from relayer_service.configuration import checks  # noqa: F401  # registers the checks
         from relayer_service.storage import counting
 
         post_migrate.connect(counting.after_migrate, sender=self)

@@ -6,10 +6,10 @@ from datetime import datetime
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from relayer_service.background.tasks import periodic_intervals, queue_depth
 from relayer_service.models import PeriodicRun
-from relayer_service.ops.metrics import shared
-from relayer_service.ops.probes import ProbeFailed
-from relayer_service.ops.tasks import periodic_intervals, queue_depth
+from relayer_service.observability.metrics import shared
+from relayer_service.observability.probes import ProbeFailed
 
 
 class QueueCollector(Collector):

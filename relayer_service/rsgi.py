@@ -23,10 +23,10 @@ from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
 from relayer_service.api import envelope
+from relayer_service.background.pools import Pool
 from relayer_service.net.headers import UNREADABLE_HEADER
-from relayer_service.ops import metrics
-from relayer_service.ops.pools import Pool
-from relayer_service.ops.processes import signal_when_parent_dies, wait_for_banner
+from relayer_service.observability import metrics
+from relayer_service.processes import signal_when_parent_dies, wait_for_banner
 from relayer_service.wsgi import application as wsgi_application
 
 logger = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from django.db import DatabaseError
 from dotenv import load_dotenv
 
 from relayer_service import extensions
-from relayer_service.ops.processes import signal_when_parent_dies
+from relayer_service.processes import signal_when_parent_dies
 from relayer_service.server import CannotStart, listen
 
 PROJECT = Path(__file__).resolve().parent.parent
@@ -90,7 +90,7 @@ def prepare_service() -> None:
         for message in run_checks():
             if message.level >= ERROR:
                 raise CannotStart(" ".join(filter(None, (message.msg, message.hint))))
-        from relayer_service.ops.tasks import prepare_queue
+        from relayer_service.background.tasks import prepare_queue
 
         call_command("migrate", verbosity=0)
         collect_static_files()

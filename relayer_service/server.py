@@ -23,7 +23,7 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server import Server
 
-from relayer_service.ops.processes import is_running, signal_when_parent_dies
+from relayer_service.processes import is_running, signal_when_parent_dies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 

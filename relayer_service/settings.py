@@ -7,8 +7,8 @@ from dotenv import load_dotenv
 
 from relayer_service import extensions, theme
 from relayer_service.api import docs
-from relayer_service.ops import environment as env
-from relayer_service.ops import logs
+from relayer_service.configuration import environment as env
+from relayer_service.observability import logs
 from relayer_service.storage import databases
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -267,7 +267,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "relayer_service.admin.middleware.WhiteNoiseMiddleware",
     "relayer_service.admin.middleware.CSPMiddleware",
-    "relayer_service.ops.health.CommonMiddleware",
+    "relayer_service.observability.health.CommonMiddleware",
     "relayer_service.admin.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "relayer_service.admin.middleware.AuthenticationMiddleware",

@@ -1,4 +1,4 @@
-"""The tasks of what apps share, for the worker, which looks for them here; those of `ops` come with the queue."""
+"""The shared tasks, where the worker looks for them; those of `background` come with the queue."""
 
 from relayer_service.jobs.running import prune_jobs, run_due_jobs, run_job
 

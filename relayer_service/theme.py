@@ -56,7 +56,7 @@ UNFOLD: dict[str, Any] = {
         "notifications.dashboard.webhooks",
         "rpc.dashboard.fee_tokens",
         "notifications.dashboard.deliveries",
-        "rpc.last_day.json_rpc",
+        "rpc.calls_card.json_rpc",
         "relayer_service.admin.dashboard.readiness",
         "relayer_service.admin.dashboard.periodic_work",
         "tokens.dashboard.recently_used",

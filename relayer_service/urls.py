@@ -11,7 +11,7 @@ from relayer_service import extensions
 from relayer_service.admin.search import palette
 from relayer_service.admin.sign_in import sign_in
 from relayer_service.api.schema_view import SchemaView
-from relayer_service.ops.health import MetricsView, health, ready
+from relayer_service.observability.health import MetricsView, health, ready
 
 handler403 = "relayer_service.admin.errors.forbidden"
 handler404 = "relayer_service.admin.errors.not_found"

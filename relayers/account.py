@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from eth_utils.address import to_checksum_address
 
 from chain import nodes
-from relayer_service.ops.shares import waiting_for_others
+from relayer_service.background.shares import waiting_for_others
 from relayers.models import Relayer
 from signers import signing
 from signers.backends.base import Secp256k1Backend, SignerError
@@ -20,7 +20,7 @@ MISMATCH = "The relayer's address is {}, but its signer's is {}. Save the signer
 
 def check_signer(signer: Signer, network_type: str) -> None:
     """Refuse a signer that can never sign for a network type."""
-    unfit = signing.why_not(signer, network_type)
+    unfit = signing.incompatibility(signer, network_type)
     if unfit:
         raise ValidationError({"signer_id": unfit})
 

@@ -17,11 +17,11 @@ from unfold.decorators import action, display
 from notifications.filters import SUBJECT
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import Asked, ReasonForm
+from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import is_key
-from relayer_service.ops.tasks import push
+from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.prefixes import Folded
 from relayers import dashboard, policy_fields
@@ -212,19 +212,19 @@ class RelayerAdmin(ResourceAdmin):
 
     @admin.action(description="Pause selected relayers", permissions=["change"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
-        return self._ask_or_set_paused(request, Asked.in_list(request, "pause_selected", queryset), PAUSE)
+        return self._ask_or_set_paused(request, PendingAction.in_list(request, "pause_selected", queryset), PAUSE)
 
     @admin.action(description="Resume selected relayers", permissions=["change"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
-        return self._ask_or_set_paused(request, Asked.in_list(request, "resume_selected", queryset), RESUME)
+        return self._ask_or_set_paused(request, PendingAction.in_list(request, "resume_selected", queryset), RESUME)
 
     @action(description="Pause", icon="pause", permissions=["change"])
     def pause(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_set_paused(request, self._asked_on_page(request, object_id), PAUSE)
+        return self._ask_or_set_paused(request, self._pending_on_page(request, object_id), PAUSE)
 
     @action(description="Resume", icon="play_arrow", permissions=["change"])
     def resume(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_set_paused(request, self._asked_on_page(request, object_id), RESUME)
+        return self._ask_or_set_paused(request, self._pending_on_page(request, object_id), RESUME)
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Leave out Pause for a relayer that is paused, and Resume for one that is not."""
@@ -233,30 +233,30 @@ class RelayerAdmin(ResourceAdmin):
         useless = RESUME if relayer and not relayer.paused else PAUSE
         return [item for item in offered if item.description != useless.word]
 
-    def _asked_on_page(self, request: HttpRequest, object_id: str) -> Asked:
+    def _pending_on_page(self, request: HttpRequest, object_id: str) -> PendingAction:
         relayer = self.get_object_or_404(request, object_id)
-        return Asked.on_page(request, relayer.pk, reverse("admin:relayers_relayer_change", args=[relayer.pk]))
+        return PendingAction.on_page(request, relayer.pk, reverse("admin:relayers_relayer_change", args=[relayer.pk]))
 
-    def _ask_or_set_paused(self, request: HttpRequest, asked: Asked, act: Pausing) -> HttpResponse:
-        form = ReasonForm(request.POST if asked.is_confirmed else None, required=act.paused)
-        if asked.is_confirmed and form.is_valid():
-            count = set_all_paused(asked.selection, act.paused, form.cleaned_data["reason"])
-            self._report(request, act.done, count, len(asked.selection) - count, act.left_alone)
-            return asked.leave()
+    def _ask_or_set_paused(self, request: HttpRequest, pending: PendingAction, act: Pausing) -> HttpResponse:
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=act.paused)
+        if pending.is_confirmed and form.is_valid():
+            count = set_all_paused(pending.selection, act.paused, form.cleaned_data["reason"])
+            self._report(request, act.done, count, len(pending.selection) - count, act.left_alone)
+            return pending.leave()
         relayers = self.get_queryset(request)
-        others = asked.count(relayers.filter(paused=act.paused))
-        texts = [act.explanation.format(counted(len(asked.selection) - others))]
+        others = pending.count(relayers.filter(paused=act.paused))
+        texts = [act.explanation.format(counted(len(pending.selection) - others))]
         if others:
             texts.append(f"Left alone, as {act.left_alone}: {counted(others)}.")
-        table = asked.first(relayers, {"Name": lambda row: row.name, "State": self.state})
-        title = f"{act.word} {'relayer' if len(asked.selection) == 1 else 'relayers'}"
-        return confirmation.ask(request, self, asked, title, texts, table, form)
+        table = pending.first(relayers, {"Name": lambda row: row.name, "State": self.state})
+        title = f"{act.word} {'relayer' if len(pending.selection) == 1 else 'relayers'}"
+        return confirmation.ask(request, self, pending, title, texts, table, form)
 
     @admin.action(description="Check selected relayers now", permissions=["change"])
     def check_selected_now(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
-        asked = Asked.in_list(request, "check_selected_now", queryset)
-        table = asked.first(self.get_queryset(request), {"Last check": self.last_check})
-        return ask_or_start(request, self, asked, "check_relayers", table)
+        pending = PendingAction.in_list(request, "check_selected_now", queryset)
+        table = pending.first(self.get_queryset(request), {"Last check": self.last_check})
+        return ask_or_start(request, self, pending, "check_relayers", table)
 
     def check_now(self, request: HttpRequest, relayers: list[Relayer]) -> None:
         count = check_soon([relayer.pk for relayer in relayers])

@@ -13,14 +13,14 @@ from django.urls import reverse
 
 from relayer_service.admin.attention import (
     LATE,
+    AttentionGroup,
+    AttentionItem,
     Checked,
-    Kind,
-    Line,
     counts_of,
     first_of,
     number_of,
     number_of_all,
-    once,
+    read_once,
 )
 from relayer_service.admin.dashboard import Card, label, link
 from relayer_service.audit.models import AuditEntry, type_of
@@ -50,16 +50,18 @@ CALM = {"paused"}
 def relayers(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    counts, rows = once(request, numbers), once(request, named)
+    counts, rows = read_once(request, numbers), read_once(request, named)
     kinds = [
-        Kind(title, [line(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name])
+        AttentionGroup(
+            title, [line(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name]
+        )
         for name, title in TITLES.items()
         if rows[name]
     ]
     if counts["late"]:
         page = reverse("admin:relayers_relayer_changelist")
         reason = f"Due for more than two minutes, as no worker has taken them: {counts['late']:,}."
-        kinds.append(Kind("Checks that are late", [Line("Checks", page, reason)], 1, page))
+        kinds.append(AttentionGroup("Checks that are late", [AttentionItem("Checks", page, reason)], 1, page))
     return Checked("relayers", kinds)
 
 
@@ -67,7 +69,7 @@ def by_state(request: HttpRequest) -> Card | None:
     """Return the card of how many relayers there are, and how many in which state."""
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    counts = once(request, numbers)
+    counts = read_once(request, numbers)
     page = reverse("admin:relayers_relayer_changelist")
     rows = [[link(name.capitalize(), list_of(name)), marked(name, counts[name])] for name in CONDITIONS]
     return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
@@ -102,10 +104,10 @@ def began(name: str) -> Any:
     return Coalesce(newest, F("created_at")) if name == "no address" else newest
 
 
-def line(name: str, relayer: Any) -> Line:
+def line(name: str, relayer: Any) -> AttentionItem:
     page = reverse("admin:relayers_relayer_change", args=[relayer.pk])
     what = f"{relayer.name} ({relayer.identifier}) on {relayer.network}"
-    return Line(what, page, reason(name, relayer), relayer.since)
+    return AttentionItem(what, page, reason(name, relayer), relayer.since)
 
 
 def reason(name: str, relayer: Relayer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db.models import QuerySet
 
 from relayer_service.audit.recording import changed, record
-from relayer_service.ops.tasks import push
+from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayers.models import FORGOTTEN, Relayer
 from relayers.tasks import check_relayers_now

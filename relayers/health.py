@@ -33,7 +33,7 @@ from notifications.models import Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
-from relayer_service.ops.pools import Pool
+from relayer_service.background.pools import Pool
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import address_mismatches
@@ -58,11 +58,11 @@ MAX_NONCE = 2**63 - 1
 
 _checking = threading.Lock()
 
-ReadingOf = tuple[Relayer, "Reading"]
+AccountReadings = tuple[Relayer, "AccountReading"]
 
 
 @dataclass(frozen=True)
-class Reading:
+class AccountReading:
     """What was read of an account: None where it could not be read, and the reason."""
 
     nonce: int | None = None
@@ -120,24 +120,24 @@ def batches(relayers: Iterable[Relayer]) -> list[list[Relayer]]:
     ]
 
 
-def read(relayers: list[Relayer]) -> list[ReadingOf]:
+def read(relayers: list[Relayer]) -> list[AccountReadings]:
     """Return what the chain says of relayers that have the same nodes."""
     asked = [relayer for relayer in relayers if relayer.address]
     try:
         found = _ask(asked) if asked else []
     except NodesUnreachable as error:
-        found = [Reading(reason=error.reasons) for _ in asked]
+        found = [AccountReading(reason=error.reasons) for _ in asked]
     except DecryptionError:
-        found = [Reading(reason="its RPC URLs cannot be opened") for _ in asked]
+        found = [AccountReading(reason="its RPC URLs cannot be opened") for _ in asked]
     except Exception:
         # A bug must not prevent the checks of others; these are due again when the lease ends.
         logger.exception("Relayers could not be checked")
         return []
-    unknown = [(relayer, Reading()) for relayer in relayers if not relayer.address]
+    unknown = [(relayer, AccountReading()) for relayer in relayers if not relayer.address]
     return [*zip(asked, found, strict=True), *unknown]
 
 
-def _ask(relayers: list[Relayer]) -> list[Reading]:
+def _ask(relayers: list[Relayer]) -> list[AccountReading]:
     calls = [
         call
         for relayer in relayers
@@ -146,19 +146,19 @@ def _ask(relayers: list[Relayer]) -> list[Reading]:
             Call("eth_getBalance", [relayer.address, "latest"]),
         )
     ]
-    readings = [Reading(reason="a node answered, but not with a nonce") for _ in relayers]
+    readings = [AccountReading(reason="a node answered, but not with a nonce") for _ in relayers]
     for answers in nodes.answers(relayers[0].node_urls(), calls, relayers[0].expected_chain_id):
         for number, reading in enumerate(readings):
             nonce, balance = (quantity(answer) for answer in answers[2 * number : 2 * number + 2])
             if nonce is not None and nonce <= MAX_NONCE and not reading.is_complete:
-                readings[number] = Reading(nonce, reading.balance if balance is None else balance)
+                readings[number] = AccountReading(nonce, reading.balance if balance is None else balance)
         if all(reading.is_complete for reading in readings):
             break
         # A node that answers, but not with what was asked for: the next one is asked too.
     return readings
 
 
-def write(readings: list[ReadingOf]) -> None:
+def write(readings: list[AccountReadings]) -> None:
     """Write readings to their relayers, and emit the events, in one transaction.
 
     What cannot be written is due again when its lease ends, and blocks nothing else.
@@ -171,7 +171,7 @@ def write(readings: list[ReadingOf]) -> None:
         logger.exception("The checks of %d relayers could not be written", len(readings))
 
 
-def _write(readings: list[ReadingOf]) -> None:
+def _write(readings: list[AccountReadings]) -> None:
     # Locked at once and in the order that all use: two orders would deadlock.
     rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer, _ in readings]).order_by("pk")
     list(rows.select_for_update(no_key=True).values_list("pk"))
@@ -203,7 +203,7 @@ def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
     return {"checked_at": now, "balance_at": now} if has_balance else {"checked_at": now}
 
 
-def judge(relayer: Relayer, reading: Reading, mismatch: str = "") -> dict[str, Any]:
+def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict[str, Any]:
     """Return the columns that a reading sets; the settings say how many checks in a row disable or enable.
 
     `mismatch` says that the address is not the signer's: that disables it at once, whatever was read.
@@ -237,7 +237,7 @@ def disabled(details: str) -> dict[str, Any]:
     }
 
 
-def balance_history(relayer: Relayer, reading: Reading, now: datetime) -> dict[str, Any]:
+def balance_history(relayer: Relayer, reading: AccountReading, now: datetime) -> dict[str, Any]:
     """Return the column with the balance by hour, if a reading changes it."""
     if reading.balance is None or str(reading.balance) == relayer.balance_text:
         return {}

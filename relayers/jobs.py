@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relayer_service.jobs.kinds import Kind, Result
+from relayer_service.jobs.kinds import JobKind, Result
 from relayers.tasks import check_soon
 
 
-class CheckRelayers(Kind):
+class CheckRelayers(JobKind):
     model_label = "relayers.Relayer"
     permission = "relayers.change_relayer"
     title = "Check relayers now"

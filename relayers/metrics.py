@@ -8,7 +8,7 @@ from prometheus_client import Counter, Gauge
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from chain import breakers
-from relayer_service.ops.metrics import StateCollector, refreshers, shared
+from relayer_service.observability.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.states import first_state
 from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer

@@ -16,7 +16,7 @@ from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.amounts import decimal_text
-from relayer_service.ops.shares import waiting_for_others
+from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers import dashboard, timeline
 from relayers.account import why_no_address

@@ -25,7 +25,7 @@ from relayer_service.api.serializers import (
     StringField,
 )
 from relayer_service.audit.recording import snapshot
-from relayer_service.ops.tasks import push
+from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.resources import new_identifier
 from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer

@@ -24,7 +24,7 @@ def event_data(relayer: Relayer) -> RelayerData:
 
 def set_paused(relayer: Relayer, paused: bool, reason: str = "") -> bool:
     """Pause or resume a relayer, emit the event and record it with its reason; return False if it was so already."""
-    done = set_all_paused(Selection.of_keys([relayer.pk]), paused, reason)
+    done = set_all_paused(Selection.from_keys([relayer.pk]), paused, reason)
     relayer.paused = paused
     return bool(done)
 
@@ -52,7 +52,7 @@ def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
     if not chosen:
         return
     with transaction.atomic():
-        for batch in Selection.of_keys(chosen).batches(BATCH_SIZE):
+        for batch in Selection.from_keys(chosen).batches(BATCH_SIZE):
             wake(_write(batch, paused)[1])
     for relayer in chosen.values():
         relayer.paused = paused

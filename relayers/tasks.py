@@ -2,7 +2,7 @@ from collections.abc import Collection
 
 from django.db import transaction
 
-from relayer_service.ops.tasks import periodic, push, task
+from relayer_service.background.tasks import periodic, push, task
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.models import Relayer

@@ -20,18 +20,18 @@ STATES = {
 
 
 @dataclass(frozen=True)
-class Line:
+class TimelineEntry:
     at: datetime
     what: str
     who: str
     why: str
 
 
-def lines(relayer: Relayer) -> list[Line]:
+def lines(relayer: Relayer) -> list[TimelineEntry]:
     """Return the newest lines, the last change first."""
     return [
-        Line(entry.at, ", ".join(_words(entry)), in_sentence(entry.who), entry.reason)
-        for entry in AuditEntry.objects.of(relayer)[:LINES_SHOWN]
+        TimelineEntry(entry.at, ", ".join(_words(entry)), in_sentence(entry.who), entry.reason)
+        for entry in AuditEntry.objects.for_row(relayer)[:LINES_SHOWN]
     ]
 
 

@@ -24,7 +24,7 @@ from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
-from relayer_service.ops.shares import waiting_for_others
+from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import CONDITIONS, Relayer
 from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer

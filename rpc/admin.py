@@ -10,7 +10,7 @@ from unfold.admin import StackedInline
 from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.ops.tasks import push
+from relayer_service.background.tasks import push
 from relayers.dashboard import address
 from relayers.filters import NetworkFilter
 from rpc import dashboard, price_checks

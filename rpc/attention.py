@@ -10,7 +10,7 @@ from django.db.models.functions import RowNumber
 from django.http import HttpRequest
 from django.urls import reverse
 
-from relayer_service.admin.attention import SHOWN, Checked, Kind, Line, once
+from relayer_service.admin.attention import SHOWN, AttentionGroup, AttentionItem, Checked, read_once
 from rpc.models import FeeToken
 
 TITLES = {
@@ -28,8 +28,8 @@ def fee_tokens(request: HttpRequest) -> Checked | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
     kinds = [
-        Kind(TITLES[name], [line(name, token) for token in rows], rows[0].total, list_of(name), "danger")
-        for name, rows in once(request, named).items()
+        AttentionGroup(TITLES[name], [line(name, token) for token in rows], rows[0].total, list_of(name), "danger")
+        for name, rows in read_once(request, named).items()
         if rows
     ]
     return Checked("fee tokens", kinds)
@@ -49,10 +49,10 @@ def named() -> dict[str, list[Any]]:
     return {name: [row for row in rows if row.state == name] for name in TITLES}
 
 
-def line(name: str, token: Any) -> Line:
+def line(name: str, token: Any) -> AttentionItem:
     page = reverse("admin:rpc_feetoken_change", args=[token.pk])
     reason = token.rate_error.removeprefix(f"{token}: ") if name == "failed" else REASONS[name]
-    return Line(str(token), page, reason, token.rated_at)
+    return AttentionItem(str(token), page, reason, token.rated_at)
 
 
 def list_of(name: str) -> str:

@@ -14,7 +14,7 @@ from chain import nodes
 from chain.errors import ChainFault
 from chain.networks import Network
 from chain.nodes import Node
-from relayer_service.ops.pools import at_once
+from relayer_service.background.pools import at_once
 from rpc.fees.sources import bounds
 from rpc.models import FeeToken, PriceSource
 

@@ -13,7 +13,7 @@ from django.db.models.functions import TruncHour
 
 from relayer_service.admin.charts import GREY, HOURS, LastDay, bars
 from relayers.models import Relayer
-from rpc.errors import OF_CALLER
+from rpc.errors import CLIENT_ERRORS
 from rpc.models import CallCount
 
 OK = "ok"
@@ -67,8 +67,8 @@ def context(relayer: Relayer) -> dict[str, Any]:
     return {
         "calls": {
             "total": sum(group.calls for group in groups),
-            "of_callers": sum(group.calls for group in groups if group.outcome in OF_CALLER),
-            "failed": sum(group.calls for group in groups if group.outcome not in {OK, *OF_CALLER}),
+            "of_callers": sum(group.calls for group in groups if group.outcome in CLIENT_ERRORS),
+            "failed": sum(group.calls for group in groups if group.outcome not in {OK, *CLIENT_ERRORS}),
             "table": {"headers": HEADERS, "rows": table(groups)},
             **day.chart(datasets(groups, day), latency=LATENCY_AXIS),
         }

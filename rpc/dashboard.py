@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from chain.networks import networks
-from relayer_service.admin.attention import once
+from relayer_service.admin.attention import read_once
 from relayer_service.admin.dashboard import Card, alarm, label, link
 from relayer_service.admin.dates import ago
 from rpc import attention
@@ -28,7 +28,7 @@ def fee_tokens(request: HttpRequest) -> Card | None:
     page = reverse("admin:rpc_feetoken_changelist")
     rows = [
         [link(name.capitalize(), attention.list_of(name)), alarm(found[0].total if found else 0)]
-        for name, found in once(request, attention.named).items()
+        for name, found in read_once(request, attention.named).items()
     ]
     return Card("Fee tokens without a price", rows, url=page)
 

@@ -16,7 +16,7 @@ class RpcError(Exception):
     code: ClassVar[int]
     message: ClassVar[str]
     # What was asked for cannot be: the service, its nodes and its prices work.
-    is_of_caller: ClassVar[bool] = False
+    is_client_error: ClassVar[bool] = False
 
     def __init__(self, description: str) -> None:
         super().__init__(description)
@@ -29,13 +29,13 @@ class RpcError(Exception):
 class MethodNotFound(RpcError):
     code = -32601
     message = "Method not found"
-    is_of_caller = True
+    is_client_error = True
 
 
 class InvalidParams(RpcError):
     code = -32602
     message = "Invalid params"
-    is_of_caller = True
+    is_client_error = True
 
 
 class InternalError(RpcError):
@@ -54,7 +54,7 @@ class NodesUnreachable(RpcError):
 class TokenNotSupported(RpcError):
     code = -32001
     message = "Token not supported"
-    is_of_caller = True
+    is_client_error = True
 
 
 class PriceUnavailable(RpcError):
@@ -65,13 +65,13 @@ class PriceUnavailable(RpcError):
 class ExecutionReverted(RpcError):
     code = -32003
     message = "Execution reverted"
-    is_of_caller = True
+    is_client_error = True
 
 
 class PolicyRefused(RpcError):
     code = -32004
     message = "Policy refused"
-    is_of_caller = True
+    is_client_error = True
 
 
 class InsufficientData(RpcError):
@@ -80,7 +80,7 @@ class InsufficientData(RpcError):
 
 
 # The codes of errors that callers cause; -32600, an invalid request, is one by the standard.
-OF_CALLER = {"-32600"} | {str(error.code) for error in RpcError.__subclasses__() if error.is_of_caller}
+CLIENT_ERRORS = {"-32600"} | {str(error.code) for error in RpcError.__subclasses__() if error.is_client_error}
 MESSAGES = {str(error.code): error.message for error in RpcError.__subclasses__()}
 
 CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {

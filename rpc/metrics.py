@@ -8,7 +8,7 @@ from django.utils import timezone
 from prometheus_client import Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from relayer_service.ops.metrics import BUCKETS, StateCollector, shared
+from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
 from rpc.models import PRICE_STATES, FeeToken
 
 CALLS = Counter(

@@ -12,7 +12,7 @@ from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from rpc import calls, dashboard, errors, itemised
+from rpc import calls, dashboard, errors, fee_breakdown
 from rpc.fees.quote import quote
 from rpc.forms import EstimateForm
 from rpc.relayer_lookup import RpcRelayer
@@ -64,9 +64,9 @@ def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
     fee_tokens = [asked["fee_token"]] if asked["fee_token"] else None
     try:
         found = quote(
-            RpcRelayer.of(relayer), relayer.network, asked["transaction"], fee_tokens, asked["speed"] or None
+            RpcRelayer.from_row(relayer), relayer.network, asked["transaction"], fee_tokens, asked["speed"] or None
         )
-        return {"items": itemised.items(found)}
+        return {"items": fee_breakdown.items(found)}
     except errors.RpcError as error:
         return {"error": error.body()}
     except DecryptionError:

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from chain.networks import Network, networks
 from chain.nodes import Node
-from chain.readings import Reading, gather
+from chain.readings import ChainReading, gather
 from relayer_service.amounts import rate_text
-from relayer_service.ops.pools import at_once
+from relayer_service.background.pools import at_once
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from rpc import bound_checks, errors
@@ -37,7 +37,7 @@ Outcome = Quote | str
 
 
 @dataclass(frozen=True)
-class Asked:
+class TokenSnapshot:
     """A token with its sources as they are when its price is asked for."""
 
     token: FeeToken
@@ -48,7 +48,7 @@ class Asked:
 class Part:
     """Tokens of one network and the nodes to ask for their prices, or why there are none."""
 
-    asked: Sequence[Asked]
+    asked: Sequence[TokenSnapshot]
     nodes: Sequence[Node] = ()
     network: Network | None = None
     fault: str = ""
@@ -72,9 +72,9 @@ def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
 
 
 def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
-    by_network: dict[str, list[Asked]] = defaultdict(list)
+    by_network: dict[str, list[TokenSnapshot]] = defaultdict(list)
     for token in tokens:
-        by_network[token.network].append(Asked(token, tuple(token.sources.all())))
+        by_network[token.network].append(TokenSnapshot(token, tuple(token.sources.all())))
     for name, group in by_network.items():
         network = networks().get(name)
         # A disabled one counts too, as callers can use it, but comes last.
@@ -87,7 +87,7 @@ def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
             yield from _parts_of(relayer, network, group)
 
 
-def _parts_of(relayer: Relayer, network: Network, group: Sequence[Asked]) -> Iterator[Part]:
+def _parts_of(relayer: Relayer, network: Network, group: Sequence[TokenSnapshot]) -> Iterator[Part]:
     try:
         relayer_nodes = relayer.node_urls()
     except DecryptionError:
@@ -111,13 +111,13 @@ def _read(part: Part) -> list[Outcome]:
     return [_outcome(found[name]) for name in readings]
 
 
-def _reading(asked: Asked, network: Network) -> Reading:
+def _reading(asked: TokenSnapshot, network: Network) -> ChainReading:
     """Return the reading of a token's price; without a key, as a cached price is no check."""
     try:
-        reading = price_reading(Token.of(asked.token, asked.sources, network))
+        reading = price_reading(Token.from_row(asked.token, asked.sources, network))
     except Exception:
         logger.exception("The price of %s cannot be asked for", asked.token)
-        return Reading([], lambda _: errors.InternalError())
+        return ChainReading([], lambda _: errors.InternalError())
     return replace(reading, key=None)
 
 
@@ -127,7 +127,7 @@ def _outcome(found: Quote | errors.RpcError) -> Outcome:
     return found if isinstance(found, Quote) else found.description
 
 
-def _note(asked: Asked, outcome: Outcome) -> str:
+def _note(asked: TokenSnapshot, outcome: Outcome) -> str:
     """Store the outcome unless the token or a source has changed meanwhile; return why there is no price."""
     changes: dict[str, Any] = {"rate_error": outcome}
     if isinstance(outcome, Quote):
@@ -150,7 +150,7 @@ def _note(asked: Asked, outcome: Outcome) -> str:
     return reason
 
 
-def _same(asked: Asked, row: FeeToken) -> bool:
+def _same(asked: TokenSnapshot, row: FeeToken) -> bool:
     if any(getattr(asked.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
         return False
     sources = PriceSource.objects.filter(token=row).order_by("pk")

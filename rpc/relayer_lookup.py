@@ -34,7 +34,7 @@ class RpcRelayer:
     fault: str = ""
 
     @classmethod
-    def of(cls, row: Relayer) -> RpcRelayer:
+    def from_row(cls, row: Relayer) -> RpcRelayer:
         nodes, fault = [], ""
         try:
             nodes = row.node_urls()
@@ -64,4 +64,4 @@ def _read(identifier: str) -> RpcRelayer:
         row = Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
     if row is None:
         raise NotFound(NOT_FOUND.format(identifier))
-    return RpcRelayer.of(row)
+    return RpcRelayer.from_row(row)

@@ -1,4 +1,4 @@
-from relayer_service.ops.tasks import periodic, task
+from relayer_service.background.tasks import periodic, task
 from relayer_service.storage.clock import DatabaseNow
 from rpc import price_checks
 from rpc.models import CallCount, CallHour, FeeToken

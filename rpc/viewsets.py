@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
-from relayer_service.ops.shares import WAITING
+from relayer_service.background.shares import WAITING
 from rpc.dispatch import answer
 from rpc.relayer_lookup import NOT_FOUND, find_relayer
 from rpc.schema import CALL, RpcSchema

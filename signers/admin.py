@@ -12,11 +12,11 @@ from django.urls import reverse
 from unfold.decorators import action, display
 
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import Asked
+from relayer_service.admin.confirmation import PendingAction
 from relayer_service.admin.dates import ago
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import in_use, may_view_users, used_by
-from relayer_service.ops.shares import waiting_for_others
+from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
@@ -151,9 +151,11 @@ class SignerAdmin(ResourceAdmin):
 
     @admin.action(description="Verify selected signers", permissions=["change"])
     def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> HttpResponse:
-        asked = Asked.in_list(request, "verify_selected", queryset)
+        pending = PendingAction.in_list(request, "verify_selected", queryset)
         columns = {"Type": lambda signer: signer.get_type_display(), "Last verified": verified}
-        return ask_or_start(request, self, asked, "verify_signers", asked.first(self.get_queryset(request), columns))
+        return ask_or_start(
+            request, self, pending, "verify_signers", pending.first(self.get_queryset(request), columns)
+        )
 
     @action(description="Save and verify", permissions=["change"])
     def save_and_verify(self, request: HttpRequest, obj: Signer) -> None:
@@ -168,7 +170,7 @@ class SignerAdmin(ResourceAdmin):
             self.message_user(request, f"{signer}: {explained(error)}", messages.ERROR)
             return
         text = f"{signer}: signed as {seen.identity} in {seen.milliseconds} ms."
-        unfit = signing.why_not(signer, "evm")
+        unfit = signing.incompatibility(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
 
 

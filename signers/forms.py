@@ -23,7 +23,7 @@ from unfold.widgets import (
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
-from relayer_service.ops.shares import waiting_for_others
+from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError

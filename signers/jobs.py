@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relayer_service.jobs.kinds import Kind, Result
+from relayer_service.jobs.kinds import JobKind, Result
 from signers import signing
 from signers.backends.base import SignerError
 from signers.models import Signer
 
 
-class VerifySigners(Kind):
+class VerifySigners(JobKind):
     model_label = "signers.Signer"
     permission = "signers.change_signer"
     title = "Verify signers"

@@ -51,13 +51,13 @@ class Signer(Resource):
         values: dict[str, Any] = {"type": self.type, "verified_identity": self.verified_identity}
         shown = shown_config(self.config)
         values |= {
-            f"config.{name}": value if value == shown[name] else Hidden.of(value, shown[name])
+            f"config.{name}": value if value == shown[name] else Hidden.from_value(value, shown[name])
             for name, value in self.config.items()
         }
         secrets = self.readable_secrets()
         if secrets is None:
             return values | {"config": hidden_column(self, "secrets")}
-        return values | {f"config.{name}": Hidden.of(value) for name, value in secrets.items()}
+        return values | {f"config.{name}": Hidden.from_value(value) for name, value in secrets.items()}
 
     def set_config(self, config: dict[str, Any]) -> bool:
         """Set the whole config, in the form of requests; return whether it is another one."""

@@ -44,7 +44,7 @@ def curve(signer: Signer) -> Curve:
     return backend_class(signer.type).curve
 
 
-def why_not(signer: Signer, network_type: str) -> str:
+def incompatibility(signer: Signer, network_type: str) -> str:
     """Return why a signer cannot serve a network type; empty if it can."""
     if network_type in curve(signer).network_types:
         return ""

@@ -19,9 +19,9 @@ from django.db import connection
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
-from relayer_service.ops import health, metrics, probes
-from relayer_service.ops.logs import JsonFormatter, SecretFilter, redact
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
+from relayer_service.observability import health, metrics, probes
+from relayer_service.observability.logs import JsonFormatter, SecretFilter, redact
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
 from relayer_service.storage.postgresql.outages import outage

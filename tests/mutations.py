@@ -98,10 +98,10 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     9: Mutation(
         "Secrets stand in the tracebacks of the log.",
-        "relayer_service/ops/logs.py",
+        "relayer_service/observability/logs.py",
         "record.exc_text = redact(record.exc_text)",
         "record.exc_text = str(record.exc_text)",
-        ("tests/relayer_service/ops/test_logs.py",),
+        ("tests/relayer_service/observability/test_logs.py",),
     ),
     10: Mutation(
         "A worker whose lease was lost writes over what another has done.",

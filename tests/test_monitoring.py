@@ -13,7 +13,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 from tests.servers import PROJECT
 
 ALERTS = PROJECT / "deploy/prometheus/alerts.yaml"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from relayer_service.ops import environment
+from relayer_service.configuration import environment
 from tests.servers import PROJECT
 from tokens import credentials
 

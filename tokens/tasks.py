@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Q
 
-from relayer_service.ops.tasks import periodic, task
+from relayer_service.background.tasks import periodic, task
 from tokens import expiry
 from tokens.models import AccessToken
 

@@ -36,7 +36,7 @@ def measure(bench: Bench) -> list[Row]:
 
         django.setup()
         # Thousands of events in one transaction are more than wait to be pushed; the workers find them all the same.
-        logging.getLogger("relayer_service.ops.queues").setLevel(logging.CRITICAL)
+        logging.getLogger("relayer_service.background.queues").setLevel(logging.CRITICAL)
         try:
             return Webhooks(port, database.environment, fast=bench.fast).rows()
         finally:
@@ -120,7 +120,7 @@ def emit_to(target: Any) -> str:
 
 def clear() -> None:
     from notifications.models import Attempt, Delivery, Notification
-    from relayer_service.ops.tasks import queue
+    from relayer_service.background.tasks import queue
 
     for model in (Attempt, Delivery, Notification):
         model.objects.all().delete()

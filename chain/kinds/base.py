@@ -11,7 +11,7 @@ from chain.contracts import Unreadable, read_call
 from chain.errors import InsufficientData
 from chain.fee_history import Market
 from chain.networks import Network
-from chain.readings import Reading
+from chain.readings import ChainReading
 from chain.transactions import Transaction
 from relayer_service.amounts import with_bps
 
@@ -26,7 +26,7 @@ class Charges:
     l1_gas: int | None = None
 
 
-class NetworkKind:
+class FeeModel:
     """How a network charges for a transaction: this one for gas at the market's price, and for nothing else."""
 
     pays_priority_fee: ClassVar[bool] = True
@@ -35,7 +35,7 @@ class NetworkKind:
     # Whether nodes estimate more than is needed, so that a limit below the estimate may do.
     pads_estimates: ClassVar[bool] = False
 
-    def gas_reading(self, transaction: Transaction, sender: str) -> Reading:
+    def gas_reading(self, transaction: Transaction, sender: str) -> ChainReading:
         """Return the reading of the gas that a transaction needs."""
         return gas_estimate.reading(transaction, sender)
 
@@ -43,18 +43,18 @@ class NetworkKind:
         """Return the gas limit below which the network refuses a transaction."""
         return limits.minimum_gas(transaction, network)
 
-    def market_readings(self, network: Network, transaction: Transaction, sender: str) -> dict[str, Reading]:
+    def market_readings(self, network: Network, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
         """Return what has to be read for the market."""
         return fee_history.readings(network)
 
     def market(self, network: Network, found: Mapping[str, Any], speed: str | None) -> Market:
         return fee_history.market(network, found, speed)
 
-    def charge_readings(self, transaction: Transaction) -> dict[str, Reading]:
+    def charge_readings(self, transaction: Transaction) -> dict[str, ChainReading]:
         """Return what has to be read for the charges beside gas."""
         return {}
 
-    def own_readings(self, transaction: Transaction, sender: str) -> dict[str, Reading]:
+    def own_readings(self, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
         """Return what is read on networks of this kind alone."""
         return self.charge_readings(transaction)
 
@@ -63,9 +63,9 @@ class NetworkKind:
         return Charges()
 
 
-def uint_reading(call: Call, name: str, key: Hashable = None) -> Reading:
+def uint_reading(call: Call, name: str, key: Hashable = None) -> ChainReading:
     """Return the reading of one number that a contract of the network returns."""
-    return Reading([call], lambda answers: read_uint(answers[0], name), key)
+    return ChainReading([call], lambda answers: read_uint(answers[0], name), key)
 
 
 def with_margin(l1_fee: int, margin_bps: int) -> Amount:

@@ -7,26 +7,26 @@ from chain.attempts import Call
 from chain.errors import InsufficientData
 from chain.fee_history import BaseFeeSource, Market
 from chain.gas_estimate import GasEstimate, estimate, part
-from chain.kinds.base import NetworkKind
+from chain.kinds.base import FeeModel
 from chain.networks import Network
-from chain.readings import Reading
+from chain.readings import ChainReading
 from chain.transactions import Transaction
 
 
-class Linea(NetworkKind):
+class Linea(FeeModel):
     """Linea: the node names gas, base fee and priority fee of a transaction at once; the priority fee pays for L1."""
 
-    def gas_reading(self, transaction: Transaction, sender: str) -> Reading:
-        return Reading([Call("linea_estimateGas", [transaction.call(sender)])], read)
+    def gas_reading(self, transaction: Transaction, sender: str) -> ChainReading:
+        return ChainReading([Call("linea_estimateGas", [transaction.call(sender)])], read)
 
-    def market_readings(self, network: Network, transaction: Transaction, sender: str) -> dict[str, Reading]:
+    def market_readings(self, network: Network, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
         return {"gas": self.gas_reading(transaction, sender)}
 
     def market(self, network: Network, found: Mapping[str, Any], speed: str | None) -> Market:
         market: Market = found["gas"].market
         return market
 
-    def own_readings(self, transaction: Transaction, sender: str) -> dict[str, Reading]:
+    def own_readings(self, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
         return {"gas": self.gas_reading(transaction, sender)}
 
 

@@ -7,8 +7,8 @@ import zstandard
 
 from chain.amount import Amount
 from chain.contracts import contract_call
-from chain.kinds.base import Charges, NetworkKind, uint_reading, with_margin
-from chain.readings import Reading
+from chain.kinds.base import Charges, FeeModel, uint_reading, with_margin
+from chain.readings import ChainReading
 from chain.transactions import Transaction, encode_with_placeholders
 
 ORACLE = "0x5300000000000000000000000000000000000002"
@@ -16,10 +16,10 @@ ORACLE = "0x5300000000000000000000000000000000000002"
 LEVEL = 3
 
 
-class Scroll(NetworkKind):
+class Scroll(FeeModel):
     """Scroll: an L1 data fee by the size of the signed transaction, compressed if that makes it smaller."""
 
-    def charge_readings(self, transaction: Transaction) -> dict[str, Reading]:
+    def charge_readings(self, transaction: Transaction) -> dict[str, ChainReading]:
         signed = encode_with_placeholders(transaction, with_signature=True)
         call = contract_call(ORACLE, "getL1Fee(bytes)", [compressed(signed)])
         return {"l1_fee": uint_reading(call, "L1 data fee")}

@@ -172,7 +172,7 @@ def _transaction(
         raise NotATransaction("the hash of a blob begins with 01")
     if kind == SET_CODE and not authorizations:
         raise NotATransaction("a transaction of type 4 has an authorization")
-    prices = Prices.of(values, is_signed=sender is not None)
+    prices = Prices.from_values(values, is_signed=sender is not None)
     if prices.max_fee is not None and (prices.max_priority_fee or 0) > prices.max_fee:
         raise NotATransaction("its maxPriorityFeePerGas is above its maxFeePerGas")
     return Transaction(

@@ -64,7 +64,7 @@ class Prices:
         return self.gas_price if self.max_fee is None else self.max_fee
 
     @classmethod
-    def of(cls, values: dict[str, Any], is_signed: bool) -> Prices:
+    def from_values(cls, values: dict[str, Any], is_signed: bool) -> Prices:
         """Return the prices of a transaction's fields: zero is a price if it is signed, else it is not set."""
         names = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas")
         return cls(*(values.get(name) if is_signed else values.get(name) or None for name in names))

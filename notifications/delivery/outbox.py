@@ -24,7 +24,7 @@ from notifications.metrics import observe_attempt
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
-from relayer_service.ops.logs import request_id
+from relayer_service.observability.logs import request_id
 from relayer_service.storage.clock import DatabaseNow, database_now
 
 logger = logging.getLogger(__name__)

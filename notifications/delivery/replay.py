@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
 from relayer_service.audit.recording import changed, record
-from relayer_service.ops.tasks import push
+from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 
 

@@ -23,9 +23,9 @@ from django.db import close_old_connections
 from notifications.delivery import attempts, outbox
 from notifications.delivery.outstanding import Outstanding, Place
 from notifications.models import Delivery
-from relayer_service.ops.loops import LoopThread
-from relayer_service.ops.pools import Pool
-from relayer_service.ops.tasks import OutageFilter
+from relayer_service.background.loops import LoopThread
+from relayer_service.background.pools import Pool
+from relayer_service.background.tasks import OutageFilter
 
 logger = logging.getLogger(__name__)
 logger.addFilter(OutageFilter())

@@ -34,7 +34,7 @@ def _(user: User) -> Values:
         "first_name": user.first_name,
         "last_name": user.last_name,
         "email": user.email,
-        "password": Hidden.of(user.password),
+        "password": Hidden.from_value(user.password),
         "is_active": user.is_active,
         "is_staff": user.is_staff,
         "is_superuser": user.is_superuser,
@@ -56,10 +56,10 @@ class PasswordForm(AdminPasswordChangeForm):
     """Sets the password of a user, on a page of its own."""
 
     def save(self, commit: bool = True) -> Any:
-        before = {"password": Hidden.of(self.user.password)}
+        before = {"password": Hidden.from_value(self.user.password)}
         with transaction.atomic():
             saved = super().save(commit)
-            record([changed(self.user, before, {"password": Hidden.of(self.user.password)})])
+            record([changed(self.user, before, {"password": Hidden.from_value(self.user.password)})])
         return saved
 
 

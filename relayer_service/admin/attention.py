@@ -20,7 +20,7 @@ from django.utils.module_loading import import_string
 from django.utils.timesince import timesince
 
 from relayer_service.models import PeriodicRun, RowDelta
-from relayer_service.ops import health
+from relayer_service.observability import health
 
 Result = TypeVar("Result")
 
@@ -40,7 +40,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Line:
+class AttentionItem:
     """Something that needs attention, and the page on which it is mended."""
 
     what: str
@@ -57,11 +57,11 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Kind:
+class AttentionGroup:
     """One thing that is wrong: some of those that have it, how many have it in all, and the list of them."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[AttentionItem]
     total: int
     url: str = ""
     # How the theme marks the number of them.
@@ -82,7 +82,7 @@ class Checked:
     """A subject that was checked, and what is wrong there."""
 
     what: str
-    kinds: Sequence[Kind]
+    kinds: Sequence[AttentionGroup]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Attention:
     at: datetime
 
     @property
-    def kinds(self) -> list[Kind]:
+    def kinds(self) -> list[AttentionGroup]:
         return [kind for subject in self.subjects for kind in subject.kinds]
 
 
@@ -135,7 +135,7 @@ def number_of_all(model: type[Model]) -> QuerySet[Any]:
     return counted.values(every=Value(1)).annotate(number=Sum("rows", default=0)).values("number")
 
 
-def once(request: HttpRequest, read: Callable[[], Result]) -> Result:
+def read_once(request: HttpRequest, read: Callable[[], Result]) -> Result:
     """Return what a function reads, and the same in the rest of the request."""
     known = request.__dict__.setdefault("read_once", {})
     if read not in known:
@@ -152,15 +152,15 @@ def service(request: HttpRequest) -> Checked:
     """Return which parts of the service and which periodic work fail."""
     page = reverse("ready")
     may_view_runs = request.user.has_perm("relayer_service.view_periodicrun")
-    runs = once(request, periodic_runs) if may_view_runs else []
+    runs = read_once(request, periodic_runs) if may_view_runs else []
     beats = {run.name: run.finished_at for run in runs}
     failed = [
-        Line(name.capitalize(), page, PARTS[name], beats.get("heartbeat") if name == "worker" else None)
-        for name, works in once(request, health.parts_that_work).items()
+        AttentionItem(name.capitalize(), page, PARTS[name], beats.get("heartbeat") if name == "worker" else None)
+        for name, works in read_once(request, health.parts_that_work).items()
         if not works
     ]
     work = [
-        Line(
+        AttentionItem(
             run.name.replace("_", " ").capitalize(),
             reverse("admin:relayer_service_periodicrun_change", args=[run.pk]),
             "The newest run failed; the log has its error.",
@@ -170,7 +170,9 @@ def service(request: HttpRequest) -> Checked:
         if run.failed
     ]
     kinds = [
-        Kind("Parts of the service that fail", failed, len(failed), page, "danger"),
-        Kind("Periodic work that fails", work, len(work), reverse("admin:relayer_service_periodicrun_changelist")),
+        AttentionGroup("Parts of the service that fail", failed, len(failed), page, "danger"),
+        AttentionGroup(
+            "Periodic work that fails", work, len(work), reverse("admin:relayer_service_periodicrun_changelist")
+        ),
     ]
     return Checked("the service and its worker", [kind for kind in kinds if kind.total])

@@ -87,7 +87,7 @@ class AuditedAdmin(DjangoModelAdmin):
             raise ObjectNotFound(self.opts)
         if not self.has_view_or_change_permission(request, obj):
             raise PermissionDenied
-        paginator = NewestPaginator(AuditEntry.objects.of(obj), ENTRIES_PER_PAGE)
+        paginator = NewestPaginator(AuditEntry.objects.for_row(obj), ENTRIES_PER_PAGE)
         page = paginator.get_page(request.GET.get(PAGE_VAR, 1))
         context = {
             **self.admin_site.each_context(request),

@@ -163,7 +163,7 @@ def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
     return {name: each for name, each in found.items() if each.opts.app_label != AuditEntry._meta.app_label}
 
 
-class Line:
+class Echo:
     """What a CSV writer writes to: it returns the line instead of keeping it."""
 
     def write(self, text: str) -> str:
@@ -171,7 +171,7 @@ class Line:
 
 
 def csv_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
-    writer = csv.writer(Line(), quoting=csv.QUOTE_ALL)
+    writer = csv.writer(Echo(), quoting=csv.QUOTE_ALL)
     yield str(writer.writerow(CSV_COLUMNS))
     for entry in newest(entries):
         values = {name: getattr(entry, name) for name in CSV_COLUMNS}

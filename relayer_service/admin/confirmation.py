@@ -54,7 +54,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PendingAction:
     """What is asked about, whether it was confirmed, and where staff go after it."""
 
     selection: Selection
@@ -67,7 +67,9 @@ class Asked:
         """Return what the action of a list is about: what was confirmed, or else the rows that are selected."""
         is_confirmed = CONFIRMED in request.POST
         try:
-            selection = Selection.parse(request.POST[CONFIRMED]) if is_confirmed else Selection.of(rows, limit)
+            selection = (
+                Selection.parse(request.POST[CONFIRMED]) if is_confirmed else Selection.from_queryset(rows, limit)
+            )
         except SelectionError as error:
             raise BadRequest(str(error)) from None
         # What Django needs to run the action again.
@@ -78,7 +80,7 @@ class Asked:
     @classmethod
     def on_page(cls, request: HttpRequest, key: int, page: str) -> Self:
         """Return what the button on the page of one object is about."""
-        return cls(Selection.of_keys([key]), request.method == "POST", page)
+        return cls(Selection.from_keys([key]), request.method == "POST", page)
 
     def leave(self) -> HttpResponse:
         return HttpResponseRedirect(self.back)
@@ -98,7 +100,7 @@ class Asked:
 def ask(
     request: HttpRequest,
     model_admin: Any,
-    asked: Asked,
+    pending: PendingAction,
     title: str,
     texts: Sequence[str],
     table: Table,
@@ -112,7 +114,7 @@ def ask(
         "texts": texts,
         "table": table,
         "form": form,
-        "hidden": asked.hidden,
-        "back": asked.back,
+        "hidden": pending.hidden,
+        "back": pending.back,
     }
     return TemplateResponse(request, "admin/confirmation.html", context)

@@ -15,11 +15,11 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.module_loading import import_string
 
-from relayer_service.admin.attention import attention, once, periodic_runs
+from relayer_service.admin.attention import attention, periodic_runs, read_once
 from relayer_service.admin.dates import ago
 from relayer_service.audit.actors import ActorKind
 from relayer_service.models import AuditEntry
-from relayer_service.ops import health
+from relayer_service.observability import health
 
 CHANGES_SHOWN = 5
 
@@ -61,7 +61,7 @@ def outcome(ok: bool) -> str:
 
 
 def readiness(request: HttpRequest) -> Card:
-    rows = [[name.capitalize(), outcome(works)] for name, works in once(request, health.parts_that_work).items()]
+    rows = [[name.capitalize(), outcome(works)] for name, works in read_once(request, health.parts_that_work).items()]
     return Card("Readiness", rows, url=reverse("ready"))
 
 
@@ -70,7 +70,7 @@ def periodic_work(request: HttpRequest) -> Card | None:
         return None
     rows = [
         [run.name.replace("_", " ").capitalize(), ago(run.finished_at), outcome(not run.failed)]
-        for run in once(request, periodic_runs)
+        for run in read_once(request, periodic_runs)
     ]
     url = reverse("admin:relayer_service_periodicrun_changelist")
     return Card("Periodic work", rows, "No worker has run yet.", url)

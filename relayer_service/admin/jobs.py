@@ -15,7 +15,7 @@ from unfold.decorators import display
 
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
-from relayer_service.admin.confirmation import Asked, Table
+from relayer_service.admin.confirmation import PendingAction, Table
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import exact
 from relayer_service.admin.pagination import NewestPaginator
@@ -35,7 +35,7 @@ VARIANTS: dict[str, str] = {
 def ask_or_start(
     request: HttpRequest,
     model_admin: Any,
-    asked: Asked,
+    pending: PendingAction,
     name: str,
     table: Table,
     texts: Sequence[str] = (),
@@ -46,14 +46,14 @@ def ask_or_start(
     The texts say of so many rows that they are left alone.
     """
     chosen = kind(name)
-    if not asked.is_confirmed:
-        explanation = chosen.explanation.format(chosen.counted(len(asked.selection) - left_alone))
-        return confirmation.ask(request, model_admin, asked, chosen.title, [explanation, *texts], table)
-    job = running.start(name, asked.selection, request.user.get_username())
+    if not pending.is_confirmed:
+        explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - left_alone))
+        return confirmation.ask(request, model_admin, pending, chosen.title, [explanation, *texts], table)
+    job = running.start(name, pending.selection, request.user.get_username())
     page = reverse("admin:relayer_service_job_change", args=[job.pk])
     link = format_html('<a class="underline" href="{}">See how far it is</a>', page)
     model_admin.message_user(request, format_html("Started in the worker: {}. {}.", job, link), messages.SUCCESS)
-    return asked.leave()
+    return pending.leave()
 
 
 def visible_kinds(request: HttpRequest) -> list[str]:

@@ -18,7 +18,7 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Noted:
+class WithLogs:
     """A resource, with what its envelope has to say of it."""
 
     data: Any
@@ -30,9 +30,9 @@ def success(data: Any) -> dict[str, Any]:
     if isinstance(data, Page):
         metadata = {"logs": log_entries(data.logs), "traces": []}
         return {"data": data.data, "error": "", "metadata": metadata, "pagination": data.pagination, "success": True}
-    noted = data if isinstance(data, Noted) else Noted(data, [])
-    metadata = {"logs": log_entries(noted.logs), "traces": []}
-    return {"data": noted.data, "error": "", "metadata": metadata, "success": True}
+    answer = data if isinstance(data, WithLogs) else WithLogs(data, [])
+    metadata = {"logs": log_entries(answer.logs), "traces": []}
+    return {"data": answer.data, "error": "", "metadata": metadata, "success": True}
 
 
 def failure(message: str, *, faults: list[str] | None = None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from django.views import defaults
 from rest_framework import exceptions
 
 from relayer_service.api import envelope
-from relayer_service.ops.shares import Busy
+from relayer_service.background.shares import Busy
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.ttl_cache import TTLCache
 

@@ -36,7 +36,7 @@ MAX_ROUTE = 1024
 OTHER_BODY = "The Idempotency-Key was used with another body"
 
 
-def of(request: Request) -> IdempotentRequest | None:
+def from_request(request: Request) -> IdempotentRequest | None:
     """Return what a request's key stands for, not stored yet; None for a request without one."""
     key = request.headers.get(HEADER)
     if key is None or not extensions.is_on("lifecycle"):
@@ -56,12 +56,14 @@ def digest(request: Request) -> str:
     return hmac.new(settings.SECRET_KEY.encode(), b"idempotency:" + body, hashlib.sha256).hexdigest()
 
 
-def once(request: Request, prepare: Callable[[], Prepared], carry_out: Callable[[Prepared], Any]) -> HttpResponse:
+def run_idempotently(
+    request: Request, prepare: Callable[[], Prepared], carry_out: Callable[[Prepared], Any]
+) -> HttpResponse:
     """Answer 201 with what is created, or with the answer that the same request had before.
 
     `prepare` checks the request, which may take asking others; `carry_out` runs in a transaction.
     """
-    key = of(request)
+    key = from_request(request)
     if key and (answered := find(key)):
         return answered
     prepared = prepare()

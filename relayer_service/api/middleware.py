@@ -19,8 +19,8 @@ from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
 from relayer_service.net import client_address
 from relayer_service.net.headers import UNREADABLE_HEADER
-from relayer_service.ops import metrics
-from relayer_service.ops.logs import redact, request_id
+from relayer_service.observability import metrics
+from relayer_service.observability.logs import redact, request_id
 
 logger = logging.getLogger("relayer_service.requests")
 

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import MAX_FAULTS
-from relayer_service.ops.logs import redact
+from relayer_service.observability.logs import redact
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
 # A fault names an unknown member up to this length: a part of a longer name could be part of a secret that

@@ -83,19 +83,19 @@ class CreateMixin(ResourceViewSet):
     id_taken_message: str
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        return idempotency.once(request, self._valid, self._create)
+        return idempotency.run_idempotently(request, self._valid, self._create)
 
     def _valid(self) -> BaseSerializer[Any]:
         serializer = self.get_serializer(data=self.request.data)
         serializer.is_valid(raise_exception=True)
         return serializer
 
-    def _create(self, serializer: BaseSerializer[Any]) -> envelope.Noted:
+    def _create(self, serializer: BaseSerializer[Any]) -> envelope.WithLogs:
         self.perform_create(serializer)
-        return envelope.Noted(serializer.data, getattr(serializer, "warnings", []))
+        return envelope.WithLogs(serializer.data, getattr(serializer, "warnings", []))
 
     def perform_create(self, serializer: BaseSerializer[Any]) -> None:
-        """Save and record, in the transaction that `once` has begun and that a conflict ends."""
+        """Save and record, in the transaction that `run_idempotently` has begun and that a conflict ends."""
         try:
             record([created(serializer.save())])
         except IntegrityError:
@@ -128,7 +128,7 @@ class PartialUpdateMixin(LockingMixin):
             before = snapshot(serializer.instance)
             serializer.save()
             record([changed(serializer.instance, before)])
-        return Response(envelope.Noted(serializer.data, getattr(serializer, "warnings", [])))
+        return Response(envelope.WithLogs(serializer.data, getattr(serializer, "warnings", [])))
 
 
 class DestroyMixin(LockingMixin):
@@ -143,7 +143,7 @@ class DestroyMixin(LockingMixin):
                 logs = self.perform_destroy(self.get_object())
         except (ProtectedError, IntegrityError):
             raise Conflict(self.in_use_message) from None
-        return Response(envelope.Noted(self.deleted_message, logs))
+        return Response(envelope.WithLogs(self.deleted_message, logs))
 
     def perform_destroy(self, instance: Any) -> list[str]:
         """Record and delete a row that is locked; return the log messages of the answer."""

@@ -10,7 +10,7 @@ from relayer_service.audit.actors import ActorKind
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
-    def of(self, row: models.Model) -> models.QuerySet[AuditEntry]:
+    def for_row(self, row: models.Model) -> models.QuerySet[AuditEntry]:
         """Return the history of a row, the newest entry first."""
         return self.filter(object_type=type_of(type(row)), object_pk=str(row.pk))
 

@@ -26,7 +26,7 @@ class Hidden:
     digest: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, value: Any, shown: Any = None) -> Hidden:
+    def from_value(cls, value: Any, shown: Any = None) -> Hidden:
         return cls(shown, hashlib.sha256(json.dumps(value, sort_keys=True).encode()).digest())
 
 
@@ -36,7 +36,7 @@ def hidden_column(row: Model, column: str, shown: Any = None) -> Hidden | None:
         value = getattr(row, column)
     except DecryptionError:
         value = row.__dict__[column].text
-    return Hidden.of(value, shown) if value else None
+    return Hidden.from_value(value, shown) if value else None
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

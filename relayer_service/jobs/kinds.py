@@ -19,7 +19,7 @@ class Result:
     failures: Sequence[tuple[str, str]] = ()
 
 
-class Kind:
+class JobKind:
     """Something that is done with rows, a batch at a time; rows that it does not fit are left alone.
 
     Where the work is changes in the database, it is done in the transaction that saves the job's progress: so nothing
@@ -57,10 +57,10 @@ class Kind:
         return f"1 {opts.verbose_name}" if number == 1 else f"{number:,} {opts.verbose_name_plural}"
 
 
-def kind(name: str) -> Kind:
-    made: Kind = import_string(settings.JOB_KINDS[name])()
+def kind(name: str) -> JobKind:
+    made: JobKind = import_string(settings.JOB_KINDS[name])()
     return made
 
 
-def kinds() -> dict[str, Kind]:
+def kinds() -> dict[str, JobKind]:
     return {name: kind(name) for name in settings.JOB_KINDS}

@@ -12,9 +12,9 @@ from typing import Any
 from django.db import transaction
 
 from relayer_service.audit.actors import ActorKind, acting_as
-from relayer_service.jobs.kinds import Kind, Result, kind
+from relayer_service.background.tasks import periodic, push, task
+from relayer_service.jobs.kinds import JobKind, Result, kind
 from relayer_service.jobs.models import MAX_FAILURES_NAMED, Job
-from relayer_service.ops.tasks import periodic, push, task
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.selections import Selection
@@ -95,7 +95,7 @@ def work(job: Job, seconds: float) -> bool:
     return is_over
 
 
-def _step(job: Job, chosen: Kind, selection: Selection) -> bool:
+def _step(job: Job, chosen: JobKind, selection: Selection) -> bool:
     """Do one batch and save the progress; return whether the job is over."""
     keys = selection.first(chosen.batch_size, after=job.position)
     result = None
@@ -120,7 +120,7 @@ def _step(job: Job, chosen: Kind, selection: Selection) -> bool:
     return job.is_over
 
 
-def _run(chosen: Kind, keys: Sequence[int]) -> Result:
+def _run(chosen: JobKind, keys: Sequence[int]) -> Result:
     """Run a batch; one that fails by a fault of the service is undone and counted as failed, and the job goes on."""
     try:
         with transaction.atomic() if chosen.in_transaction else nullcontext():

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.core.exceptions import ValidationError
 
-from relayer_service.ops.environment import Network
+from relayer_service.configuration.environment import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable
 
-from relayer_service.ops.environment import Network
+from relayer_service.configuration.environment import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

@@ -20,8 +20,8 @@ from typing import Any
 import aiohttp
 from django.conf import settings
 
+from relayer_service.background.loops import LoopThread
 from relayer_service.net import addresses
-from relayer_service.ops.loops import LoopThread
 
 # Less than the 5 seconds after which servers on Node.js hang up.
 KEEP_ALIVE_SECONDS = 4

@@ -32,13 +32,13 @@ class Selection:
     runs: tuple[range, ...] = ()
 
     @classmethod
-    def of(cls, rows: QuerySet[Any], limit: int | None = None) -> Self:
+    def from_queryset(cls, rows: QuerySet[Any], limit: int | None = None) -> Self:
         """Return the selection of all rows, or with a limit of so many in their order."""
         ordered = rows if limit else rows.order_by("pk")
-        return cls.of_keys(ordered.values_list("pk", flat=True)[: limit or MAX_SELECTED])
+        return cls.from_keys(ordered.values_list("pk", flat=True)[: limit or MAX_SELECTED])
 
     @classmethod
-    def of_keys(cls, keys: Iterable[int]) -> Self:
+    def from_keys(cls, keys: Iterable[int]) -> Self:
         runs: list[range] = []
         for key in sorted(set(keys)):
             if runs and key == runs[-1].stop:

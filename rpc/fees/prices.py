@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from chain.contracts import Unreadable, contract_call, read_call
-from chain.readings import Reading
+from chain.readings import ChainReading
 from relayer_service.amounts import BASIS_POINTS
 from rpc import errors
 from rpc.fees.sources.base import NoPrice, Source, SourcePrice
@@ -30,14 +30,14 @@ class Quote:
     decimals: int
 
 
-def price_reading(token: Token) -> Reading:
+def price_reading(token: Token) -> ChainReading:
     """Return what has to be read for a token's price, and for its decimals while they are unknown.
 
     The value is a `Quote`, or the error that a caller gets in its place: of several tokens that are read in one batch,
     one that has no price does not fail the others. An error is never cached.
     """
     if has_pairs_alone(token.sources):
-        return Reading([], lambda _: errors.PriceUnavailable(f"{token}: {PAIRS_ALONE}."))
+        return ChainReading([], lambda _: errors.PriceUnavailable(f"{token}: {PAIRS_ALONE}."))
     asks_decimals = token.decimals is None
     calls = [contract_call(token.address, "decimals()")] if asks_decimals else []
     counts = []
@@ -63,7 +63,7 @@ def price_reading(token: Token) -> Reading:
     # What the price depends on: where staff change one of these, the cached price no longer counts. A price that
     # costs no call is not cached.
     key = (token.pk, token.address, token.max_spread_bps, token.sources) if calls else None
-    return Reading(calls, read, key, seconds)
+    return ChainReading(calls, read, key, seconds)
 
 
 def _read(token: Token, counts: Sequence[int], answers: Sequence[Any]) -> Quote:

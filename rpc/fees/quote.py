@@ -20,7 +20,7 @@ from rpc import errors
 from rpc.errors import RpcError
 from rpc.fees import tokens
 from rpc.fees.prices import Quote, price_reading
-from rpc.fees.tokens import Found, Token
+from rpc.fees.tokens import Token, TokenOrError
 from rpc.relayer_lookup import RpcRelayer
 
 # The name of a token's price among what is read.
@@ -40,7 +40,7 @@ class TokenFee:
     maximum: int
 
     @classmethod
-    def of(cls, fee: NativeFee, token: Token | None, price: Quote) -> TokenFee:
+    def compute(cls, fee: NativeFee, token: Token | None, price: Quote) -> TokenFee:
         """Return a fee in a token: exact, and each amount rounded up once, to the token's smallest unit."""
         margin_bps = token.margin_bps if token else 0
         expected, maximum = (
@@ -101,7 +101,7 @@ def _quote(
     relayer: RpcRelayer,
     network: str,
     transaction: str,
-    find: Callable[[Network], Mapping[str, Found]],
+    find: Callable[[Network], Mapping[str, TokenOrError]],
     speed: str | None = None,
 ) -> FeeQuote:
     known = _network(relayer, network)
@@ -125,17 +125,17 @@ def _quote(
     return FeeQuote(fee, {name: _fee(fee, name, token, found) for name, token in asked.items()})
 
 
-def _fee(fee: NativeFee, name: str, token: Found, found: Mapping[str, Any]) -> TokenFee | RpcError:
+def _fee(fee: NativeFee, name: str, token: TokenOrError, found: Mapping[str, Any]) -> TokenFee | RpcError:
     if isinstance(token, RpcError):
         return token
     if token is None:
-        return TokenFee.of(fee, None, Quote(Fraction(1), (), fee.network.decimals))
+        return TokenFee.compute(fee, None, Quote(Fraction(1), (), fee.network.decimals))
     price: Quote | RpcError = found[PRICE.format(name)]
     if isinstance(price, RpcError):
         return price
     if token.decimals is None:
         tokens.keep_decimals(token, price.decimals)
-    return TokenFee.of(fee, token, price)
+    return TokenFee.compute(fee, token, price)
 
 
 def _network(relayer: RpcRelayer, network: str) -> Network:

@@ -39,7 +39,7 @@ class Token:
     sources: tuple[Source, ...] = ()
 
     @classmethod
-    def of(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Token:
+    def from_row(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Token:
         return cls(
             pk=row.pk,
             network=row.network,
@@ -48,7 +48,7 @@ class Token:
             decimals=row.decimals,
             margin_bps=row.margin_bps,
             max_spread_bps=row.max_spread_bps,
-            sources=tuple(SOURCES[source.kind].of(source, row, network) for source in sources),
+            sources=tuple(SOURCES[source.kind].from_row(source, row, network) for source in sources),
         )
 
     def __str__(self) -> str:
@@ -56,10 +56,10 @@ class Token:
 
 
 # A token that was asked for, None for the native coin, or why there is no such token.
-Found = Token | RpcError | None
+TokenOrError = Token | RpcError | None
 
 # By network and the names that were asked for, None for all.
-_found: TTLCache[tuple[str, tuple[str, ...] | None], dict[str, Found]] = TTLCache()
+_found: TTLCache[tuple[str, tuple[str, ...] | None], dict[str, TokenOrError]] = TTLCache()
 
 
 def find(network: Network, fee_token: str) -> Token | None:
@@ -70,13 +70,13 @@ def find(network: Network, fee_token: str) -> Token | None:
     return found
 
 
-def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str, Found]:
+def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str, TokenOrError]:
     """Return by name the tokens of these symbols and addresses, or without them all of the network by symbol."""
     names = None if fee_tokens is None else tuple(fee_tokens)
     return _found.get_or_read((network.name, names), lambda: _read(network, names), settings.RPC_CACHE_SECONDS)
 
 
-def _read(network: Network, names: Sequence[str] | None) -> dict[str, Found]:
+def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrError]:
     sources = PriceSource.objects.filter(token__network=network.name, token__enabled=True)
     columns = {name: _column(name) for name in names or () if name != network.symbol}
     if names is not None:
@@ -84,7 +84,7 @@ def _read(network: Network, names: Sequence[str] | None) -> dict[str, Found]:
         addresses = [to_checksum_address(name) for name, column in columns.items() if column == "address"]
         sources = sources.filter(Q(token__symbol__in=symbols) | Q(token__address__in=addresses))
     groups = groupby(sources.select_related("token").order_by("token__symbol", "pk"), lambda source: source.token)
-    tokens = [Token.of(row, list(own), network) for row, own in groups]
+    tokens = [Token.from_row(row, list(own), network) for row, own in groups]
     if names is None:
         return {token.symbol: token for token in tokens}
     known = {name: token for token in tokens for name in (token.symbol, token.address)}
@@ -107,7 +107,7 @@ def _may_be_symbol(name: str) -> bool:
     return len(name) <= MAX_LENGTH and "\0" not in name
 
 
-def _found_as(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> Found:
+def _found_as(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> TokenOrError:
     if column is None or isinstance(column, RpcError):
         return column
     token = known.get(to_checksum_address(name) if column == "address" else name)

@@ -108,7 +108,7 @@ def keys(staff: User) -> dict[str, Any]:
         "tokens/accesstoken": token.pk,
         "auth/user": staff.pk,
         "auth/group": Group.objects.get_or_create(name="On call")[0].pk,
-        "relayer_service/auditentry": AuditEntry.objects.of(token).get().pk,
+        "relayer_service/auditentry": AuditEntry.objects.for_row(token).get().pk,
         "relayer_service/periodicrun": "heartbeat",
         "relayer_service/job": Job.objects.create(title="Verify 2 signers", **JOB).pk,
     }

@@ -121,7 +121,7 @@ def test_every_link_of_the_sidebar_opens(
 def test_every_other_page_opens_and_fits_the_screen(
     page: Page, staff: User, tokens: list[AccessToken], working_worker: None, path: str
 ) -> None:
-    entry = AuditEntry.objects.of(tokens[0]).get()
+    entry = AuditEntry.objects.for_row(tokens[0]).get()
     response = page.goto(path.format(token=tokens[0].pk, user=staff.pk, entry=entry.pk), wait_until="networkidle")
     assert response
     assert response.status == 200

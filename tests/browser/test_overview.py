@@ -11,7 +11,7 @@ from notifications.delivery import hours
 from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from relayers import health
-from relayers.health import Reading
+from relayers.health import AccountReading
 from relayers.models import Relayer
 from rpc.models import CallHour
 from tests.browser.conftest import TakeScreenshot
@@ -21,10 +21,10 @@ ETHER = 10**18
 HALF_A_MINUTE = 30_000
 
 
-def checked(relayer: Relayer, reading: Reading) -> None:
+def checked(relayer: Relayer, reading: AccountReading) -> None:
     Relayer.objects.update(due_at=timezone.now())
     for claimed in Relayer.objects.all().claim(10, health.lease_length()):
-        health.write([(claimed, reading if claimed.pk == relayer.pk else Reading(nonce=1, balance=ETHER))])
+        health.write([(claimed, reading if claimed.pk == relayer.pk else AccountReading(nonce=1, balance=ETHER))])
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def treasury(transactional_db: None) -> Relayer:
             CallHour.objects.create(
                 hour=hour, outcome=outcome, calls=calls, milliseconds=calls * 60, slowest_milliseconds=300 + 20 * ago
             )
-    checked(relayer, Reading(nonce=7, balance=ETHER))
+    checked(relayer, AccountReading(nonce=7, balance=ETHER))
     return relayer
 
 
@@ -60,13 +60,13 @@ def test_a_relayer_that_runs_dry_appears_by_itself_and_is_gone_once_it_is_topped
     assert named.count() == 0
     payroll = page.get_by_role("link", name="Payroll (payroll) on sepolia")
     payroll.focus()
-    checked(treasury, Reading(nonce=7, balance=ETHER // 10))
+    checked(treasury, AccountReading(nonce=7, balance=ETHER // 10))
     page.clock.fast_forward(HALF_A_MINUTE)
     expect(named).to_contain_text("Its balance is 0.1 ETH, below the minimum of 0.5 ETH.")
     expect(named.locator("time")).to_contain_text("for less than a minute")
     expect(payroll).to_be_focused()
     take_screenshot(page, "overview")
-    checked(treasury, Reading(nonce=7, balance=ETHER))
+    checked(treasury, AccountReading(nonce=7, balance=ETHER))
     page.clock.fast_forward(HALF_A_MINUTE)
     expect(named).to_have_count(0)
 

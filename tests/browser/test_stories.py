@@ -11,8 +11,8 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from notifications.models import Delivery, Notification
+from relayer_service.background import tasks
 from relayer_service.models import AuditEntry
-from relayer_service.ops import tasks
 from relayers.models import Relayer
 from relayers.states import set_paused
 from tests import processes

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chain import attempts
 from chain.answers import read_answers
 from chain.attempts import Call
-from chain.networks import BaseFeeRule, Kind, Network
+from chain.networks import BaseFeeRule, Network, NetworkKind
 from relayer_service.storage import ttl_cache
 from rpc import dispatch
 from rpc.fees import quote
@@ -153,7 +153,7 @@ POLICIES = st.fixed_dictionaries(
 )
 NETWORKS = st.builds(
     local_network,
-    kind=st.sampled_from(list(Kind)),
+    kind=st.sampled_from(list(NetworkKind)),
     base_fee_rule=st.sampled_from(list(BaseFeeRule)),
     reports_fullness=st.booleans(),
     unused_gas_charge_bps=st.sampled_from([0, 5_000, 10_000]),

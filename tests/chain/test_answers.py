@@ -217,5 +217,5 @@ def test_a_node_that_does_not_tell_its_chain_is_not_trusted(answer: Any) -> None
 
 def test_a_request_that_is_too_large_is_not_the_fault_of_the_node() -> None:
     found = fault(None, [7], 413, "")
-    assert (str(found), found.is_ours) == ("the request is too large for it", True)
-    assert not fault(None, [7], 500, "").is_ours
+    assert (str(found), found.is_client_error) == ("the request is too large for it", True)
+    assert not fault(None, [7], 500, "").is_client_error

@@ -14,10 +14,10 @@ import redis
 from django.core.cache import caches
 
 from chain import breakers
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import wait_until
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 from tests.servers import PROJECT, free_port
 
 URL = "https://node.example.com/SECRET"

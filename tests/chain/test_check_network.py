@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from pytest_django import Settings
 
 from chain import networks, probe
-from chain.networks import Kind
+from chain.networks import NetworkKind
 from tests.chain import faults
 from tests.chain.faults import SECRET, each, error, node
 
@@ -222,20 +222,20 @@ def test_how_full_blocks_are_has_to_be_plausible(
 
 
 ORACLES = {
-    Kind.OP_STACK: ("eth_call", {"result": WORD}),
-    Kind.MANTLE: ("eth_call", {"result": WORD}),
-    Kind.SCROLL: ("eth_call", {"result": WORD}),
-    Kind.ARBITRUM: ("eth_call", {"result": WORD + WORD[2:] * 2}),
-    Kind.LINEA: (
+    NetworkKind.OP_STACK: ("eth_call", {"result": WORD}),
+    NetworkKind.MANTLE: ("eth_call", {"result": WORD}),
+    NetworkKind.SCROLL: ("eth_call", {"result": WORD}),
+    NetworkKind.ARBITRUM: ("eth_call", {"result": WORD + WORD[2:] * 2}),
+    NetworkKind.LINEA: (
         "linea_estimateGas",
         {"result": {"gasLimit": "0x5208", "baseFeePerGas": "0x7", "priorityFeePerGas": "0x9"}},
     ),
-    Kind.ZKSYNC: ("zks_estimateFee", {"result": {"gas_limit": "0x5208", "gas_per_pubdata_limit": "0x7"}}),
+    NetworkKind.ZKSYNC: ("zks_estimateFee", {"result": {"gas_limit": "0x5208", "gas_per_pubdata_limit": "0x7"}}),
 }
 
 
-@pytest.mark.parametrize("kind", sorted({*Kind} - {Kind.NONE}))
-def test_the_oracle_of_a_kind_is_asked(use: Callable[..., None], kind: Kind) -> None:
+@pytest.mark.parametrize("kind", sorted({*NetworkKind} - {NetworkKind.NONE}))
+def test_the_oracle_of_a_kind_is_asked(use: Callable[..., None], kind: NetworkKind) -> None:
     use(kind=kind)
     method, answer = ORACLES[kind]
     with node(answers(**{method: answer})) as right, node(answers(**{method: {"result": "0x"}})) as wrong:

@@ -245,19 +245,19 @@ def test_the_settings_come_before_the_network_and_the_network_before_the_default
     settings.FEE_TIP_FLOOR_WEI, settings.FEE_BASE_FEE_MARGIN_BPS, settings.FEE_GAS_BUFFER_BPS = setting
     tip_floor, margin, buffer = of_network
     network = local_network(tip_floor=tip_floor, base_fee_margin_bps=margin, gas_buffer_bps=buffer)
-    assert FeeRules.of(network) == FeeRules(*expected)
+    assert FeeRules.for_network(network) == FeeRules(*expected)
 
 
 @pytest.mark.parametrize(("of_network", "expected"), [(None, 1_000), (0, 0), (77, 77)])
 def test_the_margin_of_l1_fees_is_the_networks_or_a_tenth(of_network: int | None, expected: int) -> None:
-    assert FeeRules.of(local_network(l1_fee_margin_bps=of_network)).l1_fee_margin_bps == expected
+    assert FeeRules.for_network(local_network(l1_fee_margin_bps=of_network)).l1_fee_margin_bps == expected
 
 
 @pytest.mark.parametrize(
     ("name", "floor"), [("polygon", 25 * 10**9), ("mainnet", 10**7), ("arbitrum-one", 0), ("optimism", 10**6)]
 )
 def test_each_network_has_a_floor_of_its_own(name: str, floor: int) -> None:
-    assert FeeRules.of(networks()[name]).priority_fee_floor == floor
+    assert FeeRules.for_network(networks()[name]).priority_fee_floor == floor
 
 
 @pytest.mark.django_db

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from chain import fee_history
 from chain.errors import InsufficientData
 from chain.fee_history import ASKED_PERCENTILES, SPEEDS, FeeHistory
-from chain.networks import BaseFeeRule, Kind, Network
+from chain.networks import BaseFeeRule, Network, NetworkKind
 from tests.amounts import amount
 from tests.chain.answering_node import ANSWERS, HISTORY, local_network
 from tests.chain.hostile import (
@@ -130,7 +130,7 @@ def test_a_strange_answer_gives_a_documented_code(
     node: HostileNode, registered_tokens: None, method: str, kind: str, token: str, policies: dict[str, Any]
 ) -> None:
     rule = BaseFeeRule.ASKED if method == "eth_baseFee" else BaseFeeRule.EIP_1559
-    node.network = local_network(kind=Kind(kind), base_fee_rule=rule)
+    node.network = local_network(kind=NetworkKind(kind), base_fee_rule=rule)
     seen = {}
     for answer in RESULTS + ERRORS:
         node.answers = ANSWERS | {method: answer}

@@ -16,7 +16,7 @@ import zstandard
 from eth_abi.abi import encode
 from pytest_django import Settings
 
-from chain.networks import Kind
+from chain.networks import NetworkKind
 from relayers.models import Relayer
 from rpc import dispatch
 from rpc.relayer_lookup import RpcRelayer
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 Answer = dict[str, Any]
 # Calls, each a method with its params, and what is answered.
-Asked = list[tuple[list[Any], Answer]]
+Exchanges = list[tuple[list[Any], Answer]]
 
 
 def word(*numbers: int) -> Answer:
@@ -91,7 +91,7 @@ OF_TRANSFER = {"expected": "2205000", "maximum": "2625000"}
 class Case:
     """What a network of a kind is asked beside its chain id and its head block, with the answers, and the quote."""
 
-    asked: Asked
+    exchanges: Exchanges
     native: dict[str, str]
     gas: dict[str, str] = field(default_factory=lambda: TRANSFER)
     gas_price: dict[str, str] = field(default_factory=lambda: MARKET)
@@ -100,18 +100,18 @@ class Case:
     operator_fee: dict[str, str] = field(default_factory=lambda: NOTHING)
 
 
-ETHEREUM: Asked = [(ESTIMATE_GAS, {"result": "0x5208"}), (FEE_HISTORY, {"result": HISTORY})]
+ETHEREUM: Exchanges = [(ESTIMATE_GAS, {"result": "0x5208"}), (FEE_HISTORY, {"result": HISTORY})]
 L1_FEE = {"expected": "1000001", "maximum": "1100002"}
-CASES: dict[Kind, Case] = {
-    Kind.NONE: Case(ETHEREUM, OF_TRANSFER),
+CASES: dict[NetworkKind, Case] = {
+    NetworkKind.NONE: Case(ETHEREUM, OF_TRANSFER),
     # 7 wei, and 2.5 wei for a unit of gas.
-    Kind.OP_STACK: Case(
+    NetworkKind.OP_STACK: Case(
         [*ETHEREUM, (GET_L1_FEE, word(1_000_001)), (AT_NO_GAS, word(7)), (AT_A_MILLION, word(2_500_007))],
         l1_fee=L1_FEE,
         operator_fee={"expected": "52507", "maximum": "52507"},
         native={"expected": "3257508", "maximum": "3777509"},
     ),
-    Kind.MANTLE: Case(
+    NetworkKind.MANTLE: Case(
         [
             *ETHEREUM,
             (GET_L1_FEE, word(1_000_001)),
@@ -125,14 +125,14 @@ CASES: dict[Kind, Case] = {
         native={"expected": "3791261296", "maximum": "4170581675"},
     ),
     # Even a transfer has a buffer where gas pays for L1 too, and there are no tips.
-    Kind.ARBITRUM: Case(
+    NetworkKind.ARBITRUM: Case(
         [*ETHEREUM, (L1_COMPONENT, word(1_234, 10**8, 30 * 10**9))],
         gas={"estimate": "21000", "buffer": "2100", "expected": "21000", "maximum": "23100"},
         gas_price=BASE_FEE_ALONE,
         gas_fee={"expected": "2100000", "maximum": "2772000"},
         native={"expected": "2100000", "maximum": "2772000"},
     ),
-    Kind.LINEA: Case(
+    NetworkKind.LINEA: Case(
         [(LINEA_ESTIMATE, OF_LINEA)],
         gas={"estimate": "53000", "buffer": "5300", "expected": "53000", "maximum": "58300"},
         gas_price={
@@ -146,12 +146,12 @@ CASES: dict[Kind, Case] = {
         gas_fee={"expected": "3760000359000", "maximum": "4136000476520"},
         native={"expected": "3760000359000", "maximum": "4136000476520"},
     ),
-    Kind.SCROLL: Case(
+    NetworkKind.SCROLL: Case(
         [*ETHEREUM, (SCROLL_L1_FEE, word(1_000_001))],
         l1_fee=L1_FEE,
         native={"expected": "3205001", "maximum": "3725002"},
     ),
-    Kind.ZKSYNC: Case(
+    NetworkKind.ZKSYNC: Case(
         [(ZKSYNC_ESTIMATE, OF_ZKSYNC), (FEE_HISTORY, {"result": ZKSYNC_HISTORY})],
         gas={"estimate": "2009513", "buffer": "200952", "expected": "2009513", "maximum": "2210465"},
         gas_price=BASE_FEE_ALONE,
@@ -162,9 +162,9 @@ CASES: dict[Kind, Case] = {
 }
 
 
-def stand_in(kind: Kind, changed: dict[str, Answer] | None = None) -> AbstractContextManager[faults.NodeServer]:
+def stand_in(kind: NetworkKind, changed: dict[str, Answer] | None = None) -> AbstractContextManager[faults.NodeServer]:
     """Return a node of a kind, with other answers to some calls, by their text."""
-    answers = {str(call): answer for call, answer in CASES[kind].asked} | (changed or {})
+    answers = {str(call): answer for call, answer in CASES[kind].exchanges} | (changed or {})
 
     def answer(call: dict[str, Any]) -> Answer:
         known = answers.get(str([call["method"], call["params"]])) or ANSWERS.get(call["method"])
@@ -175,12 +175,12 @@ def stand_in(kind: Kind, changed: dict[str, Answer] | None = None) -> AbstractCo
 
 def quote(relayer: Relayer, transaction: str = "") -> dict[str, Any]:
     params = {"network": "hardhat", "transaction": transaction or unsigned(), "fee_tokens": ["ETH"]}
-    return dispatch.answer(RpcRelayer.of(relayer), "feeQuote", params)
+    return dispatch.answer(RpcRelayer.from_row(relayer), "feeQuote", params)
 
 
 @pytest.fixture
-def network_of(change_network: ChangeNetwork, settings: Settings) -> Callable[[Kind], None]:
-    def change(kind: Kind) -> None:
+def network_of(change_network: ChangeNetwork, settings: Settings) -> Callable[[NetworkKind], None]:
+    def change(kind: NetworkKind) -> None:
         settings.EXTENSIONS = ["quotes"]
         change_network(kind=kind.value, tip_floor=0)
 
@@ -188,24 +188,28 @@ def network_of(change_network: ChangeNetwork, settings: Settings) -> Callable[[K
 
 
 def test_every_kind_is_here() -> None:
-    assert set(CASES) == set(Kind)
+    assert set(CASES) == set(NetworkKind)
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_all_that_a_kind_needs_is_asked_in_one_round_trip(kind: Kind, network_of: Callable[[Kind], None]) -> None:
+def test_all_that_a_kind_needs_is_asked_in_one_round_trip(
+    kind: NetworkKind, network_of: Callable[[NetworkKind], None]
+) -> None:
     network_of(kind)
     with stand_in(kind) as node:
         assert "result" in quote(relayer_at(node.url))
     (calls,) = node.requests
     assert [[call["method"], call["params"]] for call in calls] == [
         ["eth_chainId", []],
-        *(call for call, _ in CASES[kind].asked),
+        *(call for call, _ in CASES[kind].exchanges),
         ["eth_getBlockByNumber", ["latest", False]],
     ]
 
 
 @pytest.mark.parametrize("kind", CASES)
-def test_a_transfer_costs_what_its_kind_of_network_charges(kind: Kind, network_of: Callable[[Kind], None]) -> None:
+def test_a_transfer_costs_what_its_kind_of_network_charges(
+    kind: NetworkKind, network_of: Callable[[NetworkKind], None]
+) -> None:
     network_of(kind)
     case = CASES[kind]
     with stand_in(kind) as node:
@@ -246,27 +250,27 @@ NO_PRICE = "The node did not say at what price the transaction would be included
 @pytest.mark.parametrize(
     ("kind", "call", "answer", "description"),
     [
-        *((kind, GET_L1_FEE, NO_ORACLE, NO_L1_FEE) for kind in (Kind.OP_STACK, Kind.MANTLE)),
-        *((kind, GET_L1_FEE, REVERTED, NO_L1_FEE) for kind in (Kind.OP_STACK, Kind.MANTLE)),
-        (Kind.OP_STACK, AT_NO_GAS, REVERTED, NO_OPERATOR_FEE),
-        (Kind.OP_STACK, AT_A_MILLION, NO_STATE, NO_OPERATOR_FEE),
-        (Kind.MANTLE, TOKEN_RATIO, NO_ORACLE, NO_RATIO),
-        (Kind.MANTLE, TOKEN_RATIO, REVERTED, NO_RATIO),
-        (Kind.SCROLL, SCROLL_L1_FEE, NO_ORACLE, NO_L1_FEE),
-        (Kind.SCROLL, SCROLL_L1_FEE, REVERTED, NO_L1_FEE),
-        (Kind.LINEA, LINEA_ESTIMATE, UNKNOWN_METHOD, NOT_ESTIMATED),
-        (Kind.LINEA, LINEA_ESTIMATE, {"result": "0xcf08"}, NO_GAS),
-        (Kind.LINEA, LINEA_ESTIMATE, {"result": OF_LINEA["result"] | {"gasLimit": "0x0"}}, NO_GAS),
-        (Kind.LINEA, LINEA_ESTIMATE, {"result": OF_LINEA["result"] | {"baseFeePerGas": 7}}, NO_PRICE),
-        (Kind.LINEA, LINEA_ESTIMATE, {"result": {"gasLimit": "0xcf08", "baseFeePerGas": "0x7"}}, NO_PRICE),
-        (Kind.ZKSYNC, ZKSYNC_ESTIMATE, UNKNOWN_METHOD, NOT_ESTIMATED),
-        (Kind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": "0x1ea9a9"}, NO_GAS),
-        (Kind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": "0x0"}}, NO_GAS),
-        (Kind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": 2_009_513}}, NO_GAS),
+        *((kind, GET_L1_FEE, NO_ORACLE, NO_L1_FEE) for kind in (NetworkKind.OP_STACK, NetworkKind.MANTLE)),
+        *((kind, GET_L1_FEE, REVERTED, NO_L1_FEE) for kind in (NetworkKind.OP_STACK, NetworkKind.MANTLE)),
+        (NetworkKind.OP_STACK, AT_NO_GAS, REVERTED, NO_OPERATOR_FEE),
+        (NetworkKind.OP_STACK, AT_A_MILLION, NO_STATE, NO_OPERATOR_FEE),
+        (NetworkKind.MANTLE, TOKEN_RATIO, NO_ORACLE, NO_RATIO),
+        (NetworkKind.MANTLE, TOKEN_RATIO, REVERTED, NO_RATIO),
+        (NetworkKind.SCROLL, SCROLL_L1_FEE, NO_ORACLE, NO_L1_FEE),
+        (NetworkKind.SCROLL, SCROLL_L1_FEE, REVERTED, NO_L1_FEE),
+        (NetworkKind.LINEA, LINEA_ESTIMATE, UNKNOWN_METHOD, NOT_ESTIMATED),
+        (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": "0xcf08"}, NO_GAS),
+        (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": OF_LINEA["result"] | {"gasLimit": "0x0"}}, NO_GAS),
+        (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": OF_LINEA["result"] | {"baseFeePerGas": 7}}, NO_PRICE),
+        (NetworkKind.LINEA, LINEA_ESTIMATE, {"result": {"gasLimit": "0xcf08", "baseFeePerGas": "0x7"}}, NO_PRICE),
+        (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, UNKNOWN_METHOD, NOT_ESTIMATED),
+        (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": "0x1ea9a9"}, NO_GAS),
+        (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": "0x0"}}, NO_GAS),
+        (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": 2_009_513}}, NO_GAS),
     ],
 )
 def test_a_kind_that_does_not_tell_its_charges_is_insufficient_data(
-    kind: Kind, call: list[Any], answer: Answer, description: str, network_of: Callable[[Kind], None]
+    kind: NetworkKind, call: list[Any], answer: Answer, description: str, network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)
     with stand_in(kind, {str(call): answer}) as node:
@@ -274,10 +278,12 @@ def test_a_kind_that_does_not_tell_its_charges_is_insufficient_data(
 
 
 @pytest.mark.parametrize(
-    ("kind", "call"), [(Kind.LINEA, LINEA_ESTIMATE), (Kind.ZKSYNC, ZKSYNC_ESTIMATE)], ids=lambda each: str(each)[:9]
+    ("kind", "call"),
+    [(NetworkKind.LINEA, LINEA_ESTIMATE), (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE)],
+    ids=lambda each: str(each)[:9],
 )
 def test_a_revert_is_told_with_its_reason_by_every_method_that_estimates(
-    kind: Kind, call: list[Any], network_of: Callable[[Kind], None]
+    kind: NetworkKind, call: list[Any], network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)
     data = "0x08c379a0" + encode(["string"], ["not today"]).hex()
@@ -302,34 +308,38 @@ def test_a_revert_is_told_with_its_reason_by_every_method_that_estimates(
         faults.error(-32005, "rate limit exceeded"),
     ],
 )
-def test_arbitrum_is_quoted_without_its_l1_component(answer: Answer, network_of: Callable[[Kind], None]) -> None:
-    network_of(Kind.ARBITRUM)
-    with stand_in(Kind.ARBITRUM, {str(L1_COMPONENT): answer}) as node:
+def test_arbitrum_is_quoted_without_its_l1_component(
+    answer: Answer, network_of: Callable[[NetworkKind], None]
+) -> None:
+    network_of(NetworkKind.ARBITRUM)
+    with stand_in(NetworkKind.ARBITRUM, {str(L1_COMPONENT): answer}) as node:
         assert quote(relayer_at(node.url))["result"]["native"] == {
             "symbol": "ETH",
             "decimals": 18,
-            **CASES[Kind.ARBITRUM].native,
+            **CASES[NetworkKind.ARBITRUM].native,
         }
 
 
-def test_an_op_stack_network_of_before_isthmus_has_no_operator_fee(network_of: Callable[[Kind], None]) -> None:
-    network_of(Kind.OP_STACK)
-    with stand_in(Kind.OP_STACK, {str(AT_NO_GAS): REVERTED, str(AT_A_MILLION): REVERTED}) as node:
+def test_an_op_stack_network_of_before_isthmus_has_no_operator_fee(network_of: Callable[[NetworkKind], None]) -> None:
+    network_of(NetworkKind.OP_STACK)
+    with stand_in(NetworkKind.OP_STACK, {str(AT_NO_GAS): REVERTED, str(AT_A_MILLION): REVERTED}) as node:
         assert quote(relayer_at(node.url))["result"]["operator_fee"] == NOTHING
 
 
-def test_the_market_of_linea_holds_for_a_transactions_own_gas_limit_too(network_of: Callable[[Kind], None]) -> None:
-    network_of(Kind.LINEA)
-    with stand_in(Kind.LINEA) as node:
+def test_the_market_of_linea_holds_for_a_transactions_own_gas_limit_too(
+    network_of: Callable[[NetworkKind], None],
+) -> None:
+    network_of(NetworkKind.LINEA)
+    with stand_in(NetworkKind.LINEA) as node:
         found = quote(relayer_at(node.url, policies={"gas_limit_estimation": False}))["result"]
     assert found["gas"] == {"estimate": "50000", "buffer": "0", "expected": "50000", "maximum": "50000"}
-    assert found["gas_price"] == CASES[Kind.LINEA].gas_price
+    assert found["gas_price"] == CASES[NetworkKind.LINEA].gas_price
     assert [len(calls) for calls in node.requests] == [3]
 
 
-def test_the_gas_of_zksync_has_no_minimum_of_ethereum(network_of: Callable[[Kind], None]) -> None:
-    network_of(Kind.ZKSYNC)
-    with stand_in(Kind.ZKSYNC) as node:
+def test_the_gas_of_zksync_has_no_minimum_of_ethereum(network_of: Callable[[NetworkKind], None]) -> None:
+    network_of(NetworkKind.ZKSYNC)
+    with stand_in(NetworkKind.ZKSYNC) as node:
         relayer = relayer_at(node.url, policies={"gas_limit_estimation": False})
         assert quote(relayer, unsigned(gas=5))["result"]["gas_fee"] == {"expected": "500", "maximum": "600"}
 
@@ -337,9 +347,9 @@ def test_the_gas_of_zksync_has_no_minimum_of_ethereum(network_of: Callable[[Kind
 @pytest.mark.parametrize(
     ("margin_bps", "maximum"), [(0, "1000001"), (5, "1000502"), (10_000, "2000002")], ids=["none", "5", "as much"]
 )
-@pytest.mark.parametrize("kind", [Kind.OP_STACK, Kind.SCROLL])
+@pytest.mark.parametrize("kind", [NetworkKind.OP_STACK, NetworkKind.SCROLL])
 def test_the_margin_of_the_l1_fee_is_the_networks_and_in_the_maximum_alone(
-    kind: Kind, margin_bps: int, maximum: str, change_network: ChangeNetwork, settings: Settings
+    kind: NetworkKind, margin_bps: int, maximum: str, change_network: ChangeNetwork, settings: Settings
 ) -> None:
     settings.EXTENSIONS = ["quotes"]
     change_network(kind=kind.value, l1_fee_margin_bps=margin_bps)

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
 from chain import networks
-from chain.networks import BaseFeeRule, Kind, Network
+from chain.networks import BaseFeeRule, Network, NetworkKind
 from relayer_service.net.addresses import validate_http_url
 from relayers.checks import check_networks
 from relayers.models import Relayer
@@ -100,7 +100,7 @@ def test_the_well_known_networks_are_there() -> None:
 
 
 def test_every_kind_has_a_network() -> None:
-    assert {network.kind for network in shipped().values()} == {*Kind}
+    assert {network.kind for network in shipped().values()} == {*NetworkKind}
 
 
 def test_what_makes_networks_different_is_data() -> None:
@@ -121,7 +121,7 @@ def test_what_makes_networks_different_is_data() -> None:
         "metis-sepolia": BaseFeeRule.NONE,
     }
     assert {network.name for network in found.values() if not network.reports_fullness} == {
-        *(network.name for network in found.values() if network.kind in {Kind.ARBITRUM, Kind.ZKSYNC}),
+        *(network.name for network in found.values() if network.kind in {NetworkKind.ARBITRUM, NetworkKind.ZKSYNC}),
         "sonic",
     }
     # A transaction with a blob fits into a block of these alone.
@@ -182,7 +182,7 @@ def test_a_file_adds_networks(use: Callable[[Any], None]) -> None:
         symbol="TEST",
         decimals=18,
         block_seconds=0.5,
-        kind=Kind.OP_STACK,
+        kind=NetworkKind.OP_STACK,
         rpc_urls=("http://127.0.0.1:8545",),
         testnet=True,
     )
@@ -200,7 +200,12 @@ def test_a_file_replaces_a_network_by_its_name(use: Callable[[Any], None]) -> No
 def test_what_may_be_left_out_has_a_default(write: Write) -> None:
     entry = {name: ENTRY[name] for name in ("chain_id", "symbol", "decimals", "block_seconds")}
     network = networks.read(write({"ours": entry}))["ours"]
-    assert (network.kind, network.rpc_urls, network.testnet, network.network_type) == (Kind.NONE, (), False, "evm")
+    assert (network.kind, network.rpc_urls, network.testnet, network.network_type) == (
+        NetworkKind.NONE,
+        (),
+        False,
+        "evm",
+    )
 
 
 def test_a_file_can_say_all_of_it(write: Write) -> None:
@@ -229,7 +234,11 @@ def test_a_file_can_say_all_of_it(write: Write) -> None:
         "sequencer_feed": "0xFdB631F5EE196F0ed6FAa767959853A9F217697D",
     }
     assert entry.keys() == networks.CHECKS.keys()
-    typed = {"kind": Kind.SCROLL, "base_fee_rule": BaseFeeRule.LAST_BLOCK, "rpc_urls": ("https://rpc.example.com",)}
+    typed = {
+        "kind": NetworkKind.SCROLL,
+        "base_fee_rule": BaseFeeRule.LAST_BLOCK,
+        "rpc_urls": ("https://rpc.example.com",),
+    }
     assert networks.read(write({"ours": entry})) == {"ours": Network(name="ours", **entry | typed)}  # type: ignore[arg-type]
 
 
@@ -245,7 +254,7 @@ def test_null_is_not_set(write: Write) -> None:
 
 def test_a_file_may_call_the_kind_by_its_old_name(write: Write) -> None:
     entry = {name: value for name, value in ENTRY.items() if name != "kind"} | {"l1_fee": "arbitrum"}
-    assert networks.read(write({"ours": entry}))["ours"].kind is Kind.ARBITRUM
+    assert networks.read(write({"ours": entry}))["ours"].kind is NetworkKind.ARBITRUM
 
 
 @pytest.mark.parametrize("name", ["chain_id", "symbol", "decimals", "block_seconds"])
@@ -366,4 +375,4 @@ def test_the_docs_list_the_networks_and_the_fields() -> None:
         f"| `{name}` | {words} |" for name, words in zip(networks.closed(), said, strict=True)
     ]
     assert [name for name in networks.CHECKS if f"`{name}`" not in text] == []
-    assert [kind for kind in Kind if f"| `{kind}` |" not in text] == []
+    assert [kind for kind in NetworkKind if f"| `{kind}` |" not in text] == []

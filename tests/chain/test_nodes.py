@@ -255,5 +255,5 @@ def test_no_node_has_no_state() -> None:
 def test_what_is_our_own_fault_does_not_pause_a_node(settings: Any) -> None:
     for is_ours, paused in ((True, set()), (False, {A})):
         for _ in range(settings.NODE_FAILURES_TO_PAUSE):
-            nodes.note(A, Fault("it answered 413", is_ours=is_ours))
+            nodes.note(A, Fault("it answered 413", is_client_error=is_ours))
         assert breakers.paused([A]) == paused

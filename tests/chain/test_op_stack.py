@@ -20,7 +20,7 @@ from chain.answers import ChainError
 from chain.errors import InsufficientData
 from chain.kinds import KINDS
 from chain.kinds.op_stack import OperatorFee, read_operator_fee
-from chain.networks import Kind
+from chain.networks import NetworkKind
 from chain.transactions import decode
 from tests.chain.hardhat import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain
 from tests.chain.independent import KINDS as TYPES
@@ -49,7 +49,7 @@ def made(kind: str, **fields: Any) -> Transaction:
     return Transaction(**{"to": TO, "value": 10**15, "data": b"\1\0\2", **TYPES[kind], **OWN.get(kind, {}), **fields})
 
 
-def asked(transaction: bytes, kind: Kind = Kind.OP_STACK) -> bytes:
+def asked(transaction: bytes, kind: NetworkKind = NetworkKind.OP_STACK) -> bytes:
     """Return the bytes that the oracle is asked with."""
     (call,) = KINDS[kind].charge_readings(decode(f"0x{transaction.hex()}"))["l1_fee"].calls
     (data,) = abi_decode(["bytes"], bytes.fromhex(call.params[0]["data"][10:]))
@@ -171,7 +171,7 @@ def test_the_operator_fee_is_that_of_isthmus_for_any_gas(scalar: int, constant: 
     def fee(used: int) -> int:
         return used * scalar // 10**6 + constant
 
-    assert read_operator_fee([word(fee(0)), word(fee(10**6))]).of(gas) == fee(gas)
+    assert read_operator_fee([word(fee(0)), word(fee(10**6))]).for_gas(gas) == fee(gas)
 
 
 @given(scalar=st.integers(0, 2**32 - 1), constant=st.integers(0, 2**64 - 1), gas=st.integers(0, 2**64 - 1))
@@ -179,17 +179,17 @@ def test_the_operator_fee_is_that_of_jovian_for_any_gas(scalar: int, constant: i
     def fee(used: int) -> int:
         return used * scalar * 100 + constant
 
-    assert read_operator_fee([word(fee(0)), word(fee(10**6))]).of(gas) == fee(gas)
+    assert read_operator_fee([word(fee(0)), word(fee(10**6))]).for_gas(gas) == fee(gas)
 
 
 @pytest.mark.parametrize("contract", ["IsthmusGasPriceOracle", "JovianGasPriceOracle", "MantleGasPriceOracle"])
 def test_the_operator_fee_is_what_a_real_oracle_says(chain: Chain, contract: str) -> None:
     chain.set_code(GAS_PRICE_ORACLE, contract)
     chain.send(GAS_PRICE_ORACLE, "setOperatorFee(uint256,uint256)", 4_321_987, 1_234)
-    reading = KINDS[Kind.OP_STACK].charge_readings(decode(f"0x{made('1559').unsigned().hex()}"))["operator_fee"]
+    reading = KINDS[NetworkKind.OP_STACK].charge_readings(decode(f"0x{made('1559').unsigned().hex()}"))["operator_fee"]
     fee = reading.read([chain.rpc(call.method, *call.params) for call in reading.calls])
     for gas in (0, 1, 2, 999, 21_000, 999_999, 10**6, 10**6 + 1, 123_456_789, 2**40):
-        assert fee.of(gas) == chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", gas)
+        assert fee.for_gas(gas) == chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", gas)
 
 
 @pytest.mark.parametrize("refusal", [REVERTED, HARDHAT_REVERTED])
@@ -211,9 +211,9 @@ def test_an_operator_fee_that_falls_with_the_gas_is_refused() -> None:
         read_operator_fee([word(5), word(4)])
 
 
-@pytest.mark.parametrize("kind", [Kind.OP_STACK, Kind.MANTLE, Kind.SCROLL])
+@pytest.mark.parametrize("kind", [NetworkKind.OP_STACK, NetworkKind.MANTLE, NetworkKind.SCROLL])
 @pytest.mark.parametrize("answer", [*GARBAGE, REVERTED])
-def test_an_l1_fee_that_is_not_told_is_not_guessed(kind: Kind, answer: Any) -> None:
+def test_an_l1_fee_that_is_not_told_is_not_guessed(kind: NetworkKind, answer: Any) -> None:
     reading = KINDS[kind].charge_readings(decode(f"0x{made('1559').unsigned().hex()}"))["l1_fee"]
     assert reading.read([word(2**256 - 1)]) == 2**256 - 1
     with pytest.raises(InsufficientData, match=r"^The network does not tell its L1 data fee.$"):

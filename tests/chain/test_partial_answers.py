@@ -10,7 +10,7 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
-from chain.networks import BaseFeeRule, Kind
+from chain.networks import BaseFeeRule, NetworkKind
 from tests.chain.answering_node import ANSWERS, HEAD, HISTORY, local_network
 from tests.chain.hostile import TRANSACTIONS, HostileNode, hostile_node
 from tests.rpc.factories import FEED, TOKEN, chainlink_native_source, fee_token, fixed_source
@@ -58,7 +58,7 @@ def has_fee(node: HostileNode, policies: dict[str, Any] | None = None, token: st
 
 @pytest.mark.parametrize("kind", ASKED)
 def test_every_kind_asks_what_it_asks(node: HostileNode, kind: str) -> None:
-    node.network = local_network(kind=Kind(kind))
+    node.network = local_network(kind=NetworkKind(kind))
     assert has_fee(node)
     assert node.asked == ASKED[kind]
 
@@ -68,7 +68,7 @@ def test_every_kind_asks_what_it_asks(node: HostileNode, kind: str) -> None:
 def test_without_one_of_the_answers_there_is_no_fee(
     node: HostileNode, kind: str, method: str, answer: dict[str, Any]
 ) -> None:
-    node.network = local_network(kind=Kind(kind))
+    node.network = local_network(kind=NetworkKind(kind))
     node.answers = ANSWERS | {method: answer}
     assert has_fee(node) == ((kind, method) in OPTIONAL)
 
@@ -94,7 +94,7 @@ def test_without_the_price_that_is_asked_for_there_is_no_fee(
 def test_one_of_the_calls_of_the_op_stack_may_not_be_missing_but_the_operator_fee_of_before_isthmus(
     node: HostileNode,
 ) -> None:
-    node.network = local_network(kind=Kind.OP_STACK)
+    node.network = local_network(kind=NetworkKind.OP_STACK)
     operator_fee = selector("getOperatorFee(uint256)")
     for missing in (NO_METHOD, REVERTED, {"result": "0x"}):
         node.contracts = {selector("getL1Fee(bytes)"): missing}
@@ -107,7 +107,7 @@ def test_one_of_the_calls_of_the_op_stack_may_not_be_missing_but_the_operator_fe
 
 
 def test_mantles_fee_is_none_without_its_ratio(node: HostileNode) -> None:
-    node.network = local_network(kind=Kind.MANTLE)
+    node.network = local_network(kind=NetworkKind.MANTLE)
     for missing in (NO_METHOD, REVERTED, {"result": "0x"}):
         node.contracts = {selector("tokenRatio()"): missing}
         assert not has_fee(node)
@@ -149,7 +149,7 @@ def test_where_the_next_base_fee_is_computed_every_part_of_the_head_is_needed(no
 def test_without_a_part_of_what_a_network_names_at_once_there_is_no_fee(
     node: HostileNode, kind: str, method: str, part: str
 ) -> None:
-    node.network = local_network(kind=Kind(kind))
+    node.network = local_network(kind=NetworkKind(kind))
     whole = ANSWERS[method]["result"]
     node.answers = ANSWERS | {method: {"result": {name: each for name, each in whole.items() if name != part}}}
     assert not has_fee(node)

@@ -14,7 +14,7 @@ from django.test import Client
 
 from chain.errors import InsufficientData
 from chain.networks import networks
-from chain.readings import Reading, gather
+from chain.readings import ChainReading, gather
 from relayers.models import Relayer
 from rpc import dispatch, errors
 from rpc.fees import tokens
@@ -94,7 +94,7 @@ def relayer(node: FeeNode, **changes: Any) -> Relayer:
 def estimate(relayer: Relayer, token: str = "USDC", transaction: str = TRANSFER) -> dict[str, Any]:
     try:
         params = {"fee_token": token, "network": relayer.network, "transaction": transaction}
-        return dispatch.answer(RpcRelayer.of(relayer), "feeEstimate", params)
+        return dispatch.answer(RpcRelayer.from_row(relayer), "feeEstimate", params)
     finally:
         if threading.current_thread() is not threading.main_thread():
             connection.close()
@@ -309,7 +309,7 @@ def test_a_price_is_read_anew_where_staff_change_its_source(node: FeeNode, at: A
 def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
     change: dict[str, Any], decimals: int | None
 ) -> None:
-    asked = Token.of(fee_token(), [], networks()["hardhat"])
+    asked = Token.from_row(fee_token(), [], networks()["hardhat"])
     FeeToken.objects.update(**change)
     tokens.keep_decimals(asked, 6)
     assert FeeToken.objects.get().decimals == decimals
@@ -335,6 +335,6 @@ def test_a_bug_in_one_reading_does_not_hide_behind_the_fault_of_another(node: Fe
     def crash(answers: list[Any]) -> Any:
         raise TypeError("a bug")
 
-    readings = {"refused": Reading([], refuse), "broken": Reading([], crash)}
+    readings = {"refused": ChainReading([], refuse), "broken": ChainReading([], crash)}
     with pytest.raises(TypeError, match="a bug"):
         gather([(node.url, 100)], networks()["hardhat"], readings)

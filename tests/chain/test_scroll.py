@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from chain.kinds.scroll import compressed
-from chain.networks import Kind
+from chain.networks import NetworkKind
 from chain.transactions import decode, encode_with_placeholders
 from tests.chain.independent import KINDS
 from tests.chain.rollup_fees import scroll_length
@@ -51,7 +51,7 @@ def test_the_length_is_near_the_one_of_the_transaction_that_is_sent() -> None:
     errors = []
     for transaction in random_transactions():
         length = scroll_length(transaction.signed(KEYS[0]))
-        errors.append(Fraction(100 * (len(asked(blank(transaction).unsigned(), Kind.SCROLL)) - length), length))
+        errors.append(Fraction(100 * (len(asked(blank(transaction).unsigned(), NetworkKind.SCROLL)) - length), length))
     assert abs(statistics.median(errors)) < 1
     # Within the default margin of a tenth.
     assert all(110 * (100 + error) >= 100 * 100 for error in errors)

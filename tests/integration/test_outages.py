@@ -13,7 +13,7 @@ from tests.api import WireApi
 from tests.concurrency import wait_until
 from tests.contract import bodies
 from tests.gates import gate
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 
 OF_THE_DATABASE = ("database", "migrations", "encryption", "worker")
 

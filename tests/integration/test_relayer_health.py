@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from relayer_service.ops import tasks
+from relayer_service.background import tasks
 from relayers.models import Relayer
 from tests import processes, servers
 from tests.api import WireApi

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from relayer_service.ops.processes import is_running
+from relayer_service.processes import is_running
 from tests.api import WireApi
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.processes import children

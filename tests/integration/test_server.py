@@ -17,7 +17,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 import pytest
 import redis
 
-from relayer_service.ops.processes import is_running
+from relayer_service.processes import is_running
 from tests import processes
 from tests.api import WireApi
 from tests.concurrency import PATIENCE_SECONDS, wait_until

@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from notifications.events import NOTIFICATION_FAILING
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.ops import tasks
+from relayer_service.background import tasks
 from tests.forked_workers import Workers
 from tests.notifications.factories import emit_test
 from tests.notifications.receivers import Behaviour, Handler, Receiver, answer, hang, receiver, slow

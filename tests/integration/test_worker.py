@@ -17,9 +17,9 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from relayer_service.background import tasks
+from relayer_service.background.queues import background, create_queue
 from relayer_service.models import PeriodicRun
-from relayer_service.ops import tasks
-from relayer_service.ops.queues import background, create_queue
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS, in_threads, wait_until
 from tests.sample.models import Job
@@ -219,7 +219,7 @@ def test_a_queue_that_is_down_does_not_fail_the_caller(
         push_jobs(create_jobs(1))
     background.flush()
     assert times_done() == [0]
-    said = [record.levelname for record in caplog.records if record.name == "relayer_service.ops.queues"]
+    said = [record.levelname for record in caplog.records if record.name == "relayer_service.background.queues"]
     assert said == ["ERROR"]
     with pytest.raises((redis.ConnectionError, psycopg.OperationalError, sqlite3.OperationalError)):
         tasks.queue_depth()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 
-from relayer_service.ops.shares import WAITING_BESIDE_CALLS
+from relayer_service.background.shares import WAITING_BESIDE_CALLS
 from tests.api import Api
 from tests.chain import faults
 from tests.contract import bodies

@@ -16,8 +16,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from notifications import panels
 from notifications.models import Delivery, Notification
+from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
-from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import asked, buttons, confirm, rows, shown, staff_who_may, told
 from tests.notifications.factories import create_notification, emit_test
 from tests.relayer_service.jobs import run_jobs

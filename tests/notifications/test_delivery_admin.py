@@ -17,8 +17,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from notifications import delivery_admin
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.admin import pagination
+from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
-from relayer_service.ops.tasks import queue
 from tests.notifications.admin_pages import asked, buttons, confirm, hidden_fields, rows, staff_who_may, told
 from tests.notifications.factories import create_notification
 from tests.relayer_service.jobs import run_jobs

@@ -22,8 +22,8 @@ from notifications.events import (
     emit,
 )
 from notifications.models import Delivery
-from relayer_service.ops.logs import request_id
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
+from relayer_service.observability.logs import request_id
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
 

@@ -15,10 +15,10 @@ from notifications.delivery import counts
 from notifications.events import NOTIFICATION_TEST, NotificationData, emit
 from notifications.metrics import WebhookCollector
 from notifications.models import Delivery, Notification
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 
 pytestmark = pytest.mark.django_db
 

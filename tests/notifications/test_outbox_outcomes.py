@@ -14,11 +14,11 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from notifications.delivery import outbox
 from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.ops import logs, metrics
+from relayer_service.observability import logs, metrics
 from tests.conftest import Log
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 
 pytestmark = pytest.mark.django_db
 

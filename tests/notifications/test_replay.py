@@ -10,7 +10,7 @@ import pytest
 
 from notifications.delivery.replay import replay, retry_now
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 

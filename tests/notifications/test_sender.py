@@ -22,7 +22,7 @@ from notifications.delivery import attempts, outbox, outstanding
 from notifications.delivery import sender as sender_module
 from notifications.delivery.sender import Sender, raise_file_limit
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.notifications.factories import create_notification, emit_test
 from tests.notifications.receivers import Behaviour, Handler, Receiver, answer, hang, in_turn, receiver, slow

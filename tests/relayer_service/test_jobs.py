@@ -12,10 +12,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from relayer_service.background.tasks import queue
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import Result
 from relayer_service.models import Job
-from relayer_service.ops.tasks import queue
 from relayer_service.storage.selections import Selection
 from relayers.jobs import CheckRelayers
 from relayers.models import Relayer
@@ -41,7 +41,7 @@ def start(count: int = 5) -> Job:
     later = timezone.now() + timedelta(minutes=5)
     for number in range(count):
         factories.relayer(identifier=f"r-{number}", due_at=later)
-    return running.start("check_relayers", Selection.of(Relayer.objects.all()), "olga")
+    return running.start("check_relayers", Selection.from_queryset(Relayer.objects.all()), "olga")
 
 
 def run_once(job: Job) -> None:
@@ -224,7 +224,7 @@ def test_a_job_is_seen_by_those_who_see_its_rows_and_stopped_by_those_who_may_st
 
 def test_a_job_leads_to_its_changes_in_the_audit_log_if_that_has_them(admin_client: Client) -> None:
     check = start()
-    verify = running.start("verify_signers", Selection.of(Signer.objects.all()), "olga")
+    verify = running.start("verify_signers", Selection.from_queryset(Signer.objects.all()), "olga")
     assert "in the audit log" not in admin_client.get(page_of(check)).content.decode()
     assert f"auditentry/?q=job-{verify.pk}" in admin_client.get(page_of(verify)).content.decode()
 
@@ -237,9 +237,9 @@ def test_nobody_changes_or_deletes_a_job(admin_client: Client) -> None:
 
 
 def test_a_job_is_deleted_long_after_its_end() -> None:
-    old, new = start(1), running.start("check_relayers", Selection.of_keys([1]), "olga")
+    old, new = start(1), running.start("check_relayers", Selection.from_keys([1]), "olga")
     run_jobs()
     Job.objects.filter(pk=old.pk).update(finished_at=timezone.now() - running.KEEP - timedelta(days=1))
-    waiting = running.start("check_relayers", Selection.of_keys([1]), "olga")
+    waiting = running.start("check_relayers", Selection.from_keys([1]), "olga")
     running.prune_jobs.call_local()
     assert set(Job.objects.all()) == {new, waiting}

@@ -9,15 +9,15 @@ import orjson
 from django.utils import timezone
 
 from notifications.models import Delivery
-from relayers.health import Reading, check_due
+from relayers.health import AccountReading, check_due
 from relayers.models import Relayer
 from tests.relayers import factories
 
 CHAIN = 31337
 TEN_THOUSAND = 10_000 * 10**18
 OTHER_ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
-READ = Reading(nonce=7, balance=100)
-UNREAD = Reading(reason="it cannot be connected to")
+READ = AccountReading(nonce=7, balance=100)
+UNREAD = AccountReading(reason="it cannot be connected to")
 DETAILS = "The nonce could not be read from any node: it cannot be connected to."
 REASON = {
     "system_disabled": True,

@@ -20,8 +20,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 from chain import breakers
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text
+from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
-from relayer_service.ops.tasks import queue
 from relayers.models import Relayer
 from signers.backends import base
 from signers.backends.aws_kms import BOTO3

@@ -12,7 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from chain import nodes
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.notifications.admin_pages import told

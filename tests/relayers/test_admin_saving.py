@@ -17,7 +17,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from chain import nodes
 from notifications.models import Delivery
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from relayers import health
-from relayers.health import Reading
+from relayers.health import AccountReading
 from relayers.models import Relayer
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 ETHER = 10**18
 
 
-def checked(reading: Reading) -> None:
+def checked(reading: AccountReading) -> None:
     (relayer,) = Relayer.objects.all().claim(1, health.lease_length())
     health.write([(relayer, reading)])
 
@@ -28,7 +28,7 @@ def checked(reading: Reading) -> None:
 @pytest.fixture
 def relayer(clock: Clock) -> Relayer:
     made = factories.relayer(name="Treasury", due_at=NOON, policies={"min_balance": ETHER // 2})
-    checked(Reading(nonce=7, balance=ETHER))
+    checked(AccountReading(nonce=7, balance=ETHER))
     return made
 
 
@@ -45,7 +45,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
     for _ in range(3):
         # It is low since the first of these checks.
         clock.forward(120)
-        checked(Reading(nonce=7, balance=ETHER // 10))
+        checked(AccountReading(nonce=7, balance=ETHER // 10))
     assert relayers_of(staff) == [
         "Relayers with a low balance 1",
         (
@@ -54,7 +54,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
         ),
     ]
     clock.forward(120)
-    checked(Reading(nonce=7, balance=ETHER))
+    checked(AccountReading(nonce=7, balance=ETHER))
     assert relayers_of(staff) == []
 
 
@@ -62,7 +62,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
 def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(client: Client, clock: Clock) -> None:
     staff = staff_who_may(client, "view_relayer")
     clock.forward(120)
-    checked(Reading(reason="it cannot be connected to"))
+    checked(AccountReading(reason="it cannot be connected to"))
     assert relayers_of(staff) == [
         "Relayers whose nodes fail 1",
         (
@@ -71,7 +71,7 @@ def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(cli
         ),
     ]
     clock.forward(120)
-    checked(Reading(reason="it cannot be connected to"))
+    checked(AccountReading(reason="it cannot be connected to"))
     assert relayers_of(staff) == [
         "Relayers that are disabled 1",
         (

@@ -16,11 +16,11 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
+from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
-from relayer_service.ops.tasks import queue
 from relayers import health, request_serializers
 from relayers.following import RelayerFollower
-from relayers.health import Reading
+from relayers.health import AccountReading
 from relayers.models import FORGOTTEN, Relayer
 from signers import signing
 from signers.models import Signer
@@ -40,7 +40,7 @@ from tokens.models import AccessToken
 
 pytestmark = pytest.mark.django_db
 
-READ = Reading(nonce=7, balance=100)
+READ = AccountReading(nonce=7, balance=100)
 MISMATCH = (
     f"The relayer's address is {ADDRESS}, but its signer's is {OTHER_ADDRESS}. "
     "Save the signer to move its relayers to that address."
@@ -74,7 +74,7 @@ def address_of(signer: Signer) -> str:
     return signing.known_identity(Signer.objects.get(pk=signer.pk))
 
 
-def check(reading: Reading = READ) -> Relayer:
+def check(reading: AccountReading = READ) -> Relayer:
     """Write what a check has read of the one relayer that there is."""
     Relayer.objects.update(due_at=timezone.now() - timedelta(seconds=1))
     (relayer,) = Relayer.objects.all().claim(1, health.lease_length())

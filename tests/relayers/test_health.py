@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from relayers.health import Reading, check_due, judge
+from relayers.health import AccountReading, check_due, judge
 from relayers.models import Relayer
 from tests.chain import faults
 from tests.chain.faults import SECRET, Behaviour, by_method, error, good, node
@@ -67,12 +67,14 @@ BAD = {"good_checks": 0}
         (REASON | {"failed_checks": 2}, READ, GOOD | {"good_checks": 1}),
         (REASON | {"good_checks": 1}, READ, GOOD | {"good_checks": 2} | NO_REASON),
         # A nonce without a balance is a good check.
-        ({}, Reading(nonce=7), {"nonce": 7, "failed_checks": 0, "good_checks": 1}),
+        ({}, AccountReading(nonce=7), {"nonce": 7, "failed_checks": 0, "good_checks": 1}),
         # Paused by staff, it is checked like any other.
         ({"paused": True, "failed_checks": 1}, UNREAD, BAD | {"failed_checks": 2} | REASON),
     ],
 )
-def test_a_reading_is_judged_with_patience(before: dict[str, Any], reading: Reading, changes: dict[str, Any]) -> None:
+def test_a_reading_is_judged_with_patience(
+    before: dict[str, Any], reading: AccountReading, changes: dict[str, Any]
+) -> None:
     assert judge(in_memory(**before), reading) == {"balance_is_low": False} | changes
 
 
@@ -90,11 +92,11 @@ def test_a_reading_is_judged_with_patience(before: dict[str, Any], reading: Read
 def test_a_balance_is_low_below_the_least_and_not_where_it_was_never_known(
     policies: dict[str, Any], balance: int | None, low: bool
 ) -> None:
-    assert judge(in_memory(policies=policies), Reading(7, balance))["balance_is_low"] is low
+    assert judge(in_memory(policies=policies), AccountReading(7, balance))["balance_is_low"] is low
 
 
 def test_a_relayer_without_an_address_is_neither_good_nor_bad() -> None:
-    assert judge(in_memory(address="", failed_checks=1), Reading()) == {}
+    assert judge(in_memory(address="", failed_checks=1), AccountReading()) == {}
 
 
 @pytest.mark.django_db

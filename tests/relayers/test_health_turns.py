@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from chain import nodes
 from notifications.models import Delivery
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from relayers import health
-from relayers.health import Reading, check_due
+from relayers.health import AccountReading, check_due
 from relayers.models import Relayer
 from relayers.tasks import check_relayers_now, check_soon
 from tests.chain import faults
@@ -119,7 +119,7 @@ def test_a_check_that_took_longer_than_its_lease_writes_and_tells_nothing() -> N
     (held,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
     before = Relayer.objects.values().get()
     health.write([(late, UNREAD)])
-    health.write([(late, Reading(None, None, ""))])
+    health.write([(late, AccountReading(None, None, ""))])
     assert Relayer.objects.values().get() == before
     assert bodies() == []
     health.write([(held, UNREAD)])

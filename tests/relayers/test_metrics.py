@@ -4,9 +4,9 @@ import pytest
 from django.db import DatabaseError
 from django.utils import timezone
 
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 from relayers.models import Relayer
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 from tests.relayers import factories
 
 

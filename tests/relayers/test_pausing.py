@@ -15,8 +15,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 from notifications import skipped
 from notifications.models import Delivery, Notification
 from relayer_service.audit.recording import record_same
+from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
-from relayer_service.ops.tasks import queue
 from relayer_service.storage.selections import Selection
 from relayers import states
 from relayers.admin import PAUSE
@@ -42,7 +42,7 @@ def make_relayers(first: int, last: int, notification: Notification | None = Non
 
 
 def everything() -> Selection:
-    return Selection.of(Relayer.objects.all())
+    return Selection.from_queryset(Relayer.objects.all())
 
 
 def select(action: str, relayer: Relayer, **fields: str) -> dict[str, Any]:

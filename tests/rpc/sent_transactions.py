@@ -147,7 +147,7 @@ class Run:
     def quote(self, encoded: bytes) -> dict[str, Any]:
         ttl_cache.clear_all()
         params = {"network": self.relayer.network, "transaction": "0x" + encoded.hex(), "fee_tokens": ["COIN"]}
-        found: dict[str, Any] = answer(RpcRelayer.of(self.relayer), "feeQuote", params)["result"]
+        found: dict[str, Any] = answer(RpcRelayer.from_row(self.relayer), "feeQuote", params)["result"]
         return found
 
     def work(self, kind: str) -> Transaction:

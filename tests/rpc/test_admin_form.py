@@ -11,7 +11,7 @@ from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from chain.networks import networks
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from rpc.models import FeeToken, PriceSource
 from tests.notifications.admin_pages import staff_who_may, told
 from tests.rpc import factories

@@ -22,13 +22,13 @@ from chain.gas_price import GasPrice
 from chain.head import Head
 from chain.kinds.base import Charges
 from chain.native_fee import Gas, NativeFee
-from chain.networks import Kind
+from chain.networks import NetworkKind
 from relayers.models import Relayer
-from rpc import itemised, panels
+from rpc import fee_breakdown, panels
+from rpc.fee_breakdown import Item
 from rpc.fees.prices import Quote
 from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.fees.sources.base import SourcePrice
-from rpc.itemised import Item
 from rpc.models import CallCount, FeeToken
 from tests.chain.answering_node import local_network, node_answering, unsigned
 from tests.chain.faults import NodeServer, error
@@ -131,7 +131,7 @@ def test_without_a_token_the_quote_is_in_all_of_the_network(
 def sample(**changes: Any) -> FeeQuote:
     """A quote whose parts are all there, each of another size."""
     values: dict[str, Any] = {
-        "network": local_network(kind=Kind.OP_STACK),
+        "network": local_network(kind=NetworkKind.OP_STACK),
         "head": Head(1_234, int(timezone.now().timestamp()) - 120, 0, 30_000_000),
         "sender": relayer_factories.ADDRESS,
         "gas": Gas(21_001, True, 1_234, Amount(21_001, Fraction(235_925_234, 10_000))),
@@ -148,7 +148,7 @@ def sample(**changes: Any) -> FeeQuote:
 def test_every_part_is_told_exactly() -> None:
     rate = f"0.{'3' * 40} USDC for 1 ETH"
     two_minutes = "2\xa0minutes ago"
-    assert lines(itemised.items(sample())) == [
+    assert lines(fee_breakdown.items(sample())) == [
         ("Block", "1,234", "", two_minutes),
         ("Sender", relayer_factories.ADDRESS, "", ""),
         ("Gas", "21,001", "", "estimated by the node"),
@@ -178,7 +178,7 @@ def test_every_part_is_told_exactly() -> None:
 
 
 def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
-    found = itemised.items(sample(charges=Charges(l1_gas=1_234), blob_fee=NOTHING))
+    found = fee_breakdown.items(sample(charges=Charges(l1_gas=1_234), blob_fee=NOTHING))
     assert lines(found)[2:5] == [
         ("Gas", "21,001", "", "estimated by the node"),
         ("L1 gas", "1,234", "", "a part of the gas above"),
@@ -196,7 +196,7 @@ def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
     ],
 )
 def test_what_sets_the_price_is_told(price: dict[str, Any], note: str) -> None:
-    found = itemised.items(sample(price=GasPrice(Fraction(1), Fraction(2), **price)))
+    found = fee_breakdown.items(sample(price=GasPrice(Fraction(1), Fraction(2), **price)))
     assert [item.note for item in found if item.name == "Price of gas"] == [note]
 
 

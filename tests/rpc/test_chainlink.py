@@ -82,13 +82,13 @@ def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600, **ch
         sequencer_grace_seconds=grace,
         **changes,
     )
-    return ChainlinkUsd.of(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
+    return ChainlinkUsd.from_row(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
 
 
 def native(sequencer_feed: str = "", **changes: Any) -> Chainlink:
     values = {"feed": FEED, "heartbeat_seconds": 600, "sequencer_feed": sequencer_feed} | changes
     row = PriceSource(kind=PriceSource.Kind.CHAINLINK_NATIVE, **values)
-    return ChainlinkNative.of(row, FeeToken(address=TOKEN), local_network())
+    return ChainlinkNative.from_row(row, FeeToken(address=TOKEN), local_network())
 
 
 def reason(source: Chainlink, answers: list[Any]) -> str:

@@ -14,13 +14,13 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 from rpc import counters, tasks
 from rpc.models import CallCount, CallHour
 from tests import processes
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock, clock
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 from tests.relayers import factories
 from tests.servers import free_port, wait_for_port
 

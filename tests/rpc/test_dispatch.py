@@ -59,7 +59,7 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answer(word: Any, name: str = "echo") -> dict[str, Any]:
-    return dispatch.answer(RpcRelayer.of(Relayer.objects.get()), name, {"word": word})
+    return dispatch.answer(RpcRelayer.from_row(Relayer.objects.get()), name, {"word": word})
 
 
 def counted() -> dict[tuple[str, str], int]:

@@ -70,7 +70,7 @@ def by_the_service(answers: dict[str, Any]) -> tuple[NativeFee, TokenFee]:
     fee = native_fee.compute(network, FeeOptions(), transaction, "0x", found)
     token = Token(pk=1, network="base", symbol="USDC", address="", margin_bps=MARGIN_BPS)
     price = Quote(rate, (SourcePrice("Chainlink", rate, NOW, NOW),), answers["token decimals"])
-    return fee, TokenFee.of(fee, token, price)
+    return fee, TokenFee.compute(fee, token, price)
 
 
 def test_the_service_computes_the_example_as_it_is_written(

@@ -96,8 +96,8 @@ def test_a_fee_is_that_of_the_independent_computation(
             "transaction": "0x" + encoded(case, transaction).hex(),
         }
         ttl_cache.clear_all()
-        estimated = answer(RpcRelayer.of(relayer), "feeEstimate", params | {"fee_token": name})
-        quoted = answer(RpcRelayer.of(relayer), "feeQuote", params | {"fee_tokens": [name]})
+        estimated = answer(RpcRelayer.from_row(relayer), "feeEstimate", params | {"fee_token": name})
+        quoted = answer(RpcRelayer.from_row(relayer), "feeQuote", params | {"fee_tokens": [name]})
         assert (estimated, told(quoted)) == expected(chain, case, transaction, sender, relayer.policies, rate)
 
     every(number, check, amount(2, EXAMPLES))

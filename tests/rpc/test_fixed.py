@@ -24,7 +24,7 @@ NOON = 1_767_268_800
 
 def price(now: int, **changes: Any) -> SourcePrice:
     values = {"rate_text": "2481.9375", "rate_set_at": SET_AT, "max_age_seconds": 600} | changes
-    source = Fixed.of(PriceSource(kind=PriceSource.Kind.FIXED, **values), FeeToken(), local_network())
+    source = Fixed.from_row(PriceSource(kind=PriceSource.Kind.FIXED, **values), FeeToken(), local_network())
     assert source.calls() == []
     return source.price([], 6, now)
 

@@ -162,7 +162,7 @@ class Fuzzer:
 
 
 def answers(network: str, inputs: Iterator[str] | list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    relayer = RpcRelayer.of(Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS))
+    relayer = RpcRelayer.from_row(Relayer(pk=1, identifier="relayer-1", network=network, address=ADDRESS))
     for sent in inputs:
         params = {"fee_token": "ETH", "network": network, "transaction": sent}
         yield sent, dispatch.answer(relayer, "feeEstimate", params)

@@ -91,7 +91,7 @@ def build(chain: Chain, deployed: Deployed, kind: str, action: str, sender: str)
 def quoted(relayer: Relayer, transaction: bytes) -> tuple[int, int]:
     """Return what is expected and the maximum, in wei."""
     params = {"fee_tokens": ["COIN"], "network": relayer.network, "transaction": "0x" + transaction.hex()}
-    native = answer(RpcRelayer.of(relayer), "feeQuote", params)["result"]["native"]
+    native = answer(RpcRelayer.from_row(relayer), "feeQuote", params)["result"]["native"]
     return int(native["expected"]), int(native["maximum"])
 
 

@@ -12,9 +12,9 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 from pytest_django import Settings
 
+from relayer_service.background.pools import at_once
 from relayer_service.models import PeriodicRun
-from relayer_service.ops import metrics
-from relayer_service.ops.pools import at_once
+from relayer_service.observability import metrics
 from rpc import price_checks, tasks
 from rpc.fees.prices import Quote
 from rpc.models import FeeToken, PriceSource
@@ -22,7 +22,7 @@ from tests.chain.answering_node import node_answering
 from tests.chain.faults import NodeServer
 from tests.chain.fixtures import Deployed
 from tests.chain.hardhat import Chain
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 from tests.rpc import factories
 from tests.rpc.estimates import relayer_at
 from tests.servers import free_port
@@ -282,9 +282,9 @@ def change_before_noting(monkeypatch: pytest.MonkeyPatch, change: Callable[[], A
     """Have something done after the nodes have answered, and before that is written."""
     note = price_checks._note
 
-    def changed(asked: price_checks.Asked, outcome: Quote | str) -> str:
+    def changed(snapshot: price_checks.TokenSnapshot, outcome: Quote | str) -> str:
         change()
-        return note(asked, outcome)
+        return note(snapshot, outcome)
 
     monkeypatch.setattr(price_checks, "_note", changed)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from chain.networks import networks
-from chain.readings import Reading, gather
+from chain.readings import ChainReading, gather
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import agreed_rate, price_reading
 from rpc.fees.tokens import Token
@@ -171,9 +171,9 @@ def test_pairs_alone_are_no_price_however_many(chain: Chain, deployed: Deployed,
     assert "result" in ask(relayer, "USDC")
 
 
-def readings(*made: FeeToken) -> dict[str, Reading]:
+def readings(*made: FeeToken) -> dict[str, ChainReading]:
     network = local_network()
-    return {token.symbol: price_reading(Token.of(token, [*token.sources.all()], network)) for token in made}
+    return {token.symbol: price_reading(Token.from_row(token, [*token.sources.all()], network)) for token in made}
 
 
 @pytest.mark.django_db

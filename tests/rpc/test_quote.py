@@ -39,7 +39,7 @@ def test_a_quote_is_valid_until_the_next_block_is_due_or_a_price_gets_stale(
     network, head = local_network(block_seconds=12), Head(1, 1_000, 0, 30_000_000)
     fee = NativeFee(network, head, ADDRESS, gas, GasPrice(1, 1), Charges(), NOTHING)
     tokens = {
-        str(number): TokenFee.of(fee, None, Quote(Fraction(1), (SourcePrice("Fixed", Fraction(1), 0, end),), 6))
+        str(number): TokenFee.compute(fee, None, Quote(Fraction(1), (SourcePrice("Fixed", Fraction(1), 0, end),), 6))
         for number, end in enumerate(fresh_until)
     }
     found = FeeQuote(fee, {**tokens, TOKEN: PriceUnavailable("none")})

@@ -26,7 +26,7 @@ STRANGER = "0x6666666666666666666666666666666666666666"
 
 def source(least: str = "0", **network: Any) -> UniswapV2:
     row = PriceSource(kind=PriceSource.Kind.UNISWAP_V2, pair=PAIR, wrapped_native=WRAPPED, min_liquidity_text=least)
-    return UniswapV2.of(row, FeeToken(address=TOKEN), local_network(**network))
+    return UniswapV2.from_row(row, FeeToken(address=TOKEN), local_network(**network))
 
 
 def address(text: str) -> str:

@@ -10,7 +10,7 @@ from django.test import Client
 from huey.storage import MemoryStorage
 from pytest_django import DjangoAssertNumQueries
 
-from relayer_service.ops.tasks import queue
+from relayer_service.background.tasks import queue
 from tokens.models import AccessToken
 from tokens.tasks import record_use
 

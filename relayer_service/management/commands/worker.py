@@ -8,8 +8,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
-from relayer_service.ops.metrics_server import start_metrics_server
-from relayer_service.ops.tasks import Worker, prepare_queue, queue, watchdog
+from relayer_service.background.tasks import Worker, prepare_queue, queue, watchdog
+from relayer_service.observability.metrics_server import start_metrics_server
 
 
 class Command(BaseCommand):

@@ -36,7 +36,7 @@ class Source(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+    def from_row(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
         """Return the source that staff have set up in a row."""
 
     @abstractmethod

@@ -77,7 +77,7 @@ class Chainlink(Source):
     sequencer_grace_seconds: int
 
     @classmethod
-    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+    def from_row(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
         sequencer_feed = row.sequencer_feed or network.sequencer_feed
         feeds = tuple(
             replace(feed, bounds=kept_bounds(row, feed.address, network.chain_id)) for feed in cls.feeds_of(row)

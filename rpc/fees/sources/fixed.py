@@ -22,7 +22,7 @@ class Fixed(Source):
     max_age_seconds: int | None
 
     @classmethod
-    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+    def from_row(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
         return cls(str(row), row.rate_text, row.rate_set_at, row.max_age_seconds)
 
     def calls(self) -> Sequence[Call]:

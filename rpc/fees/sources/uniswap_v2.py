@@ -29,7 +29,7 @@ class UniswapV2(Source):
     block_seconds: float
 
     @classmethod
-    def of(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
+    def from_row(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
         return cls(
             name=str(row),
             pair=row.pair,

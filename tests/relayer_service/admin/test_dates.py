@@ -38,7 +38,7 @@ def test_every_page_shows_moments_in_one_form(admin_client: Client, admin_user: 
     AuditEntry.objects.update(at=NIGHT)
     User.objects.update(last_login=NIGHT, date_joined=NIGHT)
     PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=NIGHT, finished_at=NIGHT, seconds=0.02)
-    entry = AuditEntry.objects.of(token).get()
+    entry = AuditEntry.objects.for_row(token).get()
     paths = {
         f"/admin/relayers/relayer/{relayer.pk}/change/": [MINUTE],
         "/admin/signers/signer/": [MINUTE],

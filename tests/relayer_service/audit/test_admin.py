@@ -214,7 +214,7 @@ def test_each_search_and_filter_has_its_index() -> None:
     """With enough rows, so that the planner prefers it."""
     rows = AuditEntry.objects.all()
     plans = {
-        "audit_of_row": rows.of(Relayer(pk=7)),
+        "audit_of_row": rows.for_row(Relayer(pk=7)),
         "audit_by_type": rows.filter(object_type="signer"),
         "audit_by_object": rows.filter(object_id="relayer-7"),
         "audit_by_kind": rows.filter(actor_kind="token"),

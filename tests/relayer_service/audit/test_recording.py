@@ -15,8 +15,8 @@ from notifications.models import Notification
 from relayer_service.audit import actors
 from relayer_service.audit.actors import Actor, ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
+from relayer_service.background import tasks
 from relayer_service.models import AuditEntry
-from relayer_service.ops import tasks
 from relayers.models import Relayer
 from relayers.states import set_paused
 from signers.models import Signer
@@ -90,7 +90,7 @@ def test_many_entries_take_one_statement_a_batch(django_assert_num_queries: Djan
     entries = [changed(relayer, {"paused": False}, {"paused": True}, "an outage") for _ in range(50)]
     with django_assert_num_queries(1), acting_as(ActorKind.COMMAND, "a command"):
         record(entries)
-    assert AuditEntry.objects.of(relayer).filter(actor="a command", reason="an outage").count() == 50
+    assert AuditEntry.objects.for_row(relayer).filter(actor="a command", reason="an outage").count() == 50
 
 
 def test_an_actor_acts_within_the_request_and_no_longer() -> None:

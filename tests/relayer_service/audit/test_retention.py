@@ -9,8 +9,8 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from relayer_service.audit import retention
+from relayer_service.background.tasks import prune_audit_log
 from relayer_service.models import AuditEntry, PeriodicRun
-from relayer_service.ops.tasks import prune_audit_log
 
 pytestmark = pytest.mark.django_db
 

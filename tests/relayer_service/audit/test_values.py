@@ -22,9 +22,9 @@ from tests.relayers import admin_pages, factories
 from tests.signers.examples import CONFIGS, SHOWN, secrets
 from tokens.models import AccessToken
 
-A, B = Hidden.of("secret a"), Hidden.of("secret b")
-URL, OTHER_PATH = Hidden.of("https://a/1", "https://a/***"), Hidden.of("https://a/2", "https://a/***")
-OTHER_HOST = Hidden.of("https://b/1", "https://b/***")
+A, B = Hidden.from_value("secret a"), Hidden.from_value("secret b")
+URL, OTHER_PATH = Hidden.from_value("https://a/1", "https://a/***"), Hidden.from_value("https://a/2", "https://a/***")
+OTHER_HOST = Hidden.from_value("https://b/1", "https://b/***")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ OTHER_HOST = Hidden.of("https://b/1", "https://b/***")
         ({"a": None}, {"a": A}, {"a": "set"}),
         ({"a": A}, {"a": B}, {"a": "changed"}),
         ({"a": A}, {"a": None}, {"a": "removed"}),
-        ({"a": A}, {"a": Hidden.of("secret a")}, {}),
+        ({"a": A}, {"a": Hidden.from_value("secret a")}, {}),
         ({"a": URL}, {"a": OTHER_PATH}, {"a": "changed"}),
         ({"a": URL}, {"a": OTHER_HOST}, {"a": ["https://a/***", "https://b/***"]}),
         ({"a": ""}, {"a": "x" * MAX_LENGTH}, {"a": ["", "x" * MAX_LENGTH]}),

@@ -17,7 +17,7 @@ from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
 from relayer_service.models import AuditEntry, Job
 from relayers import health
-from relayers.health import Reading
+from relayers.health import AccountReading
 from relayers.models import Relayer
 from relayers.states import set_paused
 from rpc.models import FeeToken, PriceSource
@@ -417,18 +417,20 @@ def test_a_health_check_that_disables_and_enables(settings: Any) -> None:
     settings.HEALTH_FAILURES_TO_DISABLE = 1
     factories.relayer(policies={"min_balance": 10})
 
-    def check(reading: Reading) -> list[Entry]:
+    def check(reading: AccountReading) -> list[Entry]:
         return written_by(lambda: health.write([(Relayer.objects.get(), reading)]))
 
     details = "The nonce could not be read from any node: it hangs."
     disabled = {"system_disabled": [False, True]}
-    assert check(Reading(reason="it hangs")) == [entry(CHECK, "changed", "relayer", "relayer-1", disabled, details)]
+    assert check(AccountReading(reason="it hangs")) == [
+        entry(CHECK, "changed", "relayer", "relayer-1", disabled, details)
+    ]
     # For another reason, and still.
-    assert check(Reading(reason="it is gone")) == []
+    assert check(AccountReading(reason="it is gone")) == []
     enabled = {"system_disabled": [True, False], "balance_is_low": [False, True]}
-    assert check(Reading(nonce=7, balance=9)) == [entry(CHECK, "changed", "relayer", "relayer-1", enabled)]
+    assert check(AccountReading(nonce=7, balance=9)) == [entry(CHECK, "changed", "relayer", "relayer-1", enabled)]
     # What a check reads is no change that people look for.
-    assert check(Reading(nonce=8, balance=8)) == []
+    assert check(AccountReading(nonce=8, balance=8)) == []
 
 
 def test_a_target_that_fails_and_is_gone_and_is_sent_to_again(clock: Any) -> None:
@@ -464,5 +466,5 @@ def test_a_pause_is_recorded_with_its_reason_and_without_an_actor_all_the_same()
     written = written_by(lambda: set_paused(relayer, True, "the vault is being moved"))
     paused = {"paused": [False, True]}
     assert written == [entry(UNKNOWN, "changed", "relayer", "relayer-1", paused, "the vault is being moved")]
-    assert AuditEntry.objects.of(relayer).get().lines == ["paused: no → yes"]
+    assert AuditEntry.objects.for_row(relayer).get().lines == ["paused: no → yes"]
     assert written_by(lambda: set_paused(relayer, True)) == []

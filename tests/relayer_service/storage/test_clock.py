@@ -13,9 +13,9 @@ from pytest_django import Settings
 
 from notifications.delivery import outbox
 from notifications.models import Delivery
+from relayer_service.background import tasks
 from relayer_service.jobs import running
 from relayer_service.models import Job, PeriodicRun
-from relayer_service.ops import tasks
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.selections import Selection
 from relayers.health import check_due
@@ -137,7 +137,7 @@ def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(true_time: Mome
 def test_jobs_keep_to_the_databases_clock(true_time: Moment) -> None:
     relayer = factories.relayer()
     before = true_time()
-    job = running.start("check_relayers", Selection.of_keys([relayer.pk]), "olga")
+    job = running.start("check_relayers", Selection.from_keys([relayer.pk]), "olga")
     (claimed,) = Job.objects.all().claim(1, HOUR)
     assert_about(claimed.due_at, before + HOUR, true_time() + HOUR)
     assert Job.objects.all().claim(1, HOUR) == []

@@ -14,14 +14,14 @@ from relayer_service.storage.selections import Selection, SelectionError
     [([], ""), ([7], "7"), ([9, 5, 7, 6, 6], "5x3,2"), ([1, 3, 5], "1,2,2"), (range(1, 25_001), "1x25000")],
 )
 def test_a_selection_is_a_short_text_and_back(keys: list[int], text: str) -> None:
-    assert str(Selection.of_keys(keys)) == text
+    assert str(Selection.from_keys(keys)) == text
     assert list(Selection.parse(text)) == sorted(set(keys))
     assert len(Selection.parse(text)) == len(set(keys))
 
 
 @given(st.sets(st.integers(min_value=1, max_value=200)), st.integers(0, 201), st.integers(1, 20))
 def test_what_follows_a_key_is_found(keys: set[int], after: int, count: int) -> None:
-    selection = Selection.parse(str(Selection.of_keys(keys)))
+    selection = Selection.parse(str(Selection.from_keys(keys)))
     assert selection.first(count, after) == [key for key in sorted(keys) if key > after][:count]
     assert [key for batch in selection.batches(count) for key in batch] == sorted(keys)
 

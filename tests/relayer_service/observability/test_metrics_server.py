@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from relayer_service.ops import tasks
-from relayer_service.ops.metrics_server import start_metrics_server
+from relayer_service.background import tasks
+from relayer_service.observability.metrics_server import start_metrics_server
 from tests.concurrency import PATIENCE_SECONDS
 from tests.conftest import Log
-from tests.relayer_service.ops.test_metrics import samples
+from tests.relayer_service.observability.test_metrics import samples
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from relayer_service.ops.pools import Pool, at_once
+from relayer_service.background.pools import Pool, at_once
 from tests.concurrency import PATIENCE_SECONDS
 
 

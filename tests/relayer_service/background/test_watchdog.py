@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from relayer_service.ops import tasks
-from relayer_service.ops.tasks import SecondsScheduler, TurnTakingThread
-from relayer_service.ops.watchdog import MESSAGE, SCHEDULER, THREAD, Watchdog
+from relayer_service.background import tasks
+from relayer_service.background.tasks import SecondsScheduler, TurnTakingThread
+from relayer_service.background.watchdog import MESSAGE, SCHEDULER, THREAD, Watchdog
 
 
 @pytest.fixture(params=["path", "abstract"])

@@ -71,7 +71,7 @@ def check_hosts(**kwargs: Any) -> list[CheckMessage]:
 
 @register()
 def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
-    from relayer_service.ops.health import PROBES
+    from relayer_service.observability.health import PROBES
 
     unknown = set(settings.READY_REQUIRES) - PROBES.keys()
     error = Error(

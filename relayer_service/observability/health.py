@@ -25,12 +25,12 @@ from rest_framework.permissions import BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from relayer_service.background.tasks import HEARTBEAT, HEARTBEAT_SECONDS, periodic_intervals
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.net import client_address
 from relayer_service.net.challenges import InsufficientScope
-from relayer_service.ops import metrics
-from relayer_service.ops.probes import ProbeFailed, Probes
-from relayer_service.ops.tasks import HEARTBEAT, HEARTBEAT_SECONDS, periodic_intervals
+from relayer_service.observability import metrics
+from relayer_service.observability.probes import ProbeFailed, Probes
 
 # How long /ready waits for all its probes. They are a part of /metrics too, which waits a little longer.
 PROBE_SECONDS = 1.0

@@ -15,8 +15,8 @@ import pytest
 from django.test import Client
 from huey.storage import MemoryStorage
 
-from relayer_service.ops import tasks
-from relayer_service.ops.queues import MAX_WAITING, InBackground, background, create_queue
+from relayer_service.background import tasks
+from relayer_service.background.queues import MAX_WAITING, InBackground, background, create_queue
 from relayer_service.storage.caches import RETRY_SECONDS
 from tests.concurrency import PATIENCE_SECONDS
 from tests.relayer_service.api.test_throttling import silent_server
@@ -127,7 +127,7 @@ def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, capl
 
 PUSH_IN_TWO_PROCESSES = """
 import os, sys, time
-from relayer_service.ops.queues import background
+from relayer_service.background.queues import background
 
 def push(name):
     time.sleep(0.05)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from relayer_service.ops.pools import Pool
+from relayer_service.background.pools import Pool
 
 Result = TypeVar("Result")
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from relayer_service.net import client_address
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 
 
 class MetricsHandler(BaseHTTPRequestHandler):

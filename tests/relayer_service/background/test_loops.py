@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from relayer_service.ops.loops import LoopThread
+from relayer_service.background.loops import LoopThread
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT
 
@@ -103,7 +103,7 @@ def test_a_call_can_be_delayed() -> None:
 
 FORKING = """
 import os, threading
-from relayer_service.ops.loops import LoopThread
+from relayer_service.background.loops import LoopThread
 
 async def pid():
     return os.getpid()

@@ -56,7 +56,7 @@ def groups_since(day: LastDay) -> list[Group]:
 def judged(outcome: str) -> str:
     if outcome == OK:
         return ANSWERED
-    return OF_CALLERS if outcome in errors.OF_CALLER else FAILED
+    return OF_CALLERS if outcome in errors.CLIENT_ERRORS else FAILED
 
 
 def cause(request: HttpRequest, outcome: str) -> str:

@@ -18,10 +18,10 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from relayer_service.background.tasks import heartbeat
 from relayer_service.models import EncryptionKey, PeriodicRun
-from relayer_service.ops import probes
-from relayer_service.ops.health import PROBE_SECONDS, PROBES, all_migrations, cache_answers
-from relayer_service.ops.tasks import heartbeat
+from relayer_service.observability import probes
+from relayer_service.observability.health import PROBE_SECONDS, PROBES, all_migrations, cache_answers
 from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.conftest import Log

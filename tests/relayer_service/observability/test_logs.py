@@ -13,8 +13,8 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayer_service.ops import logs
-from relayer_service.ops.logs import redact
+from relayer_service.observability import logs
+from relayer_service.observability.logs import redact
 
 TOKEN = "rms_0123456789AB_0123456789ABCDEFGHIJ0123456789ABCDEFGHIJ3tMC2E"
 HEX_KEY = "4c0883a69102937d6231471b5dbb6204fe5129617082792ae468d01a3f362318"

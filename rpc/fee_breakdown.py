@@ -81,7 +81,7 @@ def _price_note(price: GasPrice, network: Network) -> str:
         return "limited by the transaction's own price"
     if price.base_fee is None:
         return "as the node gives it"
-    return f"the base fee may rise by {percent(FeeRules.of(network).base_fee_margin_bps)}"
+    return f"the base fee may rise by {percent(FeeRules.for_network(network).base_fee_margin_bps)}"
 
 
 def _fees(fee: NativeFee) -> Iterator[Item]:
@@ -90,7 +90,10 @@ def _fees(fee: NativeFee) -> Iterator[Item]:
 
     yield _amount("Gas fee", fee.gas_fee, coins)
     charges = {
-        "L1 data fee": (fee.charges.l1_fee, f"may rise by {percent(FeeRules.of(fee.network).l1_fee_margin_bps)}"),
+        "L1 data fee": (
+            fee.charges.l1_fee,
+            f"may rise by {percent(FeeRules.for_network(fee.network).l1_fee_margin_bps)}",
+        ),
         "Operator fee": (fee.charges.operator_fee, ""),
         "Blob fee": (fee.blob_fee, ""),
     }

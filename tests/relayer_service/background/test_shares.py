@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from relayer_service.ops.shares import SIGNING_IN, WAITING, WAITING_BESIDE_CALLS, Busy, ThreadShare
+from relayer_service.background.shares import SIGNING_IN, WAITING, WAITING_BESIDE_CALLS, Busy, ThreadShare
 from tests.api import Api
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PATH

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from relayer_service.ops import environment
+from relayer_service.configuration import environment
 
 NAME = "A_SETTING"
 KEY_1 = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

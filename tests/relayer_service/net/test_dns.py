@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from relayer_service.net import names
+from relayer_service.net import dns
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 
 FOUND = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.1", 80))]
@@ -44,13 +44,13 @@ def name_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServer]:
 
 def test_a_name_server_that_hangs_holds_up_neither_its_caller_nor_other_names(name_server: NameServer) -> None:
     with pytest.raises(TimeoutError):
-        names.resolve("hang.example", 80, 0.1)
-    assert names.resolve("quick.example", 80, PATIENCE_SECONDS) == FOUND
+        dns.resolve("hang.example", 80, 0.1)
+    assert dns.resolve("quick.example", 80, PATIENCE_SECONDS) == FOUND
 
 
 def test_threads_that_wait_for_the_same_name_share_one_question(name_server: NameServer) -> None:
     with ThreadPoolExecutor(5) as pool:
-        waiting = [pool.submit(names.resolve, "hang-shared.example", 80, PATIENCE_SECONDS) for _ in range(5)]
+        waiting = [pool.submit(dns.resolve, "hang-shared.example", 80, PATIENCE_SECONDS) for _ in range(5)]
         wait_until(lambda: name_server.asked)
         name_server.end.set()
         assert [task.result() for task in waiting] == [FOUND] * 5
@@ -60,7 +60,7 @@ def test_threads_that_wait_for_the_same_name_share_one_question(name_server: Nam
 def test_a_name_that_is_unknown_is_asked_for_again(name_server: NameServer) -> None:
     for _ in range(2):
         with pytest.raises(socket.gaierror):
-            names.resolve("unknown.example", 80, PATIENCE_SECONDS)
+            dns.resolve("unknown.example", 80, PATIENCE_SECONDS)
     assert name_server.asked == ["unknown.example"] * 2
 
 
@@ -68,15 +68,15 @@ def test_a_name_that_is_unknown_is_asked_for_again(name_server: NameServer) -> N
 def test_an_address_is_not_asked_for(address: str, settings: Settings) -> None:
     # No pool has so many threads.
     settings.RESOLVER_THREADS = 0
-    assert names._Resolver().resolve(address, 80, PATIENCE_SECONDS)[0][4][:2] == (address, 80)
+    assert dns._Resolver().resolve(address, 80, PATIENCE_SECONDS)[0][4][:2] == (address, 80)
 
 
 def test_a_forked_process_resolves_by_threads_of_its_own(name_server: NameServer) -> None:
     with pytest.raises(TimeoutError):
-        names.resolve("hang-forked.example", 80, 0.1)
+        dns.resolve("hang-forked.example", 80, 0.1)
     name_server.end.set()
     child = multiprocessing.get_context("fork").Process(
-        target=names.resolve, args=["hang-forked.example", 80, PATIENCE_SECONDS]
+        target=dns.resolve, args=["hang-forked.example", 80, PATIENCE_SECONDS]
     )
     child.start()
     child.join()

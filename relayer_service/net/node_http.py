@@ -25,7 +25,7 @@ from typing import Any, cast
 from django.conf import settings
 from yarl import URL
 
-from relayer_service.net import names, outgoing
+from relayer_service.net import dns, outgoing
 
 PART_BYTES = 65_536
 
@@ -162,7 +162,7 @@ def _exchange(
 
 def _connect(target: Target, deadline: float) -> socket.socket:
     failure: Exception = CannotConnect()
-    found = names.resolve(target.host, target.port, time_left(deadline))
+    found = dns.resolve(target.host, target.port, time_left(deadline))
     for position, address_info in enumerate(found):
         try:
             connection = outgoing.guarded_socket(outgoing.may_be_inside, address_info)

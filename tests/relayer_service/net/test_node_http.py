@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from relayer_service.net import blocking, outgoing
+from relayer_service.net import node_http, outgoing
 from tests.chain import faults
 from tests.chain.faults import Behaviour, Handler, drip, node
 from tests.concurrency import PATIENCE_SECONDS, wait_until
@@ -33,7 +33,7 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
 
 
 def post(url: str, body: bytes = b"{}", *, seconds: float = PATIENCE_SECONDS) -> outgoing.Answer:
-    return blocking.post(url, body, deadline=time.monotonic() + seconds, max_bytes=MAX_BYTES)
+    return node_http.post(url, body, deadline=time.monotonic() + seconds, max_bytes=MAX_BYTES)
 
 
 def raw(*parts: bytes, close: bool = True) -> Behaviour:
@@ -53,8 +53,8 @@ OK = raw(HEAD + b"Content-Length: 2\r\n\r\n{}", close=False)
 @pytest.fixture(autouse=True)
 def idle(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have no connection that an earlier test has left."""
-    connections = blocking._IdleConnections()
-    monkeypatch.setattr(blocking, "_idle", connections)
+    connections = node_http._IdleConnections()
+    monkeypatch.setattr(node_http, "_idle", connections)
     yield
     connections._drop_old(0)
 
@@ -82,7 +82,7 @@ def listener() -> Iterator[str]:
     ],
 )
 def test_a_url_becomes_a_target_and_a_head(url: str, target: tuple[bool, str, int], head: list[str]) -> None:
-    found = blocking.split(url)
+    found = node_http.split(url)
     lines = found.head.decode().split("\r\n")
     assert (found.tls, found.host, found.port) == target
     assert [line for line in lines if line in head] == head
@@ -92,11 +92,11 @@ def test_a_url_becomes_a_target_and_a_head(url: str, target: tuple[bool, str, in
 @pytest.mark.parametrize("url", ["", "/path", "ftp://a/", "http:///path", "http://a:0/", "http://a:99999/"])
 def test_a_url_that_leads_nowhere_is_refused(url: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - the words are those of a library
-        blocking.split(url)
+        node_http.split(url)
 
 
 def test_the_head_of_a_target_is_not_in_its_representation() -> None:
-    assert repr(blocking.split("http://SECRET@a/SECRET?SECRET")) == "Target(tls=False, host='a', port=80)"
+    assert repr(node_http.split("http://SECRET@a/SECRET?SECRET")) == "Target(tls=False, host='a', port=80)"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_server_may_answer_before_it_has_read_all() -> None:
 
 def test_a_request_on_a_new_connection_is_not_sent_again() -> None:
     with node(faults.hang_up) as server:
-        with pytest.raises(blocking.Unanswered):
+        with pytest.raises(node_http.Unanswered):
             post(server.url)
         assert len(server.requests) == 1
 
@@ -235,8 +235,8 @@ def test_a_connection_that_was_closed_meanwhile_is_found_before_a_request_is_sen
     with node(answer_and_close) as server:
         post(server.url)
         closed.wait()
-        target = blocking.split(server.url)
-        assert blocking._idle.take(target) is None
+        target = node_http.split(server.url)
+        assert node_http._idle.take(target) is None
 
 
 def test_a_connection_is_not_used_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +260,7 @@ def test_a_connection_over_tls_is_verified_and_kept(
     with pytest.raises(ssl.SSLCertVerificationError):
         post(refused_tls.url)
     trusting = ssl.create_default_context(cafile=tmp_path / "certificate.pem")
-    monkeypatch.setattr(blocking, "_tls", lambda: trusting)
+    monkeypatch.setattr(node_http, "_tls", lambda: trusting)
     assert [post(refused_tls.url).status for _ in range(3)] == [200] * 3
     # One was refused.
     assert refused_tls.connections == 2
@@ -285,7 +285,7 @@ def test_requests_of_threads_do_not_wait_for_each_other() -> None:
         wait_until(lambda: hanging.requests)
         assert post(server.url).body == b"{}"
         hanging.closing.set()
-        with pytest.raises(blocking.Unanswered):
+        with pytest.raises(node_http.Unanswered):
             waiting.result()
 
 
@@ -301,7 +301,7 @@ def test_a_forked_process_uses_no_connection_of_its_parent() -> None:
 
 def test_the_next_address_is_tried_after_one_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     with node(OK) as server, faults.refusing() as nobody:
-        ports = [blocking.split(nobody).port, server.server_port]
+        ports = [node_http.split(nobody).port, server.server_port]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
         assert post("http://node.example/").body == b"{}"

@@ -30,8 +30,8 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import REGISTRY, Collector
 
 from relayer_service import __version__
-from relayer_service.ops.probes import Probes
-from relayer_service.ops.processes import is_running
+from relayer_service.observability.probes import Probes
+from relayer_service.processes import is_running
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # How long a scrape waits for what it reads of the database and of the queue.

@@ -23,11 +23,11 @@ from huey.consumer import Worker as WorkerThread
 
 from relayer_service.audit import actors, retention
 from relayer_service.audit.actors import Actor, ActorKind
+from relayer_service.background.queues import create_queue
+from relayer_service.background.watchdog import SCHEDULER, THREAD, Watchdog
 from relayer_service.models import EncryptionKey, IdempotentRequest, PeriodicRun
-from relayer_service.ops import metrics
-from relayer_service.ops.logs import request_id
-from relayer_service.ops.queues import create_queue
-from relayer_service.ops.watchdog import SCHEDULER, THREAD, Watchdog
+from relayer_service.observability import metrics
+from relayer_service.observability.logs import request_id
 from relayer_service.storage import counting
 from relayer_service.storage.databases import is_unavailable, require_room
 

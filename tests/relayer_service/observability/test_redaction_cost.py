@@ -9,9 +9,9 @@ import pytest
 from django.conf import settings as django_settings
 from django.test import Client
 
-from relayer_service.ops import logs
-from relayer_service.ops.logs import redact
-from tests.relayer_service.ops.test_logs import HEX_KEY, JWT
+from relayer_service.observability import logs
+from relayer_service.observability.logs import redact
+from tests.relayer_service.observability.test_logs import HEX_KEY, JWT
 
 # For each pattern, in their order, texts that it reads far into without a match.
 WORST_CASES = [

@@ -16,9 +16,9 @@ from huey.storage import MemoryStorage
 from prometheus_client.parser import text_string_to_metric_families
 
 from relayer_service import __version__
+from relayer_service.background.tasks import queue
 from relayer_service.models import PeriodicRun
-from relayer_service.ops import metrics
-from relayer_service.ops.tasks import queue
+from relayer_service.observability import metrics
 from tests.servers import PROJECT
 from tokens.tasks import record_use
 
@@ -170,7 +170,7 @@ def test_release_and_process_are_shown(scrape: Any) -> None:
 COUNT_ONE_REQUEST = """
 import django
 django.setup()
-from relayer_service.ops import metrics
+from relayer_service.observability import metrics
 metrics.observe_request("GET", "item-list", 200, 0.001)
 """
 READ = """

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.conf import settings
 
+from relayer_service.background.pools import Pool
 from relayer_service.net import addresses
-from relayer_service.ops.pools import Pool
 from relayer_service.storage.ttl_cache import TTLCache
 
 # How long the addresses of a name are used, and a name server that hangs is not asked again for them.

@@ -1,0 +1,1 @@
+"""The environment and what `check` finds wrong with it."""

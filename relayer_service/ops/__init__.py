@@ -1,1 +1,0 @@
-"""Operations: environment, checks, logs, metrics, health, background work, loops and thread pools."""
