@@ -66,7 +66,7 @@ class NotificationForm(ResourceForm):
         return cleaned
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        values = {name: cleaned[name] for name in ("url", "enabled") if name in cleaned}
+        values: dict[str, Any] = {name: cleaned[name] for name in ("url", "enabled") if name in cleaned}
         if cleaned.get("remove_signing_key"):
             values["signing_key"] = ""
         elif cleaned.get("new_signing_key"):

@@ -126,8 +126,8 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save the form's write, which records itself; its warnings become messages."""
         form.write.save()
-        for field, text in form.write.warnings:
-            self.message_user(request, text, messages.WARNING)
+        for _, text in form.write.warnings:
+            self.message_user(request, f"{obj}: {text}", messages.WARNING)
 
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))

@@ -19,7 +19,8 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.write = self.write_class(self.instance)
+        if self.is_bound:
+            self.write = self.write_class(self.instance)
         self._stored = self._columns()
         if self.instance.pk:
             # With the values that the page showed, so that another's change meanwhile is not reverted.

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from itertools import islice
 from typing import Any

@@ -85,6 +85,8 @@ class Section:
             self.known[key] = write and write.row
             if write:
                 self.writes.append(write)
+                for field, text in write.warnings:
+                    self.file.warn(f"{path}.{field}", text)
                 if write.state != "unchanged":
                     self.changed.add(key)
                 if write.state == "updated":

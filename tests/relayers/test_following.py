@@ -36,7 +36,7 @@ from tests.relayers.factories import ADDRESS
 from tests.relayers.replaced_keys import move_key, replace_meanwhile
 from tests.servers import free_port
 from tests.signers.backends.vault_server import VaultServer
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ BODY = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "
 @pytest.fixture
 def manager(user: User, settings: Any) -> Api:
     settings.EXTENSIONS = ["lifecycle"]
-    return Api(AccessToken.objects.issue(name="terraform", user=user, scopes=["manage"])[1])
+    return Api(issue(name="terraform", user=user, scopes=["manage"])[1])
 
 
 def replace(client: Client, signer: Signer, confirmed: str | None = None, key: str = OTHER_KEY) -> Any:
