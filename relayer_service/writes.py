@@ -75,6 +75,9 @@ class Write(Generic[Row]):
         """Apply the rules that depend on more than one value."""
         self.row.clean()
 
+    def lock(self) -> None:
+        """Lock what the row is about to refer to; raise `ValidationError` where that is not what was checked."""
+
     def save(self, reason: str = "") -> Row:
         """Save and record, in the transaction of the caller."""
         self.save_all([self], reason)

@@ -53,4 +53,5 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
 
     def full_clean(self) -> None:
         super().full_clean()
-        self.write.columns |= {name for name, value in self._columns().items() if value != self._stored[name]}
+        if self.is_bound:
+            self.write.columns |= {name for name, value in self._columns().items() if value != self._stored[name]}

@@ -77,6 +77,10 @@ class RequestSerializer(BodySerializer):
     write_class: ClassVar[type[Write[Any]]]
     write: Write[Any]
 
+    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Return valid fields as the write takes them."""
+        return attrs
+
     def to_representation(self, instance: Any) -> Any:
         return self.answer_class().to_representation(instance)
 
@@ -90,10 +94,12 @@ class CreateSerializer(RequestSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         with refusals():
-            self.write = self.write_class.new(attrs)
+            self.write = self.write_class.new(self.values(attrs))
         return attrs
 
     def create(self, validated_data: dict[str, Any]) -> Any:
+        with refusals():
+            self.write.lock()
         return self.write.save()
 
 
@@ -103,7 +109,8 @@ class UpdateSerializer(RequestSerializer):
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         self.write = self.write_class(instance)
         with refusals():
-            self.write.change(validated_data)
+            self.write.change(self.values(validated_data))
+            self.write.lock()
         return self.write.save()
 
 

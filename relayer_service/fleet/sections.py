@@ -85,13 +85,18 @@ class Section:
             self.known[key] = write and write.row
             if write:
                 self.writes.append(write)
-                for field, text in write.warnings:
-                    self.file.warn(f"{path}.{field}", text)
+                self.report_warnings(path, write)
                 if write.state != "unchanged":
                     self.changed.add(key)
                 if write.state == "updated":
                     for section in self.sections.values():
                         section.note_change(path, write.row)
+
+    def report_warnings(self, path: str, write: Write[Any]) -> None:
+        """Move the warnings of a write to the file, each with its whole path."""
+        for field, text in write.warnings:
+            self.file.warn(f"{path}.{field}", text)
+        write.warnings.clear()
 
     def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Write[Any] | None:
         """Return what an entry writes: to its row, or to a new one where that is None.
