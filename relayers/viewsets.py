@@ -27,7 +27,6 @@ from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdat
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import CONDITIONS, Relayer
-from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.schema import (
     BALANCE,
     CREATE_RELAYER,
@@ -37,7 +36,13 @@ from relayers.schema import (
     STATUS,
     UPDATE_RELAYER,
 )
-from relayers.serializers import NetworkSerializer, RelayerSerializer, StatusSerializer
+from relayers.serializers import (
+    CreateRelayerSerializer,
+    NetworkSerializer,
+    RelayerSerializer,
+    StatusSerializer,
+    UpdateRelayerSerializer,
+)
 
 logger = logging.getLogger(__name__)
 
