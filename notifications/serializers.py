@@ -8,12 +8,12 @@ from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
-from notifications.events import timestamp
 from notifications.models import Delivery, Notification, validate_webhook_url
 from relayer_service.api.exceptions import refusal
 from relayer_service.api.representation import RequestSerializer, ResourceSerializer
 from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
 from relayer_service.net.addresses import without_user_info
+from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import new_identifier
 
 URL_HELP = (

@@ -13,8 +13,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
-from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
+from notifications.replay import replay
 from notifications.sample_events import send_test_event
 from notifications.schema import (
     CREATE_NOTIFICATION,

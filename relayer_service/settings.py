@@ -168,8 +168,6 @@ SIGNER_BACKENDS = {
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
-# What emits an event to all targets that work, for apps that cannot import the one of webhooks.
-TELL_ALL_TARGETS = "notifications.delivery.alerts.tell_all"
 # For so long after a change of a signing key the one before signs too.
 WEBHOOK_KEY_OVERLAP_HOURS = env.integer("WEBHOOK_KEY_OVERLAP_HOURS", 24, maximum=24 * 365)
 WEBHOOK_JITTER_PERCENT = env.integer("WEBHOOK_JITTER_PERCENT", 10, maximum=100)

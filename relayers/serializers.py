@@ -6,10 +6,10 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from chain.networks import Network
-from notifications.events import timestamp
 from relayer_service.api.representation import ResourceSerializer
 from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StringField
 from relayer_service.net.addresses import mask
+from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
 from relayers.policies import EvmPolicies
 from relayers.rpc_urls import MAX_WEIGHT

@@ -20,8 +20,8 @@ import requests
 from django.conf import settings
 
 from notifications import signing
+from notifications.catalogue import all_events
 from notifications.delivery import attempts, outbox
-from notifications.events import EVENTS
 from relayer_service.net import outgoing
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -222,15 +222,17 @@ def test_every_event_is_shown_with_a_body_as_it_is_sent() -> None:
     (shown,) = blocks("json")
     bodies = [orjson.loads(line) for line in shown.splitlines()]
     assert [orjson.dumps(body).decode() for body in bodies] == shown.splitlines()
-    assert [body["type"] for body in bodies] == list(EVENTS)
+    assert [body["type"] for body in bodies] == list(all_events())
     assert {body["type"]: shape(body) for body in bodies} == {
-        event.name: {"type": str, "timestamp": str, "data": declared(event.data)} for event in EVENTS.values()
+        event.name: {"type": str, "timestamp": str, "data": declared(event.data)} for event in all_events().values()
     }
 
 
 def test_every_event_is_described() -> None:
     described = dict(re.findall(r"^\| `([a-z._]+)` \| (.*) \|$", DOCUMENT, re.M))
-    assert {name: described[name] for name in EVENTS} == {event.name: event.description for event in EVENTS.values()}
+    assert {name: described[name] for name in all_events()} == {
+        event.name: event.description for event in all_events().values()
+    }
 
 
 def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:

@@ -13,9 +13,10 @@ from pytest_django import Settings
 
 from notifications import skipped
 from notifications.delivery import outbox
-from notifications.delivery.replay import replay
-from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.emitting import emit
+from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification
+from notifications.replay import replay
 from relayer_service.storage import counting
 from tests.api import Api
 from tests.notifications.admin_pages import rows, told

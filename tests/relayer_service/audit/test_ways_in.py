@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from chain import nodes
-from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
+from notifications.replay import replay
 from relayer_service.models import AuditEntry, Job
 from relayers import health
 from relayers.health import AccountReading
