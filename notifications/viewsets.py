@@ -12,7 +12,7 @@ from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
+from notifications.deleting import delete_logs, drop_deliveries, dropped_text, is_in_use
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
 from notifications.sample_events import send_test_event
@@ -131,7 +131,7 @@ class NotificationViewSet(
         """Delete a notification with its deliveries. `metadata.logs` says how many were pending and are not sent."""
         # The log first, which may be long, a batch at a time.
         notification = self.get_object()
-        if blockers([notification]):
+        if is_in_use([notification]):
             raise Conflict(self.in_use_message)
         delete_logs([notification])
         return super().destroy(request, *args, **kwargs)
