@@ -25,7 +25,7 @@ from relayer_service.admin.confirmation import PendingAction, Table
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.references import in_use, may_view_users, used_by
+from relayer_service.admin.references import in_use, link, may_view_users, used_by
 from relayer_service.net.addresses import mask, without_user_info
 from relayer_service.storage.prefixes import Folded
 
@@ -187,10 +187,7 @@ class NotificationAdmin(ResourceAdmin):
         if sent is None:
             self.message_user(request, f"{notification}: it is disabled. Enable it first.", messages.WARNING)
             return
-        name: str = sent.identifier
-        if request.user.has_perm("notifications.view_delivery"):
-            url = reverse("admin:notifications_delivery_change", args=[sent.pk])
-            name = format_html('<a class="underline" href="{}">{}</a>', url, name)
+        name = link(sent) if request.user.has_perm("notifications.view_delivery") else sent.identifier
         text = format_html("{}: a test event is on its way, {}.", notification, name)
         self.message_user(request, text, messages.SUCCESS)
 
