@@ -193,9 +193,7 @@ def _write(readings: list[AccountReadings]) -> None:
     # Most checks find what the last one found: one statement for all of them.
     for has_balance, relayers in unchanged.items():
         if relayers:
-            keys, leases = [relayer.pk for relayer in relayers], {relayer.lease for relayer in relayers}
-            rows = Relayer.objects.filter(pk__in=keys, lease__in=leases)
-            rows.update(due_at=due_at, lease=None, **times(has_balance, now))
+            Relayer.objects.held(relayers).update(due_at=due_at, lease=None, **times(has_balance, now))
 
 
 def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
