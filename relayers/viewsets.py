@@ -68,6 +68,8 @@ class RelayerViewSet(
     action_errors = {
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
     }
+    idempotent_actions = {"create": "lifecycle"}
+    filter_extension = "lifecycle"
     list_filters = {
         "q": begins("identifier", "name"),
         "network": equals("network", "Only those on this network."),
