@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
@@ -70,6 +70,10 @@ class Leased(models.Model):
     def leased(cls) -> models.Q:
         """Return the condition for rows that a worker holds."""
         return models.Q(("lease__isnull", False), (f"{cls.lease_end}__gt", DatabaseNow()))
+
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        # The time may be an expression, for the database to evaluate.
+        super().clean_fields({*(exclude or ()), "due_at"})
 
     def release(self, due_at: datetime | Combinable | None, **changes: Any) -> bool:
         """Save the result of the work and when the row is due again, unless the lease was lost meanwhile."""
