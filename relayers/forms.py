@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from chain.networks import networks
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer
@@ -36,6 +36,7 @@ class NetworkInput(UnfoldAdminTextInputWidget):
         return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
 
 
+@declare_fields({PREFIX + name: field for name, field in FORM_FIELDS.items()})
 class RelayerForm(ResourceForm):
     network = forms.CharField(
         max_length=64, widget=NetworkInput, help_text="One that is offered, or another with a chain id and RPC URLs."
@@ -175,7 +176,3 @@ class RelayerForm(ResourceForm):
         if question not in self.answers:
             self.answers[question] = ask()
         return self.answers[question]
-
-
-# Declared on the class, as the admin asks the class for its fields.
-RelayerForm.declared_fields.update({PREFIX + name: field for name, field in FORM_FIELDS.items()})

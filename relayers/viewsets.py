@@ -8,7 +8,7 @@ import orjson
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,6 +20,7 @@ from chain.networks import networks
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
@@ -50,9 +51,7 @@ logger = logging.getLogger(__name__)
     partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **UPDATE_RELAYER),
     destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
 )
-class RelayerViewSet(
-    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
-):
+class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
     """List relayers."""
 
     queryset = Relayer.objects.all()
