@@ -29,7 +29,6 @@ from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers.lookup import NOT_FOUND
 from relayers.models import CONDITIONS, Relayer
-from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.schema import (
     BALANCE,
     CREATE_RELAYER,
@@ -39,7 +38,13 @@ from relayers.schema import (
     STATUS,
     UPDATE_RELAYER,
 )
-from relayers.serializers import NetworkSerializer, RelayerSerializer, StatusSerializer
+from relayers.serializers import (
+    CreateRelayerSerializer,
+    NetworkSerializer,
+    RelayerSerializer,
+    StatusSerializer,
+    UpdateRelayerSerializer,
+)
 
 logger = logging.getLogger(__name__)
 

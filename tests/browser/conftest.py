@@ -31,6 +31,7 @@ from tests import processes
 from tests.api import WireApi
 from tests.sample.models import Item
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 CHROMIUM = [
     "--headless=new",
@@ -113,7 +114,7 @@ def staff(transactional_db: None) -> User:
 
 @pytest.fixture
 def token(staff: User) -> str:
-    return AccessToken.objects.issue(name="tests", user=staff)[1]
+    return issue(name="tests", user=staff)[1]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from relayer_service.api.lists import ListMixin
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
-from tests.sample.serializers import ItemSerializer, PolishSerializer
+from tests.sample.serializers import CreateItemSerializer, ItemSerializer, PolishSerializer
 
 
 class ItemViewSet(ListMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
@@ -21,6 +21,7 @@ class ItemViewSet(ListMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
 
     queryset = Item.objects.all()
     serializer_class = ItemSerializer
+    request_serializer_classes = {"create": CreateItemSerializer}
     id_taken_message = "Item with this ID already exists"
     not_found_message = "Item {} not found"
     throttle_classes = [TokenRateThrottle]
