@@ -365,7 +365,7 @@ def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
 
 def test_the_docs_list_the_networks_and_the_fields() -> None:
     text = (PROJECT / "docs/networks.md").read_text()
-    names: dict[Kind, list[str]] = {}
+    names: dict[NetworkKind, list[str]] = {}
     for found in shipped().values():
         names.setdefault(found.kind, []).append(f"`{found.name}` {found.chain_id}")
     listed = [" ".join(item.split()) for item in text.split("## Supported networks")[1].split("\n- ")[1:]]

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from django.db import IntegrityError, connection, models, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import IntegrityError, models, transaction
 
 from notifications.models import Notification
 from relayer_service.audit.actors import ActorKind, acting_as
@@ -98,14 +97,3 @@ def test_without_its_entry_no_row_is_inserted() -> None:
 def test_an_id_that_is_taken_leaves_no_entry(api: Api) -> None:
     assert [api.post("/api/v1/signers", SIGNER).status for _ in range(2)] == [201, 409]
     assert AuditEntry.objects.filter(object_type="signer").count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_signer_is_created_in_one_statement(api: Api) -> None:
-    # Its token is read before.
-    api.get("/api/v1/signers")
-    with CaptureQueriesContext(connection) as queries:
-        assert api.post("/api/v1/signers", SIGNER).status == 201
-    one_statement, orm = ["WITH"], ["BEGIN", "INSERT", "INSERT", "COMMIT"]
-    verbs = [query["sql"].split()[0] for query in queries]
-    assert verbs == (one_statement if connection.vendor == "postgresql" else orm)
