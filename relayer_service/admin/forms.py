@@ -39,7 +39,8 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
             for name in cleaned.keys() & self._stored.keys() - set(self.changed_data):
                 cleaned[name] = getattr(self.instance, name)
         try:
-            self.write.set(self.values(cleaned))
+            if values := self.values(cleaned):
+                self.write.set(values)
         except ValidationError as error:
             self.add_faults(error)
         return cleaned
