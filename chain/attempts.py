@@ -14,7 +14,6 @@ from http.client import HTTPException, IncompleteRead
 from typing import Any
 
 import orjson
-from django.conf import settings
 
 from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
 from relayer_service.background.pools import Pool
@@ -30,6 +29,8 @@ TRUST_SECONDS = 60
 BATCH_DIVISOR = 4
 BATCH_LIMIT_SECONDS = 600
 MAX_REQUESTS_IN_FLIGHT = 8
+# Far more than the answers to a whole batch need.
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 _ids = itertools.count(1)
 # Nodes whose chain id was checked, and the largest batches of nodes that have refused one.
@@ -130,7 +131,7 @@ def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
     ]
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
     try:
-        answer = node_http.post(url, body, deadline=deadline, max_bytes=settings.NODE_MAX_ANSWER_BYTES)
+        answer = node_http.post(url, body, deadline=deadline, max_bytes=MAX_ANSWER_BYTES)
     except outgoing.AnswerTooLarge:
         raise Fault("its answer is too large") from None
     optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}

@@ -211,7 +211,7 @@ MUTATIONS: dict[int, Mutation] = {
     25: Mutation(
         "One failed check disables a relayer.",
         "relayers/health.py",
-        "failed >= settings.HEALTH_FAILURES_TO_DISABLE",
+        "failed >= FAILURES_TO_DISABLE",
         "failed >= 1",
         ("tests/relayers/test_health.py",),
     ),

@@ -8,6 +8,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, connections
 
+from relayer_service.configuration.environment import REMOVED
+
 GENERATE = (
     "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
     '.decode())"'
@@ -80,6 +82,17 @@ def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
         id="relayer_service.E004",
     )
     return [error] if unknown else []
+
+
+@register()
+def check_removed_variables(**kwargs: Any) -> list[CheckMessage]:
+    ignored = [name for name in REMOVED if name in os.environ]
+    warning = Warning(
+        f"Settings that no longer exist are set in the environment and ignored: {', '.join(ignored)}.",
+        hint="Remove them from the environment or from .env.",
+        id="relayer_service.W006",
+    )
+    return [warning] if ignored else []
 
 
 @register(Tags.files)

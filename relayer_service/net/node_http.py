@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any, cast
 
-from django.conf import settings
 from yarl import URL
 
+from relayer_service.background import pools
 from relayer_service.net import dns, outgoing
 
 PART_BYTES = 65_536
@@ -219,12 +219,12 @@ class _IdleConnections:
     def keep(self, target: Target, connection: socket.socket) -> None:
         """Add a connection; in a full list it replaces the oldest."""
         with self._lock:
-            self._drop_old(settings.NODE_THREADS - 1)
+            self._drop_old(pools.NODE_THREADS - 1)
             self._idle.append((target, connection, time.monotonic() + outgoing.KEEP_ALIVE_SECONDS))
 
     def _pop(self, target: Target) -> socket.socket | None:
         with self._lock:
-            self._drop_old(settings.NODE_THREADS)
+            self._drop_old(pools.NODE_THREADS)
             for position in range(len(self._idle) - 1, -1, -1):
                 if self._idle[position][0] == target:
                     return self._idle.pop(position)[1]

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from eth_utils.address import is_hex_address, to_checksum_address
@@ -14,7 +13,7 @@ from eth_utils.address import is_hex_address, to_checksum_address
 from chain.networks import Network
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.policies import validate_evm_address
-from rpc import errors
+from rpc import errors, relayer_lookup
 from rpc.errors import RpcError
 from rpc.fees.sources import SOURCES
 from rpc.fees.sources.base import Source
@@ -73,7 +72,7 @@ def find(network: Network, fee_token: str) -> Token | None:
 def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str, TokenOrError]:
     """Return by name the tokens of these symbols and addresses, or without them all of the network by symbol."""
     names = None if fee_tokens is None else tuple(fee_tokens)
-    return _found.get_or_read((network.name, names), lambda: _read(network, names), settings.RPC_CACHE_SECONDS)
+    return _found.get_or_read((network.name, names), lambda: _read(network, names), relayer_lookup.CACHE_SECONDS)
 
 
 def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrError]:

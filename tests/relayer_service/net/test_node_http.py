@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
+from relayer_service.background import pools
 from relayer_service.net import node_http, outgoing
 from tests.chain import faults
 from tests.chain.faults import Behaviour, Handler, drip, node
@@ -266,14 +266,14 @@ def test_a_connection_over_tls_is_verified_and_kept(
     assert refused_tls.connections == 2
 
 
-def test_threads_share_idle_connections_up_to_a_maximum(settings: Settings) -> None:
-    settings.NODE_THREADS = 2
+def test_threads_share_idle_connections_up_to_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "NODE_THREADS", 2)
     with node(OK) as first, node(OK) as second, ThreadPoolExecutor(1) as pool:
         for server in (first, second, first):
             pool.submit(post, server.url).result()
             post(server.url)
         assert (first.connections, second.connections) == (1, 1)
-        settings.NODE_THREADS = 1
+        monkeypatch.setattr(pools, "NODE_THREADS", 1)
         for server in (first, second, first):
             post(server.url)
         assert (first.connections, second.connections) == (2, 2)
