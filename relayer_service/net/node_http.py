@@ -20,12 +20,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import cast
 
 from yarl import URL
 
 from relayer_service.background import pools
 from relayer_service.net import dns, outgoing
+from relayer_service.net.bounded import AnswerTooLarge, BoundedReader, time_left
 
 PART_BYTES = 65_536
 
@@ -89,38 +90,15 @@ def unpack(text: bytes, encoding: str, max_bytes: int) -> bytes:
     except zlib.error:
         raise http.client.HTTPException("not in its encoding") from None
     if len(content) > max_bytes:
-        raise outgoing.AnswerTooLarge
+        raise AnswerTooLarge
     return content
 
 
-def time_left(deadline: float) -> float:
-    """Return the seconds until a deadline; raise TimeoutError if there are none."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-class _Stream(io.RawIOBase):
-    """A connection as `http.client` reads it: until a deadline, and no more than a maximum of bytes."""
-
-    def __init__(self, connection: socket.socket, deadline: float, max_bytes: int) -> None:
-        self._connection, self._deadline, self._max_bytes = connection, deadline, max_bytes
-        self.received = 0
+class _Stream(BoundedReader):
+    """A connection as `http.client` reads it."""
 
     def makefile(self, mode: str) -> io.BufferedReader:
         return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._connection.settimeout(time_left(self._deadline))
-        count = self._connection.recv_into(buffer)
-        self.received += count
-        if self.received > self._max_bytes:
-            raise outgoing.AnswerTooLarge
-        return count
 
     def send(self, text: bytes) -> None:
         # Not `sendall`, which begins its time anew for each part that it sends over TLS.

@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import utils
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 from eth_keys import datatypes
 
-from signers.backends import bounded
+from relayer_service.net.bounded import bounded_pools
+from signers.backends import http
 from signers.backends.base import Library, SignerError, public_key_of
-from signers.backends.http import Unavailable, deadline, retried
+from signers.backends.http import ClientBackend, Unavailable, deadline, retried
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -46,7 +47,7 @@ REFUSALS = {
 THROTTLED = "ThrottlingException"
 
 
-class AwsKms(bounded.ClientBackend):
+class AwsKms(ClientBackend):
     """An asymmetric KMS key of the spec ECC_SECG_P256K1."""
 
     provider = "AWS KMS"
@@ -100,8 +101,8 @@ class AwsKms(bounded.ClientBackend):
             raise BOTO3.missing() from None
         # One attempt: retries and their time are limited as for the other providers.
         options = Config(
-            connect_timeout=bounded.CONNECT_SECONDS,
-            read_timeout=bounded.ANSWER_SECONDS,
+            connect_timeout=http.CONNECT_SECONDS,
+            read_timeout=http.ATTEMPT_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 1},
         )
         try:
@@ -112,7 +113,7 @@ class AwsKms(bounded.ClientBackend):
             raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", permanent=True) from None
         # botocore has no setting for the size and time of a whole answer.
         pools = client._endpoint.http_session._pool_classes_by_scheme
-        pools.update(bounded.bounded_pools(pools))
+        pools.update(bounded_pools(pools, http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
         return client
 
 

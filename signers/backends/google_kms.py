@@ -20,9 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa, utils
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from eth_keys import datatypes
 
-from signers.backends import bounded
+from relayer_service.net.bounded import bounded_adapter
+from signers.backends import http
 from signers.backends.base import Library, SignerError, public_key_of
-from signers.backends.http import Unavailable, deadline, retried, seconds_to_wait
+from signers.backends.http import ClientBackend, Unavailable, deadline, retried, seconds_to_wait
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import GoogleAPICallError
@@ -45,7 +46,7 @@ REFUSALS = {
 }
 
 
-class GoogleKms(bounded.ClientBackend):
+class GoogleKms(ClientBackend):
     """A key version of the algorithm EC_SIGN_SECP256K1_SHA256."""
 
     provider = "Google Cloud KMS"
@@ -163,7 +164,7 @@ class GoogleKms(bounded.ClientBackend):
         # Google's client has no setting for the size and time of a whole answer.
         transport: Any = client.transport
         for prefix in ("http://", "https://"):
-            transport._session.mount(prefix, bounded.bounded_adapter())
+            transport._session.mount(prefix, bounded_adapter(http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
         return client
 
     def _service_account(self) -> tuple[rsa.RSAPrivateKey, str, str]:
@@ -207,7 +208,7 @@ def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credential
 
 def _with_timeouts(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call with a timeout each for connecting and reading; Google's client has one for both."""
-    return functools.partial(call, timeout=(bounded.CONNECT_SECONDS, bounded.ANSWER_SECONDS))
+    return functools.partial(call, timeout=(http.CONNECT_SECONDS, http.ATTEMPT_SECONDS))
 
 
 def _refused(error: GoogleAPICallError) -> SignerError:

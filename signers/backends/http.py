@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,8 +17,11 @@ import aiohttp
 import orjson
 
 from relayer_service.net import outgoing
-from signers.backends.base import SignerError
+from relayer_service.net.bounded import AnswerTooLarge
+from signers.backends.base import Secp256k1Backend, SignerError
 
+# For a connection, where the client has a limit of its own for it.
+CONNECT_SECONDS = 3.0
 # For one attempt, and for a call with all its attempts and pauses.
 ATTEMPT_SECONDS = 10.0
 CALL_SECONDS = 20.0
@@ -150,7 +154,7 @@ class JsonApi:
                 max_bytes=MAX_ANSWER_BYTES,
                 proxy=_proxy_for(url) if self.uses_proxies else None,
             )
-        except outgoing.AnswerTooLarge:
+        except AnswerTooLarge:
             return not_understood(self.provider)
         except (ValueError, aiohttp.NonHttpUrlClientError):
             return SignerError(self.unusable, permanent=True)
@@ -158,6 +162,30 @@ class JsonApi:
             if outgoing.is_forbidden(error):
                 return SignerError(f"The address of {self.provider} is not allowed.", permanent=True)
             return unreachable(self.provider)
+
+
+class ClientBackend(Secp256k1Backend):
+    """A key behind the client of its provider, made once: threads may share it, but not make it at the same time."""
+
+    provider: ClassVar[str]
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._lock = threading.Lock()
+        self._made: Any = None
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Return a client that reads only bounded answers."""
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._connect()
+            return self._made
+
+    def _not_understood(self) -> SignerError:
+        return SignerError(f"{self.provider} gave an answer that cannot be understood.", permanent=False)
 
 
 def _json_object(text: bytes) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ import pytest
 
 from relayer_service.background import pools
 from relayer_service.net import node_http, outgoing
+from relayer_service.net.bounded import AnswerTooLarge
 from tests.chain import faults
 from tests.chain.faults import Behaviour, Handler, drip, node
 from tests.concurrency import PATIENCE_SECONDS, wait_until
@@ -159,7 +160,7 @@ ZEROS = bytes(MAX_BYTES + 1)
     ],
 )
 def test_an_answer_that_is_too_large_is_not_read_to_its_end(parts: list[bytes]) -> None:
-    with node(raw(*parts)) as server, pytest.raises(outgoing.AnswerTooLarge):
+    with node(raw(*parts)) as server, pytest.raises(AnswerTooLarge):
         post(server.url)
 
 
