@@ -58,10 +58,7 @@ def find_relayer(identifier: str) -> RpcRelayer:
 
 
 def _read(identifier: str) -> RpcRelayer:
-    row = None
-    # PostgreSQL refuses to look for a NUL, which no id has.
-    if "\0" not in identifier:
-        row = Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
+    row = Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
     if row is None:
         raise NotFound(NOT_FOUND.format(identifier))
     return RpcRelayer.from_row(row)

@@ -25,6 +25,7 @@ from rest_framework.request import Request
 from relayer_service import extensions
 from relayer_service.api.exceptions import Conflict
 from relayer_service.models import IDEMPOTENCY_KEPT, IdempotentRequest
+from relayer_service.storage.nul import has_nul
 
 HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotent-Replayed": "true"}
@@ -43,8 +44,8 @@ def from_request(request: Request) -> IdempotentRequest | None:
         return None
     if not KEY.fullmatch(key):
         raise ValidationError({HEADER: ["one key of 1 to 255 visible ASCII characters without commas is required"]})
-    if "\0" in request.path:
-        # No id has one, nor can it be looked up: what the path names does not exist.
+    if has_nul(request.path):
+        # It can be stored for no such path, which names nothing that exists.
         return None
     route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
     return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest(request))

@@ -79,7 +79,7 @@ def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrErr
     sources = PriceSource.objects.filter(token__network=network.name, token__enabled=True)
     columns = {name: _column(name) for name in names or () if name != network.symbol}
     if names is not None:
-        symbols = [name for name, column in columns.items() if column == "symbol" and _may_be_symbol(name)]
+        symbols = [name for name, column in columns.items() if column == "symbol" and len(name) <= MAX_LENGTH]
         addresses = [to_checksum_address(name) for name, column in columns.items() if column == "address"]
         sources = sources.filter(Q(token__symbol__in=symbols) | Q(token__address__in=addresses))
     groups = groupby(sources.select_related("token").order_by("token__symbol", "pk"), lambda source: source.token)
@@ -99,11 +99,6 @@ def _column(name: str) -> str | RpcError:
     except ValidationError as error:
         return errors.InvalidParams(f"fee_token: {error.message}")
     return "address"
-
-
-def _may_be_symbol(name: str) -> bool:
-    # PostgreSQL refuses to look for a NUL, which no symbol has.
-    return len(name) <= MAX_LENGTH and "\0" not in name
 
 
 def _found_as(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> TokenOrError:

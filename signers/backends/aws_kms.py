@@ -55,7 +55,7 @@ class AwsKms(ClientBackend):
 
     def check(self) -> None:
         if not REGION.fullmatch(self.config["region"]):
-            raise SignerError(BAD_REGION, permanent=True)
+            raise SignerError(BAD_REGION)
 
     def _public_key(self) -> datatypes.PublicKey:
         answer = self._call("get_public_key")
@@ -64,7 +64,7 @@ class AwsKms(ClientBackend):
         except (KeyError, ValueError, UnsupportedAlgorithm):
             raise self._not_understood() from None
         if key is None or answer.get("KeyUsage") != "SIGN_VERIFY":
-            raise SignerError(NOT_FOR_SIGNING, permanent=True)
+            raise SignerError(NOT_FOR_SIGNING)
         return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class AwsKms(ClientBackend):
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except ValueError:
-            raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", permanent=True) from None
+            raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.") from None
         # botocore has no setting for the size and time of a whole answer.
         pools = client._endpoint.http_session._pool_classes_by_scheme
         pools.update(bounded_pools(pools, http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
@@ -124,10 +124,10 @@ def _refused(error: ClientError) -> SignerError:
     if code == THROTTLED or status == 429:
         return Unavailable("AWS KMS takes no more requests just now.")
     if code in REFUSALS:
-        return SignerError(REFUSALS[code], permanent=True)
+        return SignerError(REFUSALS[code])
     if status >= 500:
         return Unavailable("AWS KMS has a fault of its own just now.")
-    return SignerError("AWS KMS refused the request.", permanent=True)
+    return SignerError("AWS KMS refused the request.")
 
 
 def _not_sent(error: BotoCoreError) -> SignerError:
@@ -139,7 +139,7 @@ def _not_sent(error: BotoCoreError) -> SignerError:
     if isinstance(error, exceptions.CredentialRetrievalError | exceptions.MetadataRetrievalError):
         return SignerError("The AWS credentials cannot be fetched just now.", permanent=False)
     if isinstance(error, exceptions.InvalidRegionError):
-        return SignerError(BAD_REGION, permanent=True)
+        return SignerError(BAD_REGION)
     if isinstance(error, exceptions.ParamValidationError):
-        return SignerError("The key_id is not one that AWS KMS could have.", permanent=True)
-    return SignerError("There are no AWS credentials, or boto3's settings are wrong.", permanent=True)
+        return SignerError("The key_id is not one that AWS KMS could have.")
+    return SignerError("There are no AWS credentials, or boto3's settings are wrong.")

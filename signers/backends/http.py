@@ -47,7 +47,7 @@ class Refused(SignerError):
     """The server refuses, and would do so again."""
 
     def __init__(self, message: str, *, status: int) -> None:
-        super().__init__(message, permanent=True)
+        super().__init__(message)
         self.status = status
 
 
@@ -103,9 +103,7 @@ def refusal(provider: str, status: int, headers: Mapping[str, str]) -> SignerErr
     if status == 404:
         return Refused(f"{provider} does not know this signer's key (HTTP 404).", status=status)
     if 300 <= status < 400:
-        return SignerError(
-            f"{provider} redirects (HTTP {status}), and is not followed: check its address.", permanent=True
-        )
+        return SignerError(f"{provider} redirects (HTTP {status}), and is not followed: check its address.")
     if status >= 400:
         return Refused(f"{provider} refused the request (HTTP {status}): check the configuration.", status=status)
     return not_understood(provider)
@@ -157,10 +155,10 @@ class JsonApi:
         except AnswerTooLarge:
             return not_understood(self.provider)
         except (ValueError, aiohttp.NonHttpUrlClientError):
-            return SignerError(self.unusable, permanent=True)
+            return SignerError(self.unusable)
         except (aiohttp.ClientError, OSError) as error:
             if outgoing.is_forbidden(error):
-                return SignerError(f"The address of {self.provider} is not allowed.", permanent=True)
+                return SignerError(f"The address of {self.provider} is not allowed.")
             return unreachable(self.provider)
 
 
