@@ -76,9 +76,10 @@ class NotificationViewSet(
     )
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
-    idempotent_actions = {"create", "test"}
+    idempotent_actions = {"create": "lifecycle", "test": "lifecycle"}
     action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
     list_filters = {"q": begins("identifier")}
+    filter_extension = "lifecycle"
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
     deleted_message = "Notification deleted successfully"
@@ -117,7 +118,7 @@ class NotificationViewSet(
     @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
-        return idempotency.run_idempotently(request, lambda: None, self._send_test)
+        return idempotency.run_idempotently(self, lambda: None, self._send_test)
 
     def _send_test(self, _: None) -> Any:
         # Locked, so that it is still there when the delivery is.

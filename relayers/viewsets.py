@@ -26,6 +26,7 @@ from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottl
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
+from relayers.lookup import NOT_FOUND
 from relayers.models import CONDITIONS, Relayer
 from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.schema import (
@@ -68,6 +69,8 @@ class RelayerViewSet(
     action_errors = {
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
     }
+    idempotent_actions = {"create": "lifecycle"}
+    filter_extension = "lifecycle"
     list_filters = {
         "q": begins("identifier", "name"),
         "network": equals("network", "Only those on this network."),
@@ -79,7 +82,7 @@ class RelayerViewSet(
     # Actions that ask nodes or a signer.
     waiting_actions = {"create", "partial_update", "balance"}
     id_taken_message = "Relayer with this ID already exists"
-    not_found_message = "Relayer with ID {} not found"
+    not_found_message = NOT_FOUND
     deleted_message = "Relayer deleted successfully"
     in_use_message = "Relayer is in use"
     tags = ["Relayers"]

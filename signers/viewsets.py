@@ -35,7 +35,9 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
     action_scopes = dict.fromkeys(("list", "retrieve"), "read") | dict.fromkeys(
         ("create", "partial_update", "destroy"), "manage"
     )
+    idempotent_actions = {"create": "lifecycle"}
     list_filters = {"q": begins("identifier")}
+    filter_extension = "lifecycle"
     id_taken_message = "Signer with this ID already exists"
     not_found_message = "Signer not found"
     deleted_message = "Signer deleted successfully"

@@ -106,8 +106,8 @@ MUTATIONS: dict[int, Mutation] = {
     10: Mutation(
         "A worker whose lease was lost writes over what another has done.",
         "relayer_service/storage/leases.py",
-        "filter(pk=self.pk, lease=self.lease)",
-        "filter(pk=self.pk)",
+        "held |= models.Q(lease=lease, pk__in=claimed)",
+        "held |= models.Q(pk__in=claimed)",
         ("tests/notifications/test_outbox_outcomes.py",),
     ),
     11: Mutation(

@@ -120,7 +120,7 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
     # Most attempts succeed, and alike: one statement for all of them.
     for code in {outcome.response_code for outcome in outcomes if outcome.succeeded}:
         rows = [outcome.delivery for outcome in outcomes if outcome.response_code == code]
-        Delivery.objects.filter(pk__in=[row.pk for row in rows], lease__in={row.lease for row in rows}).update(
+        Delivery.objects.held(rows).update(
             state=Delivery.State.DELIVERED,
             due_at=None,
             lease=None,
@@ -173,8 +173,7 @@ def log_outcome(outcome: Outcome) -> None:
 def give_back(unsent: list[Delivery]) -> None:
     """Make deliveries due again that were claimed and not sent."""
     if unsent:
-        rows = Delivery.objects.filter(pk__in=[row.pk for row in unsent], lease__in={row.lease for row in unsent})
-        rows.update(due_at=DatabaseNow(), lease=None)
+        Delivery.objects.held(unsent).update(due_at=DatabaseNow(), lease=None)
 
 
 def lease_length() -> timedelta:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import threading
 from concurrent.futures import Future
 from typing import Any
 
 from relayer_service.background import pools
+from relayer_service.background.forks import ProcessState
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
 
@@ -16,14 +15,9 @@ from relayer_service.storage.ttl_cache import TTLCache
 KEEP_SECONDS = 10
 
 
-class _Resolver:
-    def __init__(self) -> None:
-        self._forget()
-        # A forked process does not have the threads of its parent.
-        os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        self._lock = threading.Lock()
+class _Resolver(ProcessState):
+    def reset(self) -> None:
+        super().reset()
         self._pool: pools.Pool | None = None
         self._found: TTLCache[tuple[str, int], Future[list[Any]]] = TTLCache()
 

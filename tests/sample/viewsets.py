@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from relayer_service.api.filters import equals
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
@@ -26,6 +27,9 @@ class ItemViewSet(ListModelMixin, CreateMixin, DestroyModelMixin, ResourceViewSe
     tags = ["items"]
     # For tests of what an extension adds.
     action_extensions = {"destroy": "quotes", "polish": "quotes"}
+    idempotent_actions = {"create": "quotes"}
+    list_filters = {"name": equals("name", "Only those of this name.")}
+    filter_extension = "quotes"
 
     @extend_schema(request=PolishSerializer, responses=PolishSerializer)
     @action(detail=True, methods=["post"])
