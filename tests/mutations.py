@@ -267,8 +267,8 @@ MUTATIONS: dict[int, Mutation] = {
     33: Mutation(
         "A count of calls replaces the one that was written before it.",
         "rpc/counters.py",
-        "method, outcome) DO UPDATE SET\n  calls = stored.calls + excluded.calls",
-        "method, outcome) DO UPDATE SET\n  calls = excluded.calls",
+        "calls = stored.calls + excluded.calls",
+        "calls = excluded.calls",
         ("tests/rpc/test_counters.py",),
     ),
     34: Mutation(
