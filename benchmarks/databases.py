@@ -140,12 +140,12 @@ def main() -> None:
     from django.contrib.auth.models import User
 
     from relayer_service.background.tasks import prepare_queue
-    from tokens.models import AccessToken
+    from tokens.writes import issue
 
     call_command("migrate", verbosity=0)
     prepare_queue()
     user = User.objects.create_superuser("benchmarks")
-    print(AccessToken.objects.issue(name="benchmarks", user=user)[1])
+    print(issue(name="benchmarks", user=user)[1])
 
 
 if __name__ == "__main__":

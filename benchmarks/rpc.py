@@ -59,7 +59,7 @@ def create(nodes: dict[int, str], tokens: int) -> None:
     from relayers.models import Relayer
     from rpc.models import FeeToken, PriceSource
     from signers.models import Signer
-    from tokens.models import AccessToken
+    from tokens.writes import issue
 
     signer = Signer(identifier="bench", type="plain")
     signer.set_config({"key": "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"})
@@ -78,4 +78,4 @@ def create(nodes: dict[int, str], tokens: int) -> None:
         feed = f"0x{number + 1000:040x}"
         PriceSource.objects.create(token=token, kind="chainlink_native", feed=feed, heartbeat_seconds=86400)
     user, _ = User.objects.get_or_create(username="callers")
-    print(json.dumps([str(AccessToken.objects.issue(name=f"{n}", user=user)[1]) for n in range(tokens)]))
+    print(json.dumps([str(issue(name=f"{n}", user=user)[1]) for n in range(tokens)]))

@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 from notifications import signing
 from notifications.models import Notification
 from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
+from notifications.writes import NotificationWrite
 from relayer_service.api.serializers import BooleanField, IdentifierField, StrictSerializer
 from relayer_service.fleet.references import Variables, escape
-from relayer_service.fleet.sections import Change, Section
+from relayer_service.fleet.sections import Section
 
 
 class NotificationEntry(StrictSerializer):
@@ -25,30 +26,14 @@ class NotificationSection(Section):
     name = "notifications"
     entry = NotificationEntry
     queryset = Notification.objects.all()
+    write_class = NotificationWrite
 
-    def change(self, path: str, row: Notification | None, values: dict[str, Any], broken: set[str]) -> Change | None:
-        if broken:
-            return None
-        key = values.get("signing_key")
+    def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Any:
         try:
-            signing.key_bytes(key or "")
+            signing.key_bytes(values.get("signing_key") or "")
         except signing.UnusableKey as error:
             self.file.warn(f"{path}.signing_key", str(error))
-        if row is None:
-            new = Notification(identifier=values["id"], type=values["type"], url=values["url"])
-            new.enabled = values.get("enabled", True)
-            new.set_signing_key(key)
-            return Change(new) if self.file.check(path, new.clean) else None
-        change = Change(row, self.snapshot(row))
-        if columns := row.set_url(values["url"]):
-            change.note("url", *columns)
-        if key is not None and not self.holds(row, "signing_key", key):
-            change.note("signing_key", *row.set_signing_key(key))
-        # Left out, it stays: staff may have disabled it.
-        if values.get("enabled", row.enabled) != row.enabled:
-            row.enabled = values["enabled"]
-            change.note("enabled", "enabled")
-        return change
+        return super().write(path, row, values, broken)
 
     @classmethod
     def dump_row(cls, row: Notification, variables: Variables) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
 from notifications import signing
 from notifications.models import Notification
+from notifications.writes import NotificationWrite
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import without_user_info
 
@@ -16,6 +17,8 @@ KEPT = "Kept secret. Leave it empty to keep the key that is set."
 
 
 class NotificationForm(ResourceForm):
+    write_class = NotificationWrite
+
     url = forms.CharField(
         label="URL",
         widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "https://example.com/webhooks"}),
@@ -62,23 +65,15 @@ class NotificationForm(ResourceForm):
             self.add_error("remove_signing_key", "Type a new key or remove the one that is set, not both.")
         return cleaned
 
+    def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        values: dict[str, Any] = {name: cleaned[name] for name in ("url", "enabled") if name in cleaned}
+        if cleaned.get("remove_signing_key"):
+            values["signing_key"] = ""
+        elif cleaned.get("new_signing_key"):
+            values["signing_key"] = cleaned["new_signing_key"]
+        return values
+
     def _get_validation_exclusions(self) -> set[str]:
         """Return the fields to skip: an unchanged URL may be one that only earlier releases accepted."""
         kept = {"url"} - set(self.changed_data) if self.instance.pk else set()
         return super()._get_validation_exclusions() | kept  # type: ignore[misc,no-any-return]  # not in the stubs
-
-    def _post_clean(self) -> None:
-        """Change the instance by the model's own methods, once Django has checked what was typed."""
-        before = self.instance.url
-        super()._post_clean()  # type: ignore[misc]  # not in the stubs
-        typed, self.instance.url = self.instance.url, before
-        self.instance.set_url(typed)
-        key = self.cleaned_data.get("new_signing_key")
-        if key or self.cleaned_data.get("remove_signing_key"):
-            self.instance.set_signing_key(key)
-
-    def full_clean(self) -> None:
-        super().full_clean()
-        if "url" in self.changed_columns:
-            # Also what a worker has learned of the old target since this page was sent.
-            self.changed_columns |= {"failing_since", "gone_at"}

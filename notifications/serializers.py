@@ -3,18 +3,16 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
-from notifications.events import timestamp
 from notifications.models import Delivery, Notification, validate_webhook_url
-from relayer_service.api.exceptions import refusal
-from relayer_service.api.representation import RequestSerializer, ResourceSerializer
+from notifications.writes import NotificationWrite
+from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
 from relayer_service.net.addresses import without_user_info
-from relayer_service.storage.resources import new_identifier
+from relayer_service.storage.clock import timestamp
 
 URL_HELP = (
     "An absolute http or https URL, without a user name or a password. The port is 80, 443 or at least 1024, "
@@ -86,10 +84,11 @@ class DeliverySerializer(ResourceSerializer):
     next_attempt_at = MomentField(source="due_at", required=False, help_text="While it is pending.")
 
 
-class CreateNotificationSerializer(RequestSerializer):
+class CreateNotificationSerializer(CreateSerializer):
     """A notification to create."""
 
     answer_class = NotificationSerializer
+    write_class = NotificationWrite
 
     id = NewIdentifierField()
     type = TypeField(required=False)
@@ -102,25 +101,12 @@ class CreateNotificationSerializer(RequestSerializer):
         help_text="Absent, null or empty: what is sent is not signed. No answer ever has it.",
     )
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        notification = Notification(identifier=attrs.get("id", new_identifier()), url=attrs["url"])
-        notification.set_signing_key(attrs.get("signing_key"))
-        try:
-            notification.clean()
-        except ValidationError as error:
-            raise refusal(error) from None
-        return {"notification": notification}
 
-    def create(self, validated_data: dict[str, Any]) -> Notification:
-        notification: Notification = validated_data["notification"]
-        notification.save(force_insert=True)
-        return notification
-
-
-class UpdateNotificationSerializer(RequestSerializer):
+class UpdateNotificationSerializer(UpdateSerializer):
     """What to change of a notification; what is left out stays as it is."""
 
     answer_class = NotificationSerializer
+    write_class = NotificationWrite
 
     type = TypeField(required=False)
     url = WebhookUrlField(required=False, help_text=URL_HELP)
@@ -134,13 +120,3 @@ class UpdateNotificationSerializer(RequestSerializer):
             "Any other string: it is set to exactly that. No answer ever has it."
         ),
     )
-
-    def update(self, instance: Notification, validated_data: dict[str, Any]) -> Notification:
-        """Save what changes and nothing else; there is one type only, so that it cannot change."""
-        changed = instance.set_url(validated_data.get("url", instance.url))
-        signing_key = validated_data.get("signing_key")
-        if signing_key is not None:
-            changed |= instance.set_signing_key(signing_key)
-        # With nothing to write, this does nothing.
-        instance.save(update_fields=changed)
-        return instance

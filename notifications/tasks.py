@@ -1,3 +1,4 @@
+from notifications import skipped
 from notifications.delivery import hours, outbox, retention
 from notifications.delivery.sender import sender
 from relayer_service.background.tasks import STOP_SECONDS, periodic, queue, task
@@ -18,8 +19,9 @@ def send_due_webhooks() -> None:
 
 @periodic(seconds=60)
 def count_deliveries() -> None:
-    """Count the deliveries of the last day by hour, for the overview."""
+    """Count the deliveries of the last day by hour, for the overview, and sum up the skipped events."""
     hours.count()
+    skipped.fold()
 
 
 @periodic(seconds=60 * 60)

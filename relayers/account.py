@@ -39,15 +39,32 @@ def ask_address(signer: Signer) -> tuple[str, str]:
         return signer.verified_identity, f"{NO_ADDRESS}{error}"
 
 
-def ask_chain_ids(urls: Sequence[str]) -> list[int | str]:
-    """Return the chain id of each node, or in words why there is none; this takes as long as the slowest node."""
-    with waiting_for_others():
-        return nodes.chain_ids(urls)
+class Answers:
+    """What signers and nodes have answered, each asked once: for one request, or for one fleet file."""
 
+    def __init__(self) -> None:
+        self._addresses: dict[tuple[str, str], tuple[Signer, tuple[str, str]]] = {}
+        self._chain_ids: dict[str, int | str] = {}
 
-def note_answer(signer: Signer, warning: str) -> None:
-    """Save on a signer what came of asking it, so that relayers without an address can say why."""
-    signing.note_error(signer, warning.removeprefix(NO_ADDRESS))
+    def address(self, signer: Signer) -> tuple[str, str]:
+        """Return what `ask_address` does; a signer whose config has changed since is asked again."""
+        question = (signer.identifier, signer.config_version)
+        if question not in self._addresses:
+            self._addresses[question] = signer, ask_address(signer)
+        return self._addresses[question][1]
+
+    def chain_ids(self, urls: Sequence[str]) -> list[int | str]:
+        """Return the chain id of each node, or in words why there is none; this takes as long as the slowest node."""
+        missing = [url for url in dict.fromkeys(urls) if url not in self._chain_ids]
+        if missing:
+            with waiting_for_others():
+                self._chain_ids.update(zip(missing, nodes.chain_ids(missing), strict=True))
+        return [self._chain_ids[url] for url in urls]
+
+    def note_errors(self) -> None:
+        """Save on each signer what came of asking it, so that relayers without an address can say why."""
+        for signer, (_, warning) in self._addresses.values():
+            signing.note_error(signer, warning.removeprefix(NO_ADDRESS))
 
 
 def why_no_address(signer: Signer) -> str:

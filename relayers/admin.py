@@ -21,15 +21,14 @@ from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import is_key
-from relayer_service.background.tasks import push
-from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.prefixes import Folded
-from relayers import dashboard, policy_fields
+from relayers import formatting, policy_fields
+from relayers.account import Answers
 from relayers.filters import NetworkFilter, RelayerStateFilter
 from relayers.forms import RelayerForm
-from relayers.models import ACCOUNT_COLUMNS, Relayer
-from relayers.states import set_all_paused, write_paused
-from relayers.tasks import check_relayers_now, check_soon
+from relayers.models import Relayer
+from relayers.states import set_all_paused
+from relayers.tasks import check_soon
 from signers.models import Signer
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
@@ -117,20 +116,20 @@ class RelayerAdmin(ResourceAdmin):
 
     def get_form(self, request: HttpRequest, obj: Relayer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
-        form.answers = request.__dict__.setdefault("answers", {})
+        form.answers = request.__dict__.setdefault("answers", Answers())
         return form
 
     @display(description="state")
     def state(self, relayer: Relayer) -> str:
-        return dashboard.badges(relayer)
+        return formatting.badges(relayer)
 
     @display(description="address")
     def shown_address(self, relayer: Relayer) -> str:
-        return dashboard.address(relayer)
+        return formatting.address(relayer)
 
     @display(description="balance")
     def balance(self, relayer: Relayer) -> str:
-        return dashboard.balance(relayer)
+        return formatting.balance(relayer)
 
     @display(description="last check", ordering="checked_at")
     def last_check(self, relayer: Relayer) -> str:
@@ -168,26 +167,6 @@ class RelayerAdmin(ResourceAdmin):
             fields = flatten_fieldsets(self.get_fieldsets(request, relayer))
             form = self.get_form(request, relayer, change=bool(relayer), fields=fields)
             form(request.POST, instance=relayer).is_valid()
-
-    def save_model(self, request: HttpRequest, obj: Relayer, form: RelayerForm, change: bool) -> None:
-        paused = obj.paused
-        is_edited = not change or bool(form.changed_columns)
-        if not change:
-            # Paused below, with the event that goes to the webhook.
-            obj.paused = False
-        elif is_edited:
-            # A health check that is under way read the relayer as it was before, so it loses its lease.
-            obj.due_at, obj.lease = DatabaseNow(), None
-            if form.changed_columns & ACCOUNT_COLUMNS:
-                form.changed_columns |= obj.forget_account()
-            form.changed_columns |= {"due_at", "lease"}
-        super().save_model(request, obj, form, change)
-        if is_edited:
-            push(check_relayers_now)
-        if not change and paused:
-            write_paused([obj], True)
-        for warning in form.warnings:
-            self.message_user(request, warning, messages.WARNING)
 
     def get_deleted_objects(self, objs: Iterable[Relayer], request: HttpRequest) -> Any:
         """Count the rows that are deleted with relayers or protect them, of any app; Django would list them all."""

@@ -1,8 +1,7 @@
-"""The admin's form for relayers: it asks signer and nodes before a relayer is saved."""
+"""The admin's form for relayers, with a field for each policy and a row for each node."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from django import forms
@@ -12,16 +11,19 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from chain.networks import networks
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
-from relayers.account import ask_address, ask_chain_ids, check_signer, choose_address, note_answer
+from relayers.account import Answers
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
-from relayers.rpc_url_rows import RpcUrlRows, RpcUrlRowSet, RpcUrlsField
-from signers import signing
+from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlsField
+from relayers.writes import NODE_PATH, RelayerWrite
 
+COLUMNS = ["name", "network", "chain_id", "address", "signer", "notification", "paused"]
+# API name of each field, where it differs.
+API_NAMES = {"signer": "signer_id", "notification": "notification_id"}
 UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
 
 
@@ -36,7 +38,12 @@ class NetworkInput(UnfoldAdminTextInputWidget):
         return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
 
 
+@declare_fields({PREFIX + name: field for name, field in FORM_FIELDS.items()})
 class RelayerForm(ResourceForm):
+    write_class = RelayerWrite
+    write: RelayerWrite
+    field_names = {name: field for field, name in API_NAMES.items()}
+
     network = forms.CharField(
         max_length=64, widget=NetworkInput, help_text="One that is offered, or another with a chain id and RPC URLs."
     )
@@ -47,19 +54,17 @@ class RelayerForm(ResourceForm):
         "0 is off. Kept secret: of those that are set, only the host is shown.",
     )
 
-    # What signer and nodes have answered, by question: shared with another form that checks the same request again.
-    answers: dict[Any, Any] | None = None
+    # Shared with another form that checks the same request again.
+    answers: Answers | None = None
 
     class Meta:
         model = Relayer
-        fields = ["identifier", "name", "network", "chain_id", "address", "signer", "notification", "paused"]
+        fields = ["identifier", *COLUMNS]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.answers = {} if self.answers is None else self.answers
-        self.warnings: list[str] = []
-        # What the signer has answered, if it was asked: why it has no address, or "".
-        self.signer_answer: str | None = None
+        if self.is_bound and self.answers:
+            self.write.answers = self.answers
         self._read_amounts_in_coins()
         for name in FORM_FIELDS:
             field = self.fields[PREFIX + name]
@@ -96,86 +101,50 @@ class RelayerForm(ResourceForm):
             validate_evm_address(address)
         return address
 
+    def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        changed = set(self.changed_data) if self.instance.pk else cleaned.keys()
+        values = {API_NAMES.get(name, name): cleaned[name] for name in COLUMNS if name in changed & cleaned.keys()}
+        # Those that staff have not changed stay as they are stored now.
+        stored, typed = self.instance.policies, {name: cleaned.get(PREFIX + name) for name in FORM_FIELDS}
+        policies = {name: typed[name] if PREFIX + name in changed else stored.get(name) for name in FORM_FIELDS}
+        values["policies"] = {name: value for name, value in policies.items() if value is not None}
+        if "rpc_urls" in changed & cleaned.keys():
+            values["custom_rpc_urls"] = [entry for entry, _ in self.rows.merged()]
+        return values
+
     def _post_clean(self) -> None:
-        """Put policies and URLs onto the instance before Django checks it; ask others about a valid one only."""
-        changed = set(self.changed_data)
-        self._set_policies(changed)
-        if "rpc_urls" in changed & set(self.cleaned_data):
-            self.instance.set_rpc_urls([entry for entry, _ in self.rows.merged()])
+        """Ask signer and nodes once all else is valid."""
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
-        if not self.errors:
-            self._check_account(changed)
-        if not self.errors:
-            self._check_nodes(changed)
+        if self.errors:
+            return
+        try:
+            self.write.check_account()
+            self.write.check_nodes()
+        except ValidationError as error:
+            self.add_faults(error)
+        nodes = self._nodes()
+        self.write.warnings = [
+            (path, f"{nodes[path][0]}: {text}" if path in nodes else text) for path, text in self.write.warnings
+        ]
+
+    def add_faults(self, error: ValidationError) -> None:
+        """Add the fault of a node to its row too."""
+        faults = error.message_dict
+        for path, (url, row) in self._nodes().items():
+            texts = faults.pop(path, [])
+            if texts:
+                self.add_error("rpc_urls", [f"{url}: {text}" for text in texts])
+            if texts and row is not None:
+                row.add_error("url", texts)
+        super().add_faults(ValidationError(faults))
+
+    def _nodes(self) -> dict[str, tuple[str, RpcUrlRow | None]]:
+        """Return the URL of each node, as it may be shown, and its row, by the path in faults and warnings."""
+        merged = enumerate(self.rows.merged())
+        return {NODE_PATH.format(index): (mask(entry["url"]), row) for index, (entry, row) in merged}
 
     def _update_errors(self, errors: ValidationError) -> None:
         """Leave out errors that only follow from one that is reported already."""
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs
-
-    def _set_policies(self, changed: set[str]) -> None:
-        """Replace the policies that staff have changed, and keep the others as they are stored now."""
-        stored, typed = self.instance.policies, self.cleaned_data
-        values = {
-            name: typed.get(PREFIX + name) if PREFIX + name in changed else stored.get(name) for name in FORM_FIELDS
-        }
-        self.instance.policies = {name: value for name, value in values.items() if value is not None}
-
-    def _check_account(self, changed: set[str]) -> None:
-        relayer, adding = self.instance, self.instance._state.adding
-        try:
-            check_signer(relayer.signer, relayer.network_type)
-        except ValidationError as error:
-            self.add_error("signer", error.message_dict["signer_id"])
-            return
-        is_settled = not adding and relayer.address and not changed & {"signer", "address"}
-        # A local key is checked each time: it may have been changed since.
-        is_verified = relayer.signer.verified_identity in {"", relayer.address}
-        if is_settled and is_verified and not signing.is_local(relayer.signer):
-            return
-        # The address of the previous signer says nothing about this one's.
-        given = relayer.address if adding or "address" in changed else ""
-        question = (relayer.signer.pk, relayer.signer.config_version)
-        found, warning = self._answer(question, lambda: ask_address(relayer.signer))
-        self.signer_answer = warning
-        try:
-            address = choose_address(found, given)
-        except ValidationError as error:
-            self.add_error(None, error)
-            return
-        if not (is_settled and warning):
-            relayer.address = address
-        if warning:
-            self.warnings.append(f"{warning} Its address is taken as it was given." if given else warning)
-
-    def save(self, commit: bool = True) -> Any:
-        if self.signer_answer is not None:
-            note_answer(self.instance.signer, self.signer_answer)
-        return super().save(commit)
-
-    def _check_nodes(self, changed: set[str]) -> None:
-        """Check that the relayer's own nodes are on its chain; one that does not answer now is accepted."""
-        if not self.instance._state.adding and not changed & {"rpc_urls", "network", "chain_id"}:
-            return
-        entries = list(self.rows.merged())
-        urls = [entry["url"] for entry, _ in entries]
-        expected = self.instance.expected_chain_id
-        for (entry, row), found in zip(entries, self._answer(tuple(urls), lambda: ask_chain_ids(urls)), strict=True):
-            if isinstance(found, str):
-                self.warnings.append(f"The chain id of {mask(entry['url'])} was not checked: {found}.")
-            elif found != expected:
-                fault = f"{mask(entry['url'])} is on chain {found} instead of {expected}"
-                if row is not None:
-                    row.add_error("url", f"it is on chain {found} instead of {expected}")
-                self.add_error("rpc_urls", fault)
-
-    def _answer(self, question: Any, ask: Callable[[], Any]) -> Any:
-        assert self.answers is not None
-        if question not in self.answers:
-            self.answers[question] = ask()
-        return self.answers[question]
-
-
-# Declared on the class, as the admin asks the class for its fields.
-RelayerForm.declared_fields.update({PREFIX + name: field for name, field in FORM_FIELDS.items()})

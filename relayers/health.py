@@ -18,16 +18,7 @@ from chain import nodes
 from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from notifications.events import (
-    RELAYER_BALANCE_RECOVERED,
-    RELAYER_DISABLED,
-    RELAYER_ENABLED,
-    RELAYER_LOW_BALANCE,
-    DisabledReason,
-    RelayerBalanceData,
-    RelayerDisabledData,
-    emit,
-)
+from notifications.emitting import emit
 from notifications.models import Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
@@ -38,6 +29,15 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import address_mismatches
 from relayers.balance_hours import with_reading
+from relayers.events import (
+    RELAYER_BALANCE_RECOVERED,
+    RELAYER_DISABLED,
+    RELAYER_ENABLED,
+    RELAYER_LOW_BALANCE,
+    DisabledReason,
+    RelayerBalanceData,
+    RelayerDisabledData,
+)
 from relayers.metrics import observe_checks
 from relayers.models import Relayer
 from relayers.states import event_data

@@ -12,13 +12,14 @@ from chain.networks import networks, unknown
 from notifications.models import Notification
 from relayer_service.audit.values import hidden_column
 from relayer_service.storage.clock import DatabaseNow
-from relayer_service.storage.encryption import EncryptedJSONField
+from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.rpc_urls import masked
 from signers.models import Signer
 
+MAX_CHAIN_ID = 2**63 - 1
 # A change of one of these makes it another account, of which nothing is known yet.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
 # What was read of an account, as it is for another one.
@@ -184,8 +185,21 @@ class Relayer(Resource, Leased):
         return {*FORGOTTEN}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
-        self.custom_rpc_urls = rpc_urls or None
-        self.masked_rpc_urls = masked(rpc_urls)
+        """Set the relayer's own nodes; the same ones stay as they are, as setting them encrypts them again."""
+        try:
+            is_same = (self.custom_rpc_urls or []) == rpc_urls
+        except DecryptionError:
+            is_same = False
+        if not is_same:
+            self.custom_rpc_urls = rpc_urls or None
+            self.masked_rpc_urls = masked(rpc_urls)
+
+    def own_urls(self) -> list[str]:
+        """Return the relayer's own nodes; none where they cannot be decrypted."""
+        try:
+            return [entry["url"] for entry in self.custom_rpc_urls or []]
+        except DecryptionError:
+            return []
 
     def node_urls(self) -> list[tuple[str, int]]:
         """Return the nodes to ask, each with its weight: the relayer's own, else those of its network."""

@@ -4,8 +4,13 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
-from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
-from relayers.serializers import BalanceSerializer, RelayerSerializer, StatusSerializer
+from relayers.serializers import (
+    BalanceSerializer,
+    CreateRelayerSerializer,
+    RelayerSerializer,
+    StatusSerializer,
+    UpdateRelayerSerializer,
+)
 
 RELAYER_EXAMPLE = OpenApiExample(
     "Relayer",

@@ -1,20 +1,40 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_serializer
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 
 from chain.networks import Network
-from notifications.events import timestamp
-from relayer_service.api.representation import ResourceSerializer
-from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StringField
+from notifications.models import Notification
+from relayer_service.api.parsers import WrittenFloat
+from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
+from relayer_service.api.serializers import (
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    ListField,
+    NewIdentifierField,
+    ObjectField,
+    StringField,
+)
 from relayer_service.net.addresses import mask
-from relayers.models import Relayer
-from relayers.policies import EvmPolicies
-from relayers.rpc_urls import MAX_WEIGHT
+from relayer_service.storage.clock import timestamp
+from relayers.account import Answers
+from relayers.models import MAX_CHAIN_ID, Relayer
+from relayers.policies import EvmAddressField, EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
+from relayers.rpc_urls import MAX_WEIGHT, RpcUrlsField
+from relayers.writes import UNKNOWN, RelayerWrite
+from signers.models import Signer
 
 MAX_COUNT = 2**31 - 1
+# The least number that JavaScript writes with an exponent.
+FIRST_EXPONENT = 1e21
+REFERENCES: dict[str, Any] = {"signer_id": Signer, "notification_id": Notification}
 
 
 class DisabledReasonSerializer(ResourceSerializer):
@@ -94,7 +114,7 @@ class NetworkSerializer(serializers.Serializer[Any]):
     id = StringField(help_text="`type:name`.")
     name = StringField()
     network_type = StringField()
-    chain_id = IntegerField(max_value=2**63 - 1)
+    chain_id = IntegerField(max_value=MAX_CHAIN_ID)
     symbol = StringField(help_text="Of its coin.")
     is_testnet = BooleanField()
     average_blocktime_ms = IntegerField(max_value=MAX_COUNT)
@@ -116,3 +136,104 @@ class NetworkSerializer(serializers.Serializer[Any]):
         if instance.rpc_urls:
             shown["rpc_urls"] = [{"url": mask(url), "weight": MAX_WEIGHT} for url in instance.rpc_urls]
         return shown
+
+
+@extend_schema_field(EvmPolicies)
+class PoliciesField(ObjectField):
+    """Policies, whose names and values depend on the network type.
+
+    Clients that have no other numbers write an amount of 22 digits or more with an exponent: it is read exactly.
+    """
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return {name: exact(value) for name, value in super().to_internal_value(data).items()}
+
+
+@extend_schema_field(EvmPoliciesPatch)
+class PoliciesPatchField(PoliciesField):
+    """Policies to change, and those to remove."""
+
+
+def exact(value: Any) -> Any:
+    """Return a number that was written with an exponent as the whole number that it is, and all else as it is."""
+    if not isinstance(value, WrittenFloat) or value < FIRST_EXPONENT:
+        return value
+    written = Decimal(value.text)
+    return int(written) if int(written) == written else value
+
+
+class CreateRelayerSerializer(CreateSerializer):
+    """A relayer to create. Its signer and its own nodes are asked before it is saved."""
+
+    answer_class = RelayerSerializer
+    write_class = RelayerWrite
+
+    id = NewIdentifierField()
+    name = StringField(max_length=255)
+    network = StringField(max_length=64, help_text="One of `GET /networks`, or another with `chain_id` and nodes.")
+    network_type = ChoiceField(choices=Relayer.NetworkType.choices)
+    chain_id = IntegerField(
+        min_value=1, max_value=MAX_CHAIN_ID, required=False, help_text="Of a network that the service does not know."
+    )
+    address = EvmAddressField(required=False, help_text="Derived from the signer where it can give it.")
+    signer_id = StringField()
+    notification_id = StringField(required=False)
+    paused = BooleanField()
+    custom_rpc_urls = RpcUrlsField(required=False, help_text="Instead of the network's public nodes.")
+    policies = PoliciesField(required=False)
+
+    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        with faults_of_policies():
+            policies = validate_policies(attrs["network_type"], attrs.get("policies", {}))
+        return {**attrs, "policies": policies, **referred(attrs)}
+
+
+class UpdateRelayerSerializer(UpdateSerializer):
+    """What to change of a relayer, as a JSON Merge Patch: what is left out stays, null removes."""
+
+    answer_class = RelayerSerializer
+    write_class = RelayerWrite
+    write: RelayerWrite
+
+    name = StringField(required=False, max_length=255)
+    paused = BooleanField(required=False)
+    notification_id = StringField(required=False, allow_null=True)
+    custom_rpc_urls = RpcUrlsField(required=False, allow_null=True, help_text="All of them: a list is replaced whole.")
+    policies = PoliciesPatchField(
+        required=False, allow_null=True, help_text="Merged by name: a policy that is null is removed."
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        self.answers = Answers()
+        # Asked before the row is locked: a node that hangs must not hold up other changes.
+        self.answers.chain_ids([entry["url"] for entry in attrs.get("custom_rpc_urls") or []])
+        return attrs
+
+    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        self.write.answers = self.answers
+        values = {**attrs, **referred(attrs)}
+        if "policies" in attrs:
+            row, patch = self.write.row, attrs["policies"]
+            with faults_of_policies():
+                values["policies"] = {} if patch is None else merge_policies(row.network_type, row.policies, patch)
+        return values
+
+
+def referred(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows whose ids were sent, by the names of the fields."""
+    rows: dict[str, Any] = {}
+    for name, model in REFERENCES.items():
+        if attrs.get(name) is not None:
+            rows[name] = model.objects.filter(identifier=attrs[name]).first()
+            if rows[name] is None:
+                raise ValidationError({name: [UNKNOWN]})
+    return rows
+
+
+@contextmanager
+def faults_of_policies() -> Iterator[None]:
+    """Name the field in the faults of policies."""
+    try:
+        yield
+    except ValidationError as error:
+        raise ValidationError({"policies": error.detail}) from None

@@ -8,7 +8,7 @@ import orjson
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,6 +20,7 @@ from chain.networks import networks
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
@@ -28,7 +29,6 @@ from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers.lookup import NOT_FOUND
 from relayers.models import CONDITIONS, Relayer
-from relayers.request_serializers import CreateRelayerSerializer, UpdateRelayerSerializer
 from relayers.schema import (
     BALANCE,
     CREATE_RELAYER,
@@ -38,7 +38,13 @@ from relayers.schema import (
     STATUS,
     UPDATE_RELAYER,
 )
-from relayers.serializers import NetworkSerializer, RelayerSerializer, StatusSerializer
+from relayers.serializers import (
+    CreateRelayerSerializer,
+    NetworkSerializer,
+    RelayerSerializer,
+    StatusSerializer,
+    UpdateRelayerSerializer,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -50,9 +56,7 @@ logger = logging.getLogger(__name__)
     partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **UPDATE_RELAYER),
     destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
 )
-class RelayerViewSet(
-    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
-):
+class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
     """List relayers."""
 
     queryset = Relayer.objects.all()

@@ -11,11 +11,9 @@ from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.background.tasks import push
-from relayers.dashboard import address
 from relayers.filters import NetworkFilter
-from rpc import dashboard, price_checks
-from rpc.fees import prices
-from rpc.fees.sources import SOURCES
+from relayers.formatting import address
+from rpc import formatting, price_checks
 from rpc.filters import FeeTokenStateFilter
 from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
@@ -92,11 +90,11 @@ class FeeTokenAdmin(ResourceAdmin):
 
     @display(description="state")
     def state(self, token: Any) -> str:
-        return dashboard.badge(token.state)
+        return formatting.badge(token.state)
 
     @display(description="last price and its age")
     def price(self, token: FeeToken) -> str:
-        return dashboard.price(token)
+        return formatting.price(token)
 
     @display(description="sources")
     def sources(self, token: FeeToken) -> str:
@@ -111,16 +109,17 @@ class FeeTokenAdmin(ResourceAdmin):
         lines = ((source.get_kind_display(), ", ".join(facts(source))) for source in token.sources.all())
         return format_html_join("", '<div class="break-all">{}: {}</div>', lines) or "none"
 
+    def save_model(self, request: HttpRequest, obj: FeeToken, form: FeeTokenForm, change: bool) -> None:
+        """Save nothing yet: a token is saved with its sources."""
+
     def save_related(self, request: HttpRequest, form: FeeTokenForm, formsets: Any, change: bool) -> None:
-        super().save_related(request, form, formsets, change)
-        sources = {"sources"} if any(formset.has_changed() for formset in formsets) else set()
-        if outdated := FeeToken.outdated_by(form.changed_columns | sources):
-            FeeToken.objects.filter(pk=form.instance.pk).update(**outdated)
+        for formset in formsets:
+            saved = formset.save(commit=False)
+            sources = [each.instance for each in formset.forms if each not in formset.deleted_forms]
+            form.write.set_sources([source for source in sources if source.kind], saved, formset.deleted_objects)
+        super().save_model(request, form.instance, form, change)
+        if form.write.is_outdated:
             push(read_price_now, form.instance.pk)
-        kinds = PriceSource.objects.filter(token=form.instance).values_list("kind", flat=True)
-        if form.instance.enabled and prices.has_pairs_alone([SOURCES[kind] for kind in kinds]):
-            # Saved all the same: the other source may come later.
-            self.message_user(request, f"{form.instance} has no price: {prices.PAIRS_ALONE}.", messages.WARNING)
 
     @admin.action(description="Read prices of selected fee tokens now", permissions=["change"])
     def read_selected_prices(self, request: HttpRequest, queryset: QuerySet[FeeToken]) -> None:

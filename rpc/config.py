@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from django.db import models
-from django.db.models.functions import Cast
-from django.utils import timezone
 
 from chain.networks import networks
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
-from relayer_service.fleet.sections import BATCH_SIZE, Change, Section
+from relayer_service.fleet.sections import Section
 from rpc.config_entries import FeeTokenEntry, SourceEntry
-from rpc.fees import prices
-from rpc.fees.sources import SOURCES
 from rpc.models import FeeToken, PriceSource
-
-
-@dataclass
-class TokenChange(Change):
-    """A fee token as the file wants it. Sources are added and removed, never updated."""
-
-    added: list[PriceSource] = field(default_factory=list)
-    removed: list[PriceSource] = field(default_factory=list)
+from rpc.writes import FeeTokenWrite
 
 
 class FeeTokenSection(Section):
@@ -33,11 +21,12 @@ class FeeTokenSection(Section):
     name = "fee_tokens"
     entry = FeeTokenEntry
     queryset = FeeToken.objects.prefetch_related("sources")
+    write_class = FeeTokenWrite
     printed = ("network", "symbol")
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.seen: set[tuple[str, str]] = set()
+        self.claimed: set[tuple[str, str]] = set()
         # Addresses by network, except of tokens that the file names: those may change.
         self.taken: set[tuple[str, str]] = set()
 
@@ -51,20 +40,16 @@ class FeeTokenSection(Section):
         self.taken = {(row.network, row.address) for key, row in rows.items() if key not in keys}
         return rows
 
-    def change(self, path: str, row: FeeToken | None, values: dict[str, Any], broken: set[str]) -> TokenChange | None:
-        change = TokenChange(row, self.snapshot(row)) if row else TokenChange(FeeToken())
-        token: FeeToken = change.row
+    def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> FeeTokenWrite | None:
+        write = FeeTokenWrite(row or FeeToken())
+        token = write.row
         # What is left out becomes the default, except `enabled`: staff may have disabled this token.
-        left_out = FeeToken(enabled=token.enabled)
-        for name in self.columns:
-            setattr(token, name, values.get(name, getattr(left_out, name)))
-        sound = not broken
-        # What two tokens cannot both have is checked below, against the file and not only against the database.
-        sound &= self.file.check(
-            path, lambda: token.full_clean(exclude=broken, validate_unique=False, validate_constraints=False)
-        )
+        defaults = FeeToken(enabled=token.enabled)
+        write.set({name: values.get(name, getattr(defaults, name)) for name in self.columns})
+        sound = self.file.check(path, lambda: write.check(exclude=broken)) and not broken
+        # What two tokens cannot both have is checked against the file, and not only against the database.
         is_once = bool(broken & {"network", "symbol"}) or self._claim(
-            f"{path}.symbol", self.seen, (token.network, token.symbol), "this token stands twice in the list"
+            f"{path}.symbol", self.claimed, (token.network, token.symbol), "this token stands twice in the list"
         )
         if is_once and not broken & {"network", "address"}:
             address = (token.network, token.address)
@@ -73,12 +58,8 @@ class FeeTokenSection(Section):
             )
         if not (sound and is_once):
             return None
-        self._compare(change, values["sources"])
-        if token.enabled and not values["sources"]:
-            self.file.warn(f"{path}.sources", "a token without a source of its price is not supported")
-        if token.enabled and prices.has_pairs_alone([SOURCES[source["kind"]] for source in values["sources"]]):
-            self.file.warn(f"{path}.sources", f"the token has no price: {prices.PAIRS_ALONE}")
-        return change
+        self._set_sources(write, [PriceSource(**each) for each in values["sources"]])
+        return write
 
     def _claim(self, path: str, taken: set[tuple[str, str]], wanted: tuple[str, str], fault: str) -> bool:
         """Reserve what only one token can have; return False, after reporting the fault, where another has it."""
@@ -88,35 +69,25 @@ class FeeTokenSection(Section):
         taken.add(wanted)
         return True
 
-    def _compare(self, change: TokenChange, sources: list[dict[str, Any]]) -> None:
-        """Record what the entry changes of the token. The order of sources has no meaning."""
-        row: FeeToken = change.row
-        change.removed = list(row.sources.all()) if row.pk else []
-        for source in (PriceSource(**values) for values in sources):
+    @staticmethod
+    def _set_sources(write: FeeTokenWrite, sources: list[PriceSource]) -> None:
+        """Replace the sources that differ. Their order has no meaning."""
+        removed, added = list(write.row.sources.all()) if write.row.pk else [], []
+        for source in sources:
             entry = SourceEntry(source).data
-            same = next((each for each in change.removed if SourceEntry(each).data == entry), None)
+            same = next((each for each in removed if SourceEntry(each).data == entry), None)
             if same is None:
-                change.added.append(source)
+                added.append(source)
             else:
-                change.removed.remove(same)
+                removed.remove(same)
         # A fixed rate stays as old as it is where something else of its source changes, as in the admin.
-        set_at = {source.rate_text: source.rate_set_at for source in change.removed if source.rate_text}
+        set_at = {source.rate_text: source.rate_set_at for source in removed if source.rate_text}
         # So do the bounds of a feed that stays.
-        bounds = {feed: entry for source in change.removed for feed, entry in source.feed_bounds.items()}
-        for source in change.added:
+        bounds = {feed: entry for source in removed for feed, entry in source.feed_bounds.items()}
+        for source in added:
             source.rate_set_at = set_at.get(source.rate_text)
             source.feed_bounds = {feed: bounds[feed] for feed in source.feeds if feed in bounds}
-        if change.seen is None:
-            return
-        for name in self.columns:
-            if getattr(row, name) != change.seen[name]:
-                change.note(name, name)
-        if change.added or change.removed:
-            change.note("sources")
-        outdated = FeeToken.outdated_by({*change.fields})
-        for name, value in outdated.items():
-            setattr(row, name, value)
-        change.columns |= outdated.keys()
+        write.set_sources(sources, added, removed)
 
     def snapshot(self, row: FeeToken) -> dict[str, Any]:
         """Return the token's columns, and those of its sources."""
@@ -125,27 +96,6 @@ class FeeTokenSection(Section):
     def locked_rows(self) -> models.QuerySet[Any]:
         sources = models.Prefetch("sources", PriceSource.objects.select_for_update())
         return super().locked_rows().prefetch_related(sources)
-
-    def write(self) -> None:
-        # One token may get the address that another had, whichever is written first.
-        moved = [change.row.pk for change in self.updated if "address" in change.columns]
-        FeeToken.objects.filter(pk__in=moved).update(address=Cast("pk", models.CharField(max_length=42)))
-        super().write()
-        removed = [source.pk for change in self.changes for source in change.removed]
-        PriceSource.objects.filter(pk__in=removed).delete()
-        added = []
-        for change in self.changes:
-            for source in change.added:
-                source.token = change.row
-                if source.kind == PriceSource.Kind.FIXED and source.rate_set_at is None:
-                    source.rate_set_at = timezone.now()
-                added.append(source)
-        PriceSource.objects.bulk_create(added, batch_size=BATCH_SIZE)
-        # The audit log has the sources as they are now.
-        written = [change.row for change in self.changes if change.state != "unchanged"]
-        for row in written:
-            row._prefetched_objects_cache = {}
-        models.prefetch_related_objects(written, "sources")
 
     @classmethod
     def dump_row(cls, row: FeeToken, variables: Variables) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from relayer_service.admin.dates import ago
 from relayer_service.admin.forms import ResourceForm
 from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
+from rpc.writes import FeeTokenWrite
 
 STILL_RIGHT = "still_right"
 # The fields that staff see for each kind of source.
@@ -32,6 +33,9 @@ def network_choices(current: str) -> list[tuple[str, str]]:
 
 
 class FeeTokenForm(ResourceForm):
+    write_class = FeeTokenWrite
+    write: FeeTokenWrite
+
     network = forms.ChoiceField(widget=UnfoldAdminSelectWidget)
 
     class Meta:
@@ -41,6 +45,9 @@ class FeeTokenForm(ResourceForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["network"].choices = network_choices(self.instance.network)  # type: ignore[attr-defined]
+
+    def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        return {name: cleaned[name] for name in self.Meta.fields if name in cleaned}
 
 
 class KindWidget(UnfoldAdminSelectWidget):

@@ -21,7 +21,6 @@ from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import shown_config
-from signers.followers import counted, followers
 from signers.forms import CONFIG_FIELDS, CONFIRMED, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
@@ -119,15 +118,6 @@ class SignerAdmin(ResourceAdmin):
             form = self.get_form(request, signer, change=True, fields=[])(request.POST, instance=signer)
             form.is_valid()
             request.__dict__["moves_rows"] = form.moves_rows
-
-    def save_model(self, request: HttpRequest, obj: Signer, form: SignerForm, change: bool) -> None:
-        super().save_model(request, obj, form, change)
-        if not change or not (form.address or form.moves_rows):
-            return
-        for follower in followers():
-            if moved := follower.follow(obj, form.address):
-                text = f"Moved to {form.address or 'no address'}: {counted(follower.rows(obj).model, moved)}."
-                self.message_user(request, text, messages.WARNING)
 
     def get_deleted_objects(self, objs: Iterable[Signer], request: HttpRequest) -> Any:
         """Count what uses signers. Django would read all of it, which may be a hundred thousand relayers."""

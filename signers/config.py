@@ -10,10 +10,11 @@ from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ChoiceField, IdentifierField, ObjectField, StrictSerializer
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
-from relayer_service.fleet.sections import Change, Section
+from relayer_service.fleet.sections import Section
 from signers.config_shapes import CONFIGS, shown_config
 from signers.models import Signer
 from signers.types import SignerType
+from signers.writes import SignerWrite, kept_secrets
 
 
 class ConfigField(ObjectField):
@@ -44,15 +45,6 @@ def parse_object(text: str) -> Any:
         return text
 
 
-def kept_secrets(row: Signer | None, signer_type: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the secrets that are set, unless they are of another type, or would now be sent to somewhere else."""
-    if row is None or signer_type != row.type:
-        return {}
-    if any(config.get(name) != row.config.get(name) for name in CONFIGS[SignerType(row.type)].destination):
-        return {}
-    return row.readable_secrets() or {}
-
-
 class SignerEntry(StrictSerializer):
     id = IdentifierField()
     type = ChoiceField(choices=SignerType.choices)
@@ -63,23 +55,18 @@ class SignerSection(Section):
     name = "signers"
     entry = SignerEntry
     queryset = Signer.objects.all()
+    write_class = SignerWrite
     more_columns = ("secrets",)
 
-    def change(self, path: str, row: Signer | None, values: dict[str, Any], broken: set[str]) -> Change | None:
+    def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Any:
         if row and values.get("type", row.type) != row.type:
             self.file.fault(f"{path}.type", f"the type of a signer cannot change, and this one is {row.type}")
             return None
-        if broken:
-            return None
-        if row is None:
-            change = Change(Signer(identifier=values["id"], type=values["type"]))
-            change.row.set_config(values["config"])
-        else:
-            change = Change(row, self.snapshot(row))
-            update_config(change, values["config"])
-        # As saving does, so that the signer can be asked for its address before it is saved.
-        Signer._meta.get_field("secrets").pre_save(change.row, add=change.created)
-        return change
+        write = super().write(path, row, values, broken)
+        if write:
+            # As saving does, so that the signer can be asked for its address before it is saved.
+            Signer._meta.get_field("secrets").pre_save(write.row, add=write.is_new)
+        return write
 
     @classmethod
     def dump_row(cls, row: Signer, variables: Variables) -> dict[str, Any]:
@@ -90,20 +77,3 @@ class SignerSection(Section):
             elif field.required:
                 config[name] = variables.reference("signer", row.identifier, name)
         return {"id": escape(row.identifier), "type": row.type, "config": config}
-
-
-def update_config(change: Change, config: dict[str, Any]) -> None:
-    row: Signer = change.row
-    before = {**row.config, **(row.readable_secrets() or {})}
-    shape = CONFIGS[SignerType(row.type)]
-    for name in map(str, shape().fields):
-        if before.get(name) != config.get(name):
-            change.note(f"config.{name}", "config" if name in shape.shown else "secrets")
-    if not change.fields:
-        return
-    sealed = row.sealed_secrets
-    row.set_config(config)
-    # The same secrets are not encrypted again.
-    if "secrets" not in change.columns:
-        row.secrets = sealed
-    change.columns |= {"verified_identity", "verified_at", "last_error"}

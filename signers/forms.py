@@ -20,7 +20,7 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.background.shares import waiting_for_others
@@ -31,12 +31,12 @@ from signers.config_shapes import CONFIGS, shown_config
 from signers.followers import MAX_NAMED, counted, first_names, followers
 from signers.models import Signer
 from signers.types import SignerType
+from signers.writes import UNKNOWN_ADDRESS, SignerWrite, changed_destination
 
 # The API checks it when it is used, this form when it is saved.
 HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in hex, with or without 0x."}
 # The field with which staff accept that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
-UNKNOWN_ADDRESS = "unknown"
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):
@@ -97,9 +97,12 @@ CONFIG_FIELDS = [
 ]
 
 
+@declare_fields({field.key: field.form_field() for field in CONFIG_FIELDS})
 class SignerForm(ResourceForm):
     """Checks a config by the same rules as the API, whatever its type."""
 
+    write_class = SignerWrite
+    write: SignerWrite
     config: dict[str, Any] | None = None
     # Addresses by config, shared with another form that checks the same request again.
     answers: dict[bytes, tuple[str, str]] | None = None
@@ -115,8 +118,8 @@ class SignerForm(ResourceForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.answers = {} if self.answers is None else self.answers
-        # The signer's address, empty where it is unknown; and whether rows of other apps move there.
-        self.address, self.moves_rows = "", False
+        # Whether rows of other apps move to the signer's new address.
+        self.moves_rows = False
         if "type" in self.fields:
             self._show_installed_types()
         # The admin leaves out the fields of other types once the type is fixed.
@@ -149,8 +152,9 @@ class SignerForm(ResourceForm):
         serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
         keys = {field.name: field.key for field in fields if field.key in self.fields}
         if serializer.is_valid():
-            self.config = serializer.validated_data
+            self.config = dict(serializer.validated_data)
             self._check_usable(SignerType(signer_type), keys)
+            self.write.set({"type": signer_type, "config": self.config})
         else:
             for name, faults in serializer.errors.items():
                 for fault in faults:
@@ -163,7 +167,7 @@ class SignerForm(ResourceForm):
         if self.errors or self.config is None:
             return
         try:
-            signing.check(signer_type, dict(self.config))
+            signing.check(signer_type, self.config)
         except SignerError as error:
             named = (word for word in re.findall(r"\w+", str(error)) if word in keys)
             self.add_error(keys.get(next(named, "")), str(error))
@@ -184,10 +188,9 @@ class SignerForm(ResourceForm):
 
     def _secrets_before(self, typed: dict[str, Any]) -> dict[str, Any]:
         """Return the secrets that are set, unless they would now be sent to somewhere else."""
-        for name in CONFIGS[SignerType(self.instance.type)].destination:
-            if typed.get(name) != self.instance.config.get(name):
-                self.add_error(None, f"The {name} has changed: type all secrets again.")
-                return {}
+        if name := changed_destination(self.instance, typed):
+            self.add_error(None, f"The {name} has changed: type all secrets again.")
+            return {}
         try:
             secrets: dict[str, Any] = self.instance.secrets
         except DecryptionError as error:
@@ -203,25 +206,24 @@ class SignerForm(ResourceForm):
             return {}
 
     def _post_clean(self) -> None:
-        """Put the config onto the instance before Django checks the instance's constraints."""
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
-        if self.config is not None:
-            is_replaced = self.instance.set_config(dict(self.config))
-            if self.instance.pk and not self.errors:
-                self._check_followers(is_replaced)
+        if self.instance.pk and not self.errors:
+            self._check_followers(bool(self.write.fields))
 
     def _check_followers(self, is_replaced: bool) -> None:
         """Refuse to move what uses the signer to another address, unless that address was confirmed."""
         found = [follower for follower in followers() if follower.rows(self.instance).exists()]
-        confirmed, warning = self.cleaned_data.get(CONFIRMED, ""), ""
+        confirmed, address, warning = self.cleaned_data.get(CONFIRMED, ""), "", ""
         if found and is_replaced:
-            self.address, warning = self._read_address()
+            address, warning = self._read_address()
         elif found:
-            self.address = signing.known_identity(self.instance)
-        elsewhere = [follower.elsewhere(self.instance, self.address) for follower in found]
-        self.moves_rows = bool(self.address or is_replaced) and any(rows.exists() for rows in elsewhere)
-        if self.moves_rows and confirmed != (self.address or UNKNOWN_ADDRESS):
-            self._ask_to_confirm(elsewhere, warning)
+            address = signing.known_identity(self.instance)
+        elsewhere = [follower.elsewhere(self.instance, address) for follower in found]
+        self.moves_rows = bool(address or is_replaced) and any(rows.exists() for rows in elsewhere)
+        if address or self.moves_rows:
+            self.write.followed_to = address
+        if self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
+            self._ask_to_confirm(elsewhere, address, warning)
         elif confirmed and not is_replaced and not self.moves_rows:
             self.add_error(CONFIRMED, "Nothing would change: type the new secrets again.")
 
@@ -238,11 +240,11 @@ class SignerForm(ResourceForm):
                 self.answers[question] = "", str(error)
         return self.answers[question]
 
-    def _ask_to_confirm(self, elsewhere: list[QuerySet[Any]], warning: str) -> None:
+    def _ask_to_confirm(self, elsewhere: list[QuerySet[Any]], address: str, warning: str) -> None:
         """Add the error that names the rows that would move, at the check box that confirms it."""
         users = "; ".join(named(rows, by_name=self.names_rows) for rows in elsewhere)
-        if self.address:
-            text = f"This key has another address, {self.address}. Saving it moves {users}."
+        if address:
+            text = f"This key has another address, {address}. Saving it moves {users}."
         else:
             text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without one."
         if any(self.cleaned_data.get(field.key) for field in CONFIG_FIELDS if field.is_secret):
@@ -250,7 +252,7 @@ class SignerForm(ResourceForm):
         if CONFIRMED not in self.fields:
             self.add_error(None, text)
             return
-        self.fields[CONFIRMED].widget.attrs["value"] = self.address or UNKNOWN_ADDRESS
+        self.fields[CONFIRMED].widget.attrs["value"] = address or UNKNOWN_ADDRESS
         self.add_error(CONFIRMED, text)
 
 
@@ -261,7 +263,3 @@ def named(rows: QuerySet[Any], *, by_name: bool) -> str:
     if not by_name:
         return text
     return f"{text}: {first_names([f'{row} ({row.address})' for row in rows[:MAX_NAMED]], count)}"
-
-
-# Declared on the class, as the admin asks the class for its fields.
-SignerForm.declared_fields.update({field.key: field.form_field() for field in CONFIG_FIELDS})

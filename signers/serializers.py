@@ -6,13 +6,12 @@ import orjson
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from relayer_service.api.representation import RequestSerializer, ResourceSerializer
+from relayer_service.api.representation import CreateSerializer, ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField
 from relayer_service.net.addresses import AT_SIGN
-from relayer_service.storage.resources import new_identifier
 from signers.config_shapes import CONFIGS, shown_config
-from signers.models import Signer
 from signers.types import SignerType
+from signers.writes import SignerWrite
 
 
 class SignerTypeField(StringField):
@@ -23,13 +22,13 @@ class SignerTypeField(StringField):
 class SignerConfigSerializer(serializers.Serializer[Any]):
     """The fields of the config that are not secret, as far as they were set."""
 
+    def get_fields(self) -> dict[str, Any]:
+        names = sorted({name for config in CONFIGS.values() for name in config.shown})
+        return {name: StringField(required=False) for name in names}
+
     def to_representation(self, instance: str) -> Any:
         config = orjson.loads(instance)
         return shown_config(config) if AT_SIGN.search(config.get("address", "")) else config
-
-
-for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):
-    SignerConfigSerializer._declared_fields[_name] = StringField(required=False)
 
 
 class SignerSerializer(ResourceSerializer):
@@ -40,10 +39,11 @@ class SignerSerializer(ResourceSerializer):
     config = SignerConfigSerializer()
 
 
-class CreateSignerSerializer(RequestSerializer):
+class CreateSignerSerializer(CreateSerializer):
     """A signer to create: the config has the shape that its type asks for."""
 
     answer_class = SignerSerializer
+    write_class = SignerWrite
 
     id = NewIdentifierField()
     type = ChoiceField(choices=SignerType.choices)
@@ -53,10 +53,4 @@ class CreateSignerSerializer(RequestSerializer):
         config = CONFIGS[SignerType(attrs["type"])](data=attrs["config"])
         if not config.is_valid():
             raise ValidationError({"config": config.errors})
-        return attrs | {"config": config.validated_data}
-
-    def create(self, validated_data: dict[str, Any]) -> Signer:
-        signer = Signer(identifier=validated_data.get("id", new_identifier()), type=validated_data["type"])
-        signer.set_config(validated_data["config"])
-        signer.save(force_insert=True)
-        return signer
+        return super().validate(attrs | {"config": config.validated_data})

@@ -29,7 +29,7 @@ from rpc import counters
 from tests import processes
 from tests.api import Api, WireApi
 from tests.chain.fixtures import chain, deployed, faulty, hardhat, quick_nodes, restored_chain
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 __all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
 
@@ -127,7 +127,7 @@ def user(db: None) -> User:
 
 @pytest.fixture
 def token(user: User) -> str:
-    return AccessToken.objects.issue(name="tests", user=user)[1]
+    return issue(name="tests", user=user)[1]
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from django.conf import settings
 
 from relayer_service import processes, server
 from relayer_service.background import tasks
-from relayer_service.run import Supervisor
+from relayer_service.supervisor import Supervisor
 from tests import proxy, servers
 from tests.servers import PROJECT
 from tests.test_repository import variables_read

@@ -11,7 +11,6 @@ from unfold.decorators import display
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.storage.prefixes import Folded
-from tokens import credentials
 from tokens.filters import TokenStateFilter
 from tokens.forms import AccessTokenForm
 from tokens.models import AccessToken
@@ -95,11 +94,8 @@ class AccessTokenAdmin(ResourceAdmin):
         self.message_user(request, f"Disabled: {count}. Other processes refuse them within seconds.")
 
     def save_model(self, request: HttpRequest, obj: AccessToken, form: Any, change: bool) -> None:
-        if not change:
-            credential = credentials.generate()
-            obj.set_credential(credential)
-            obj.issued = credential.reveal()  # type: ignore[attr-defined]  # for this one answer
         super().save_model(request, obj, form, change)
+        obj.issued = form.write.text  # type: ignore[attr-defined]  # for this one answer
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"user": request.user.pk, **super().get_changeform_initial_data(request)}

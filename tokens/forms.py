@@ -11,6 +11,7 @@ from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm
 from tokens.models import AccessToken
 from tokens.scopes import Scope
+from tokens.writes import AccessTokenWrite
 
 
 class LinesField(forms.CharField):
@@ -65,6 +66,7 @@ def help_text(field: str) -> str:
 
 
 class AccessTokenForm(ResourceForm):
+    write_class = AccessTokenWrite
     # Set by the admin for superusers.
     may_widen = False
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
-from relayer_service.audit.recording import changed, created, record
+from relayer_service.audit.recording import changed, record
 from relayer_service.net import client_address
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.ttl_cache import TTLCache
@@ -85,17 +85,6 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
 
 
 class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
-    def issue(self, **fields: Any) -> tuple[AccessToken, str]:
-        """Return a new token and its text, which is stored nowhere and cannot be recovered."""
-        credential = credentials.generate()
-        token = AccessToken(**fields)
-        token.set_credential(credential)
-        token.full_clean()
-        with transaction.atomic():
-            token.save(force_insert=True)
-            record([created(token)])
-        return token, credential.reveal()
-
     def verify(self, credential: credentials.Credential) -> AccessToken | None:
         """Return the token of a credential if it is genuine and its owner active, with one query.
 
@@ -218,25 +207,6 @@ class AccessToken(models.Model):
         except DatabaseError:
             # The token is genuine all the same.
             logger.exception("The token %s could not be hashed under the first pepper", self)
-
-    def replace(self, accepted_until: datetime) -> tuple[AccessToken, str]:
-        """Issue a token with the same rights, and have this one expire then, or when it would have before.
-
-        The new one lasts as long as this one was to. Nobody needs to be told that this one expires.
-        """
-        kept = {
-            name: getattr(self, name) for name in ("name", "user", "allowed_networks", "scopes", "allowed_relayers")
-        }
-        now = timezone.now()
-        expires_at = now + (self.expires_at - self.created_at) if self.expires_at else None
-        with transaction.atomic():
-            issued: tuple[AccessToken, str] = AccessToken.objects.issue(expires_at=expires_at, **kept)
-            before = {"expires_at": self.expires_at}
-            self.expires_at = min(accepted_until, self.expires_at or accepted_until)
-            self.expiry_announced_at = self.replaced_at = now
-            self.save(update_fields=["expires_at", "expiry_announced_at", "replaced_at"])
-            record([changed(self, before, {"expires_at": self.expires_at}, f"Replaced by {issued[0]}.")])
-        return issued
 
     @property
     def state(self) -> str:

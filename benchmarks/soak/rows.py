@@ -38,7 +38,7 @@ def create(node_url: str, receiver: Receiver) -> Rows:
     from relayers.models import Relayer
     from rpc.models import FeeToken, PriceSource
     from signers.models import Signer
-    from tokens.models import AccessToken
+    from tokens.writes import issue
 
     signer = Signer(identifier="soak", type="plain")
     signer.set_config({"key": "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"})
@@ -62,7 +62,7 @@ def create(node_url: str, receiver: Receiver) -> Rows:
     )
     user = User.objects.create_superuser(USER, password=PASSWORD)
     return Rows(
-        token=str(AccessToken.objects.issue(name="soak", user=user)[1]),
+        token=str(issue(name="soak", user=user)[1]),
         targets=[Row(target.pk, target.identifier) for target in targets],
         relayers=[Row(relayer.pk, relayer.identifier) for relayer in relayers[:TARGETS]],
     )

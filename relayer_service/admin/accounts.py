@@ -20,7 +20,7 @@ from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from relayer_service.admin.audit import AuditedAdmin
-from relayer_service.audit.recording import Values, changed, record, snapshot
+from relayer_service.audit.recording import Values, changed, created, record, snapshot
 from relayer_service.audit.values import Hidden
 
 admin.site.unregister(User)
@@ -84,8 +84,21 @@ class UserForm(UserChangeForm):
         return is_active
 
 
+class AccountAdmin(AuditedAdmin):
+    """Records what staff change of an account, permissions included, in the transaction of the change."""
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        form.before = snapshot(self.model._base_manager.get(pk=obj.pk)) if change else None
+        obj.save()
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        form.save_m2m()
+        row = form.instance
+        record([changed(row, form.before) if change else created(row)])
+
+
 @admin.register(User)
-class UserAdmin(AuditedAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
+class UserAdmin(AccountAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type-arg]  # Django cannot subscript it
     form = UserForm
     add_form = UserCreationForm
     change_password_form = PasswordForm
@@ -108,7 +121,7 @@ class UserAdmin(AuditedAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type
 
 
 @admin.register(Group)
-class GroupAdmin(AuditedAdmin, DjangoGroupAdmin, ModelAdmin):
+class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
     """Changed by superusers alone: its permissions are those of all its users."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -17,7 +17,7 @@ from django.template.response import TemplateResponse
 from relayer_service.admin.errors import ObjectNotFound
 from relayer_service.admin.pagination import NewestPaginator
 from relayer_service.audit.models import AuditEntry
-from relayer_service.audit.recording import BATCH_SIZE, changed, created, deleted, record, snapshot
+from relayer_service.audit.recording import BATCH_SIZE, deleted, record
 
 # As untyped as the theme's classes, which it is mixed with.
 DjangoModelAdmin: Any = admin.ModelAdmin
@@ -26,19 +26,10 @@ ENTRIES_PER_PAGE = 50
 
 
 class AuditedAdmin(DjangoModelAdmin):
-    """Records what staff change, in the transaction of the change. Django's own log of it, `LogEntry`, stays empty."""
+    """Records what staff delete, and shows the history. Django's own log, `LogEntry`, stays empty."""
 
     # What an entry shows of other rows, so that it is read with those of many objects.
     audited_relations: list[str] = []
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        form.before = snapshot(self._stored(obj.pk)) if change else None
-        super().save_model(request, obj, form, change)
-
-    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        super().save_related(request, form, formsets, change)
-        row = self._stored(form.instance.pk)
-        record([changed(row, form.before) if change else created(row)])
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
         with transaction.atomic():
@@ -63,9 +54,6 @@ class AuditedAdmin(DjangoModelAdmin):
         dependents = list(cascaded(rows))
         entries = [deleted(row, self.delete_dependents(request, row)) for row in rows]
         record([*entries, *(deleted(row) for row in dependents)])
-
-    def _stored(self, pk: Any) -> Any:
-        return self._with_relations(self.model._base_manager.all()).get(pk=pk)
 
     def _with_relations(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.select_related(*self.audited_relations) if self.audited_relations else rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ORDER_VAR
 from django.db import connection
@@ -25,18 +25,8 @@ from relayer_service.admin.pagination import NewestPaginator
 from relayer_service.admin.panels import Panel, declared_panels
 from relayer_service.admin.references import is_key
 
-# As untyped as the theme's classes, which it is mixed with.
-DjangoModelAdmin: Any = admin.ModelAdmin
 
-
-class ChangedColumnsAdmin(DjangoModelAdmin):
-    """Writes the columns that staff have changed: callers and workers may write the others at the same moment."""
-
-    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        obj.save(update_fields=form.changed_columns if change else None)
-
-
-class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
+class ResourceAdmin(AuditedAdmin, ModelAdmin):
     """A list of any size, and a page of each object with the panels that apps have declared for it."""
 
     list_filter_submit = True
@@ -129,6 +119,12 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin, ChangedColumnsAdmin):
         if obj and request.method == "POST" and connection.in_atomic_block:
             obj = self.get_queryset(request).select_for_update().filter(pk=obj.pk).first()
         return obj
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save the form's write, which records itself; its warnings become messages."""
+        form.write.save()
+        for _, text in form.write.warnings:
+            self.message_user(request, f"{obj}: {text}", messages.WARNING)
 
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))

@@ -1,19 +1,29 @@
-"""The base of the admin's forms: of a row that others write too, only what staff have changed is written."""
+"""The base of the admin's forms, which write a resource as REST and fleet files do."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
+from django.core.exceptions import ValidationError
+
+from relayer_service.writes import Write
+
+FormClass = TypeVar("FormClass", bound="type[forms.ModelForm[Any]]")
 
 
 class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Knows which columns staff have changed, compared to what their page showed them."""
+    """Translates what staff have changed, compared to what their page showed them, into a write."""
 
-    changed_columns: set[str]
+    write_class: ClassVar[type[Write[Any]]]
+    # The form's names of API fields, where they differ.
+    field_names: ClassVar[dict[str, str]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        if self.is_bound:
+            self.write = self.write_class(self.instance)
         self._stored = self._columns()
         if self.instance.pk:
             # With the values that the page showed, so that another's change meanwhile is not reverted.
@@ -28,8 +38,33 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
         if self.instance.pk:
             for name in cleaned.keys() & self._stored.keys() - set(self.changed_data):
                 cleaned[name] = getattr(self.instance, name)
+        try:
+            self.write.set(self.values(cleaned))
+        except ValidationError as error:
+            self.add_faults(error)
         return cleaned
+
+    def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Return what staff have changed and the write has to set, by API names; Django sets other columns."""
+        return {}
+
+    def add_faults(self, error: ValidationError) -> None:
+        """Add the faults that a write raises, by API names, to the fields of the form."""
+        for name, texts in error.message_dict.items():
+            field = self.field_names.get(name, name)
+            self.add_error(field if field in self.fields else None, texts)
 
     def full_clean(self) -> None:
         super().full_clean()
-        self.changed_columns = {name for name, value in self._columns().items() if value != self._stored[name]}
+        if self.is_bound:
+            self.write.columns |= {name for name, value in self._columns().items() if value != self._stored[name]}
+
+
+def declare_fields(fields: Mapping[str, forms.Field]) -> Callable[[FormClass], FormClass]:
+    """Return a class decorator that adds fields to a form; the admin asks the class for them, before any instance."""
+
+    def decorate(form: FormClass) -> FormClass:
+        subclass: Any = type(form.__name__, (form,), {"__module__": form.__module__, **fields})
+        return subclass  # type: ignore[no-any-return]  # `type` returns a class of the same kind
+
+    return decorate

@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from itertools import islice
 from typing import Any
@@ -42,9 +43,14 @@ class NotFound(exceptions.NotFound):
     default_detail = HTTPStatus.NOT_FOUND.phrase
 
 
-def refusal(error: ValidationError) -> exceptions.ValidationError:
-    """Return what a rule of a model says as a bad request, in which the column `identifier` is `id`."""
-    return exceptions.ValidationError({NAMES.get(name, name): texts for name, texts in error.message_dict.items()})
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turn the faults that a rule of a model raises into a bad request, in which the column `identifier` is `id`."""
+    try:
+        yield
+    except ValidationError as error:
+        faults = {NAMES.get(name, name): texts for name, texts in error.message_dict.items()}
+        raise exceptions.ValidationError(faults) from None
 
 
 # A body of a thousand wrong fields is answered with the first of them.

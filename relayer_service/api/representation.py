@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
 import orjson
 from rest_framework import serializers
 
+from relayer_service.api.exceptions import refusals
 from relayer_service.api.serializers import BodySerializer, LiteralField
+from relayer_service.writes import Write
 
 Writer = Callable[[Any], Any]
 
@@ -51,30 +52,52 @@ class ResourceSerializer(serializers.Serializer[Any]):
 
         return write
 
-    @classmethod
-    def many_init(cls, *args: Any, **kwargs: Any) -> Any:
-        rows = args[0] if args else kwargs.get("instance")
-        # Without rows, it is the OpenAPI document that asks what a list is.
-        return super().many_init(**kwargs) if rows is None else ResourceList([*map(cls.writer(), rows)])
-
     def to_representation(self, instance: Any) -> Any:
         return self.writer()(tuple(_value(instance, column) for column in self.columns()))
 
 
-@dataclass(frozen=True)
-class ResourceList:
-    """Rows as answers show them, in the place of the framework's list serializer, which is slow to make."""
-
-    data: list[Any]
-
-
 class RequestSerializer(BodySerializer):
-    """The body of a request that changes a resource; the answer shows it as `answer_class` does."""
+    """The body of a request that writes a resource with `write_class`; the answer shows it as `answer_class` does."""
 
     answer_class: ClassVar[type[ResourceSerializer]]
+    write_class: ClassVar[type[Write[Any]]]
+    write: Write[Any]
+
+    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Return valid fields as the write takes them."""
+        return attrs
 
     def to_representation(self, instance: Any) -> Any:
         return self.answer_class().to_representation(instance)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [f"{path}: {text}" for path, text in self.write.warnings]
+
+
+class CreateSerializer(RequestSerializer):
+    """The body of a request that creates a resource; the rules apply before the transaction begins."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        with refusals():
+            self.write = self.write_class.new(self.values(attrs))
+        return attrs
+
+    def create(self, validated_data: dict[str, Any]) -> Any:
+        with refusals():
+            self.write.lock()
+        return self.write.save()
+
+
+class UpdateSerializer(RequestSerializer):
+    """The body of a request that changes a resource, which is locked by then."""
+
+    def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
+        self.write = self.write_class(instance)
+        with refusals():
+            self.write.change(self.values(validated_data))
+            self.write.lock()
+        return self.write.save()
 
 
 def _columns(name: str, field: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import ListFilter
-from relayer_service.audit.recording import changed, created, deleted, record, snapshot
+from relayer_service.audit.recording import deleted, record
 
 # Of /api/v1/signers/
 PARTS_BEFORE_ID = 4
@@ -93,16 +93,13 @@ class CreateMixin(ResourceViewSet):
         serializer.is_valid(raise_exception=True)
         return serializer
 
-    def _create(self, serializer: BaseSerializer[Any]) -> envelope.WithLogs:
-        self.perform_create(serializer)
-        return envelope.WithLogs(serializer.data, getattr(serializer, "warnings", []))
-
-    def perform_create(self, serializer: BaseSerializer[Any]) -> None:
-        """Save and record, in the transaction that `run_idempotently` has begun and that a conflict ends."""
+    def _create(self, serializer: Any) -> envelope.WithLogs:
+        """Save in the transaction that `run_idempotently` has begun, and that a conflict ends."""
         try:
-            record([created(serializer.save())])
+            serializer.save()
         except IntegrityError:
             raise Conflict(self.id_taken_message) from None
+        return envelope.WithLogs(serializer.data, serializer.warnings)
 
 
 class LockingMixin(ResourceViewSet):
@@ -123,15 +120,13 @@ class PartialUpdateMixin(LockingMixin):
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         # Its own fields are optional. As `partial`, those of the objects inside it would be too.
-        serializer = self.get_serializer(data=request.data)
+        serializer: Any = self.get_serializer(data=request.data)
         # Before the row is locked: a body that comes slowly must not hold up other changes.
         serializer.is_valid(raise_exception=True)
         with transaction.atomic():
             serializer.instance = self.get_object()
-            before = snapshot(serializer.instance)
             serializer.save()
-            record([changed(serializer.instance, before)])
-        return Response(envelope.WithLogs(serializer.data, getattr(serializer, "warnings", [])))
+        return Response(envelope.WithLogs(serializer.data, serializer.warnings))
 
 
 class DestroyMixin(LockingMixin):

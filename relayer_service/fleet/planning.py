@@ -9,7 +9,8 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from relayer_service.fleet.files import FleetFile
-from relayer_service.fleet.sections import Change, ChangedMeanwhile, Section, section_classes
+from relayer_service.fleet.sections import ChangedMeanwhile, Section, section_classes
+from relayer_service.writes import Write
 
 logger = logging.getLogger(__name__)
 
@@ -23,8 +24,8 @@ class Plan:
     questions: list[str]
 
     @property
-    def changes(self) -> list[Change]:
-        return [change for section in self.sections for change in section.changes]
+    def writes(self) -> list[Write[Any]]:
+        return [write for section in self.sections for write in section.writes]
 
     def apply(self) -> None:
         """Make all changes in one transaction; raise `ChangedMeanwhile` where a row is not what the plan saw."""
@@ -32,8 +33,7 @@ class Plan:
             with transaction.atomic():
                 for section in self.sections:
                     section.lock()
-                    section.write()
-                    section.record()
+                    section.save()
         except IntegrityError:
             logger.exception("A fleet file breaks a constraint of the database")
             raise ChangedMeanwhile from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -10,50 +9,26 @@ from django.db import models
 from django.utils.module_loading import import_string
 
 from relayer_service.api.serializers import StrictSerializer
-from relayer_service.audit.recording import Values, changed, created, record, snapshot
+from relayer_service.audit.recording import snapshot
 from relayer_service.fleet.files import FleetFile, ReferenceField, identifier_of
 from relayer_service.fleet.references import Variables
-from relayer_service.storage.encryption import DecryptionError
-
-BATCH_SIZE = 500
+from relayer_service.writes import BATCH_SIZE, Write
 
 
 class ChangedMeanwhile(Exception):
     """Somebody else has changed a row between the check of the file and its change."""
 
 
-@dataclass
-class Change:
-    """A row as the file wants it, and what it was; `fields` are the names in the file of what is different."""
-
-    row: Any
-    seen: dict[str, Any] | None = None
-    fields: list[str] = field(default_factory=list)
-    columns: set[str] = field(default_factory=set)
-
-    @property
-    def created(self) -> bool:
-        return self.seen is None
-
-    @property
-    def state(self) -> str:
-        return "created" if self.created else "updated" if self.fields else "unchanged"
-
-    def note(self, name: str, *columns: str) -> None:
-        self.fields.append(name)
-        self.columns.update(columns)
-
-
 class Section:
     """A list of a fleet file. A subclass has at least the attributes below, `change` and `dump_row`.
 
-    An object is for one file: `find_rows`, `plan` and `finish` find what it changes, `lock`, `write` and `record`
-    change it.
+    An object is for one file: `find_rows`, `plan` and `finish` find what it changes, `lock` and `save` change it.
     """
 
     name: ClassVar[str]
     entry: ClassVar[type[StrictSerializer]]
     queryset: ClassVar[models.QuerySet[Any]]
+    write_class: ClassVar[type[Write[Any]]]
     # What the file sets besides the columns that are fields of the entry.
     more_columns: ClassVar[tuple[str, ...]] = ()
     # The fields besides the id that are printed, and so cannot come from the environment.
@@ -71,11 +46,12 @@ class Section:
         self.rows: dict[Any, Any] = {}
         # By id, what a reference can name: the row as it will be, or None where its entry has a fault.
         self.known: dict[Any, Any] = {}
-        self.changes: list[Any] = []
+        # What each entry without a fault writes.
+        self.writes: list[Any] = []
+        # By primary key, the columns of the rows as they were when the file was checked.
+        self.seen: dict[Any, dict[str, Any]] = {}
         # The ids of what is created or updated.
         self.changed: set[Any] = set()
-        # By primary key, what is updated as it was before, for the audit log.
-        self.before: dict[Any, Values] = {}
 
     def find_rows(self) -> None:
         """Read the rows that the file is about, and those that entries of other sections refer to."""
@@ -100,22 +76,35 @@ class Section:
         for index, entry in enumerate(self.entries):
             path, key = f"{self.name}[{index}]", self.key_of(entry)
             values, broken = self.file.read(path, self.entry(data=entry, context=context))
-            change = self.change(path, self.rows.get(key), values, broken)
-            self.known[key] = change and change.row
-            if change:
-                self.changes.append(change)
-                if change.state != "unchanged":
+            row = self.rows.get(key)
+            if row is not None:
+                self.seen[row.pk] = self.snapshot(row)
+            write = self.write(path, row, values, broken)
+            self.known[key] = write and write.row
+            if write:
+                self.writes.append(write)
+                self.report_warnings(path, write)
+                if write.state != "unchanged":
                     self.changed.add(key)
-                if change.state == "updated":
+                if write.state == "updated":
                     for section in self.sections.values():
-                        section.note_change(path, change.row)
+                        section.note_change(path, write.row)
 
-    def change(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Change | None:
-        """Put the values of an entry onto its row, or onto a new one where that is None.
+    def report_warnings(self, path: str, write: Write[Any]) -> None:
+        """Move the warnings of a write to the file, each with its whole path."""
+        for field, text in write.warnings:
+            self.file.warn(f"{path}.{field}", text)
+        write.warnings.clear()
+
+    def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Write[Any] | None:
+        """Return what an entry writes: to its row, or to a new one where that is None.
 
         `values` lacks the fields that are `broken`. Return None where one is, or where a fault was found.
         """
-        raise NotImplementedError
+        if broken:
+            return None
+        write = self.write_class(row) if row else self.write_class.of_new_row(values)
+        return write if self.file.check(path, lambda: write.change(values)) else None
 
     def note_change(self, path: str, row: Any) -> None:
         """Warn of what the update of a row, of any section, means for the rows of this one."""
@@ -127,42 +116,28 @@ class Section:
         """Return the row's columns, with secrets as they are sealed."""
         return {name: row.__dict__[name] for name in self.columns}
 
-    @staticmethod
-    def holds(row: Any, name: str, value: Any) -> bool:
-        """Return whether an encrypted column holds this value; all empty values are the same."""
-        try:
-            return bool((getattr(row, name) or None) == (value or None))
-        except DecryptionError:
-            return False
-
     @property
     def updated(self) -> list[Any]:
-        return sorted((change for change in self.changes if change.fields), key=lambda change: change.row.pk)
+        return sorted((write for write in self.writes if write.state == "updated"), key=lambda write: write.row.pk)
 
     def lock(self) -> None:
         """Lock the rows that change; refuse to go on where one is not what the plan saw."""
         updated = self.updated
         for start in range(0, len(updated), BATCH_SIZE):
-            seen = {change.row.pk: change.seen for change in updated[start : start + BATCH_SIZE]}
-            rows = list(self.locked_rows().filter(pk__in=[*seen]).order_by("pk"))
-            self.before |= {row.pk: snapshot(row) for row in rows}
-            if {row.pk: self.snapshot(row) for row in rows} != seen:
+            batch = {write.row.pk: write for write in updated[start : start + BATCH_SIZE]}
+            rows = list(self.locked_rows().filter(pk__in=[*batch]).order_by("pk"))
+            if {row.pk: self.snapshot(row) for row in rows} != {pk: self.seen[pk] for pk in batch}:
                 raise ChangedMeanwhile
+            for row in rows:
+                batch[row.pk].before = snapshot(row)
 
     def locked_rows(self) -> models.QuerySet[Any]:
         rows: models.QuerySet[Any] = self.queryset.model._default_manager.select_for_update()
         return rows
 
-    def write(self) -> None:
-        created = [change.row for change in self.changes if change.created]
-        self.queryset.model._default_manager.bulk_create(created, batch_size=BATCH_SIZE)
-        for change in self.updated:
-            change.row.save(update_fields=change.columns)
-
-    def record(self) -> None:
-        """Write what was changed to the audit log."""
-        entries = [created(change.row) for change in self.changes if change.created]
-        record([*entries, *(changed(change.row, self.before[change.row.pk]) for change in self.updated)])
+    def save(self) -> None:
+        created = [write for write in self.writes if write.is_new]
+        self.write_class.save_all([*created, *self.updated])
 
     @classmethod
     def dump(cls, variables: Variables) -> list[dict[str, Any]]:

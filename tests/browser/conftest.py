@@ -22,7 +22,7 @@ from django.db.models import Model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from notifications.models import Delivery, DeliveryHour, Notification
+from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
 from relayer_service.models import AuditEntry, Job, PeriodicRun, RowDelta
 from relayers.models import Relayer
 from rpc.models import CallHour, FeeToken
@@ -31,6 +31,7 @@ from tests import processes
 from tests.api import WireApi
 from tests.sample.models import Item
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 CHROMIUM = [
     "--headless=new",
@@ -48,7 +49,7 @@ PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
     *(AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
-    *(CallHour, DeliveryHour, RowDelta, AccessToken, User),
+    *(CallHour, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, User),
 ]
 
 FOLDER = Path(__file__).parent
@@ -113,7 +114,7 @@ def staff(transactional_db: None) -> User:
 
 @pytest.fixture
 def token(staff: User) -> str:
-    return AccessToken.objects.issue(name="tests", user=staff)[1]
+    return issue(name="tests", user=staff)[1]
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from rpc.models import FeeToken
 from tests.browser.conftest import add_session
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 AXE = Path(__file__).parent.parent / "node/node_modules/axe-core/axe.min.js"
 # With what installs the node of the tests.
@@ -96,7 +96,7 @@ def keys(staff: User) -> dict[str, Any]:
     assert relayer.notification
     set_paused(relayer, True, "Maintenance")
     set_paused(relayer, False)
-    token = AccessToken.objects.issue(name="Wallet", user=staff)[0]
+    token = issue(name="Wallet", user=staff)[0]
     now = timezone.now()
     PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=now, finished_at=now, seconds=0.02)
     return {

@@ -12,6 +12,7 @@ from tests.browser.conftest import TakeScreenshot, add_session
 from tests.relayers import factories
 from tokens.models import AccessToken
 from tokens.scopes import WITHOUT_SCOPES
+from tokens.writes import issue
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def tokens(staff: User) -> list[AccessToken]:
             {"allowed_networks": ["10.0.0.0/8"], "last_used_at": now - timedelta(minutes=1)},
         ),
     ]
-    return [AccessToken.objects.issue(name=name, user=user, **fields)[0] for name, user, fields in rows]
+    return [issue(name=name, user=user, **fields)[0] for name, user, fields in rows]
 
 
 def test_staff_sign_in_with_their_password(context: BrowserContext, staff: User) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from notifications.models import Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.models import PeriodicRun
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def add_rows(first: int, last: int) -> None:
     for number in range(first, last):
         user = User.objects.create_user(f"user-{number}")
         with acting_as(ActorKind.USER, "olga"):
-            AccessToken.objects.issue(name=f"token {number}", user=user, last_used_at=now)
+            issue(name=f"token {number}", user=user, last_used_at=now)
         PeriodicRun.objects.create(name=f"work {number}", slot=1, started_at=now)
         target = Notification.objects.create(identifier=f"hook {number}", url="https://example.com/", gone_at=now)
         Delivery.objects.create(notification=target, event="notification.test", body=b"{}", due_at=now)

@@ -11,12 +11,13 @@ from playwright.sync_api import Page, expect
 
 from tokens import credentials
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 LIST = "/admin/tokens/accesstoken/"
 ADD = "/admin/tokens/accesstoken/add/"
 
 
-def issue(page: Page, name: str) -> str:
+def issue_in_form(page: Page, name: str) -> str:
     page.goto(ADD)
     page.get_by_label("Name").fill(name)
     page.get_by_role("button", name="Save").click()
@@ -30,7 +31,7 @@ def choose_action(page: Page, title: str) -> None:
 
 
 def test_an_issued_token_is_shown_and_opens_the_api(page: Page, staff: User, call: Callable[[str], int]) -> None:
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     assert call(text) == 200
     token = AccessToken.objects.get()
     assert (token.name, token.user, token.enabled, token.allowed_networks) == ("Wallet production", staff, True, [])
@@ -38,7 +39,7 @@ def test_an_issued_token_is_shown_and_opens_the_api(page: Page, staff: User, cal
 
 def test_an_issued_token_is_copied_with_a_button(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     page.get_by_role("button", name="Copy").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == text
@@ -46,14 +47,14 @@ def test_an_issued_token_is_copied_with_a_button(page: Page) -> None:
 
 def test_where_a_browser_refuses_the_clipboard_the_button_selects_the_token(page: Page) -> None:
     page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     page.get_by_role("button", name="Copy").click()
     page.wait_for_function("getSelection().toString() !== ''")
     assert page.evaluate("getSelection().toString()") == text
 
 
 def test_an_issued_token_is_nowhere_after_its_page(page: Page, site_log: Path) -> None:
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     credential = credentials.parse(text)
     assert credential
     token = AccessToken.objects.get()
@@ -93,7 +94,7 @@ def test_the_page_of_a_new_token_is_not_stored_by_the_browser(page: Page) -> Non
 
 
 def test_a_disabled_token_is_refused_at_once(page: Page, call: Callable[[str], int]) -> None:
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     assert call(text) == 200
     page.goto(LIST)
     choose_action(page, "Disable selected tokens")
@@ -103,7 +104,7 @@ def test_a_disabled_token_is_refused_at_once(page: Page, call: Callable[[str], i
 
 
 def test_a_token_is_disabled_and_enabled_on_its_page(page: Page, call: Callable[[str], int]) -> None:
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     answers = []
     for _ in range(2):
         page.goto(f"{LIST}{AccessToken.objects.get().pk}/change/")
@@ -115,7 +116,7 @@ def test_a_token_is_disabled_and_enabled_on_its_page(page: Page, call: Callable[
 
 
 def test_a_deleted_token_is_refused(page: Page, call: Callable[[str], int]) -> None:
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     assert call(text) == 200
     page.goto(f"{LIST}{AccessToken.objects.get().pk}/change/")
     page.get_by_role("link", name="Delete access token").click()
@@ -126,7 +127,7 @@ def test_a_deleted_token_is_refused(page: Page, call: Callable[[str], int]) -> N
 
 
 def test_tokens_deleted_from_the_list_are_refused(page: Page, call: Callable[[str], int]) -> None:
-    text = issue(page, "Wallet production")
+    text = issue_in_form(page, "Wallet production")
     assert call(text) == 200
     page.goto(LIST)
     choose_action(page, "Delete selected access tokens")
@@ -160,7 +161,7 @@ def test_networks_are_written_one_a_line(page: Page, call: Callable[[str], int])
 
 
 def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], Page], staff: User) -> None:
-    token, _ = AccessToken.objects.issue(name="Wallet production", user=staff)
+    token, _ = issue(name="Wallet production", user=staff)
     auditor = User.objects.create_user("auditor", is_staff=True)
     auditor.user_permissions.add(Permission.objects.get(codename="view_accesstoken"))
     page = sign_in(auditor)

@@ -10,6 +10,7 @@ from tests.contract import bodies, raw
 from tests.sample.models import Item
 from tokens.credentials import Credential
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 SECRET = "0123456789abcdefghijABCDEFGHIJ0123456789"
 
@@ -89,12 +90,12 @@ def test_a_wrong_secret_is_refused(api: Api) -> None:
 
 
 def test_an_expired_token_is_refused(api: Api, user: User) -> None:
-    text = AccessToken.objects.issue(name="old", user=user, expires_at=datetime(2001, 1, 1, tzinfo=UTC))[1]
+    text = issue(name="old", user=user, expires_at=datetime(2001, 1, 1, tzinfo=UTC))[1]
     assert refused(api.with_token(text).get("/api/v1/items"))
 
 
 def test_a_token_that_has_not_expired_is_accepted(api: Api, user: User) -> None:
-    text = AccessToken.objects.issue(name="new", user=user, expires_at=datetime(2999, 1, 1, tzinfo=UTC))[1]
+    text = issue(name="new", user=user, expires_at=datetime(2999, 1, 1, tzinfo=UTC))[1]
     answer = api.with_token(text).get("/api/v1/items")
     assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
 
@@ -105,14 +106,14 @@ def test_a_disabled_token_is_refused(api: Api) -> None:
 
 
 def test_a_token_from_another_network_is_refused(api: Api, user: User) -> None:
-    text = AccessToken.objects.issue(name="far", user=user, allowed_networks=["10.0.0.0/8", "2001:db8::/32"])[1]
+    text = issue(name="far", user=user, allowed_networks=["10.0.0.0/8", "2001:db8::/32"])[1]
     assert refused(api.with_token(text).get("/api/v1/items"))
     forged = {"X-Forwarded-For": "10.0.0.1", "X-Real-IP": "10.0.0.1", "Forwarded": "for=10.0.0.1"}
     assert refused(api.with_token(text).get("/api/v1/items", headers=forged))
 
 
 def test_a_token_from_one_of_its_networks_is_accepted(api: Api, user: User) -> None:
-    text = AccessToken.objects.issue(name="near", user=user, allowed_networks=["10.0.0.0/8", "127.0.0.0/8"])[1]
+    text = issue(name="near", user=user, allowed_networks=["10.0.0.0/8", "127.0.0.0/8"])[1]
     answer = api.with_token(text).get("/api/v1/items")
     assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
 

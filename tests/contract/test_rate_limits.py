@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 
 from tests.api import Api
 from tests.contract import bodies
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_requests_past_the_rate_are_too_many(limited: Api) -> None:
 
 
 def test_another_token_has_a_count_of_its_own(limited: Api, user: User) -> None:
-    other = limited.with_token(AccessToken.objects.issue(name="other", user=user)[1])
+    other = limited.with_token(issue(name="other", user=user)[1])
     assert [limited.get("/api/v1/items").status for _ in range(4)] == [200, 200, 200, 429]
     answer = other.get("/api/v1/items")
     assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))

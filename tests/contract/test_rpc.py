@@ -17,7 +17,7 @@ from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, FEE, PARAMS, PATH, TRANSFER, estimate, node, relayer
 from tests.relayers.factories import ADDRESS
 from tests.rpc.factories import TOKEN, fee_token, fixed_source
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 __all__ = ["node"]
 
@@ -211,7 +211,7 @@ def test_calls_past_the_rate_are_too_many_requests(api: Api, settings: Any, user
     assert [answer.status for answer in answers] == [200, 404, 400, 429]
     assert answers[3].body == bodies.failure("Too Many Requests")
     assert 1 <= int(answers[3].headers["retry-after"]) <= 24 * 60 * 60
-    other = api.with_token(AccessToken.objects.issue(name="other", user=user)[1])
+    other = api.with_token(issue(name="other", user=user)[1])
     unknown = bodies.failure("Relayer with ID relayer-2 not found")
     assert other.post("/api/v1/relayers/relayer-2/rpc", CALL).body == unknown
     # Lists have no part in it.

@@ -21,7 +21,7 @@ from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.contract import raw
 from tests.contract.rpc_calls import CALL, PATH
 from tests.relayers import factories
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 CALLERS = 12
 JSON_TYPE = b"Content-Type: application/json\r\n"
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.long, pytest.mark.one_engine, pytest.mark.django_db(tr
 @pytest.fixture
 def manager(request: pytest.FixtureRequest, user: User, tmp_path: Path) -> Iterator[WireApi]:
     """A client of a server that has as many threads as the test says."""
-    token = AccessToken.objects.issue(name="tests", user=user, scopes=["manage"])[1]
+    token = issue(name="tests", user=user, scopes=["manage"])[1]
     with processes.web(tmp_path / "log", WEB_THREADS=str(request.param), EXTENSIONS="lifecycle") as port:
         yield WireApi(token, port)
 

@@ -21,7 +21,7 @@ from tests.chain.fee_node import FeeNode, serve
 from tests.relayers import factories
 from tests.relayers.factories import relayer
 from tests.servers import PROJECT
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
@@ -110,7 +110,7 @@ def test_no_answer_is_undocumented(wire: WireApi, tmp_path: Path, node: FeeNode)
 @pytest.mark.one_engine
 def test_no_answer_of_the_extensions_is_undocumented(transactional_db: None, user: User, tmp_path: Path) -> None:
     factories.relayer()
-    token = AccessToken.objects.issue(name="all", user=user, scopes=["read", "manage", "send", "sign"])[1]
+    token = issue(name="all", user=user, scopes=["read", "manage", "send", "sign"])[1]
     with processes.web(tmp_path / "log", EXTENSIONS=",".join(extensions.BUILT)) as port:
         # A stand-in of the tests, which echoes.
         options = ("--exclude-path=/api/v1/items/{identifier}/polish", "--warnings=off")

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tests.api import Api
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 
 @pytest.fixture(autouse=True)
@@ -17,4 +17,4 @@ def lifecycle(settings: Any) -> None:
 @pytest.fixture
 def manager(user: User) -> Api:
     """A client whose token may manage the fleet."""
-    return Api(AccessToken.objects.issue(name="terraform", user=user, scopes=["manage"])[1])
+    return Api(issue(name="terraform", user=user, scopes=["manage"])[1])

@@ -17,7 +17,7 @@ from tests.api import Answer, Api
 from tests.concurrency import in_threads
 from tests.contract import bodies
 from tests.relayers import factories
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 KEY = {"Idempotency-Key": "4b1e-7"}
 SIGNER = {"type": "plain", "config": {"key": factories.KEY}}
@@ -56,7 +56,7 @@ def test_another_body_under_the_same_key_is_a_conflict(manager: Api) -> None:
 
 
 def test_a_key_is_of_one_token_and_one_route(manager: Api, user: User) -> None:
-    other = Api(AccessToken.objects.issue(name="another", user=user, scopes=["manage"])[1])
+    other = Api(issue(name="another", user=user, scopes=["manage"])[1])
     factories.signer()
     answers = [
         manager.post("/api/v1/notifications", HOOK, headers=dict(KEY)),

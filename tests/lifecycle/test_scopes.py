@@ -17,6 +17,7 @@ from tests.contract import bodies
 from tests.relayers import factories
 from tokens.models import AccessToken, forget
 from tokens.scopes import Scope, grants
+from tokens.writes import issue
 
 DOCUMENT = Path(__file__).parents[2] / "openapi-extensions.yaml"
 
@@ -92,7 +93,7 @@ def test_an_operation_is_for_tokens_with_its_scope_alone(user: User, operation: 
     anonymous = ask(Api(), operation)
     assert (anonymous.status, anonymous.body) == (401, bodies.failure("Unauthorized"))
     for scopes in ([], *([scope.value] for scope in Scope)):
-        api = Api(AccessToken.objects.issue(name="tests", user=user, scopes=scopes)[1])
+        api = Api(issue(name="tests", user=user, scopes=scopes)[1])
         before = rows()
         answer = ask(api, operation)
         if grants(scopes, needed) or (not scopes and operation in CONTRACT):
@@ -107,7 +108,7 @@ def test_a_sender_reads_its_relayers_and_nothing_else(user: User, settings: Any)
     factories.relayer()
     factories.relayer(identifier="relayer-2")
     limits = {"scopes": ["send"], "allowed_relayers": ["relayer-2"]}
-    api = Api(AccessToken.objects.issue(name="payments", user=user, **limits)[1])
+    api = Api(issue(name="payments", user=user, **limits)[1])
     assert api.get("/api/v1/relayers/relayer-2").status == 403
     settings.EXTENSIONS = ["lifecycle", "transactions"]
     listed = api.get("/api/v1/relayers").body
@@ -117,7 +118,7 @@ def test_a_sender_reads_its_relayers_and_nothing_else(user: User, settings: Any)
 
 
 def test_a_method_that_a_path_lacks_needs_no_scope(user: User) -> None:
-    api = Api(AccessToken.objects.issue(name="tests", user=user, scopes=["read"])[1])
+    api = Api(issue(name="tests", user=user, scopes=["read"])[1])
     answers = [api(method, "/api/v1/signers") for method in ("OPTIONS", "DELETE")]
     assert [answer.status for answer in answers] == [405, 405]
 
@@ -125,7 +126,7 @@ def test_a_method_that_a_path_lacks_needs_no_scope(user: User) -> None:
 def test_metrics_are_for_tokens_that_read(user: User) -> None:
     answers = []
     for scopes in ([], ["read"], ["send"]):
-        api = Api(AccessToken.objects.issue(name="prometheus", user=user, scopes=scopes)[1])
+        api = Api(issue(name="prometheus", user=user, scopes=scopes)[1])
         answers.append(api.get("/metrics"))
     assert [answer.status for answer in answers] == [200, 200, 403]
     assert answers[2].headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="read"'
@@ -139,7 +140,7 @@ def test_nothing_is_told_of_what_exists_without_the_scope(api: Api) -> None:
 
 def test_a_scope_that_is_unknown_allows_nothing_and_harms_nothing(user: User) -> None:
     factories.relayer()
-    token, text = AccessToken.objects.issue(name="of a later release", user=user)
+    token, text = issue(name="of a later release", user=user)
     answers = []
     for scopes in (["audit"], ["audit", "read"]):
         AccessToken.objects.filter(pk=token.pk).update(scopes=scopes)

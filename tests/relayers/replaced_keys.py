@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chain import nodes
+from relayers import account
 from signers.models import Signer
 from tests.relayers.config_files import OTHER_KEY
 
@@ -16,10 +16,12 @@ def move_key(signer: Signer) -> None:
 
 
 def replace_meanwhile(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace a key after the signer was asked for its address, when the nodes are asked for their chain."""
+    """Replace a key after the signer was asked for its address."""
+    ask = account.ask_address
 
-    def chain_ids(urls: list[str]) -> list[int | str]:
+    def ask_and_move(asked: Signer) -> tuple[str, str]:
+        answer = ask(asked)
         move_key(signer)
-        return []
+        return answer
 
-    monkeypatch.setattr(nodes, "chain_ids", chain_ids)
+    monkeypatch.setattr(account, "ask_address", ask_and_move)

@@ -7,6 +7,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -99,13 +100,13 @@ def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
 ) -> None:
     relayer = factories.relayer(policies=POLICIES)
     sent = fields(admin_client.get(change(relayer)))
-    set_policies = RelayerForm._set_policies
+    values = RelayerForm.values
 
-    def slowly(form: RelayerForm, changed: set[str]) -> None:
+    def slowly(form: RelayerForm, cleaned: dict[str, Any]) -> dict[str, Any]:
         time.sleep(0.3)
-        set_policies(form, changed)
+        return values(form, cleaned)
 
-    monkeypatch.setattr(RelayerForm, "_set_policies", slowly)
+    monkeypatch.setattr(RelayerForm, "values", slowly)
 
     def save(name: str) -> int:
         try:

@@ -18,7 +18,8 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
-from relayers import health, request_serializers
+from relayers import health
+from relayers.account import Answers
 from relayers.following import RelayerFollower
 from relayers.health import AccountReading
 from relayers.models import FORGOTTEN, Relayer
@@ -36,7 +37,7 @@ from tests.relayers.factories import ADDRESS
 from tests.relayers.replaced_keys import move_key, replace_meanwhile
 from tests.servers import free_port
 from tests.signers.backends.vault_server import VaultServer
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +56,7 @@ BODY = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "
 @pytest.fixture
 def manager(user: User, settings: Any) -> Api:
     settings.EXTENSIONS = ["lifecycle"]
-    return Api(AccessToken.objects.issue(name="terraform", user=user, scopes=["manage"])[1])
+    return Api(issue(name="terraform", user=user, scopes=["manage"])[1])
 
 
 def replace(client: Client, signer: Signer, confirmed: str | None = None, key: str = OTHER_KEY) -> Any:
@@ -222,7 +223,7 @@ def test_a_relayer_that_is_created_while_a_key_is_replaced_follows_it(
         writer.start()
         wait_until(lambda: replaced.is_set() or waits_for_a_lock())
 
-    monkeypatch.setattr(request_serializers, "note_answer", begin)
+    monkeypatch.setattr(Answers, "note_errors", begin)
     assert manager.post("/api/v1/relayers", BODY).status == 201
     writer.join()
     assert replaced.is_set()

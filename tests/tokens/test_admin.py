@@ -14,6 +14,7 @@ from django.utils import timezone
 from relayer_service.models import AuditEntry
 from tests.relayers.admin_pages import FormReader
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 LIST = "/admin/tokens/accesstoken/"
 ADD = f"{LIST}add/"
@@ -72,7 +73,7 @@ def test_scopes_of_extensions_that_are_off_are_kept_and_not_given(admin_client: 
     fields = {"name": "mine", "user": admin_user.pk, "enabled": "on", "scopes": ["read", "send"]}
     assert "send is not one of the available choices" in admin_client.post(ADD, fields).content.decode()
     assert not AccessToken.objects.exists()
-    token, _ = AccessToken.objects.issue(name="of before", user=admin_user, scopes=["read", "send"])
+    token, _ = issue(name="of before", user=admin_user, scopes=["read", "send"])
     page = f"{LIST}{token.pk}/change/"
     assert "list, read and estimate fees (without effect: send)" in admin_client.get(page).content.decode()
     assert admin_client.post(page, fields).status_code == 302
@@ -129,7 +130,7 @@ def changer(client: Client, issuer: User) -> User:
     ],
 )
 def test_staff_narrow_a_token(client: Client, changer: User, admin_user: User, change: dict[str, Any]) -> None:
-    token, _ = AccessToken.objects.issue(name="ci", user=admin_user, scopes=["manage"], **ACTIVE)
+    token, _ = issue(name="ci", user=admin_user, scopes=["manage"], **ACTIVE)
     assert client.post(f"{LIST}{token.pk}/change/", sent(**change)).status_code == 302
     assert stored(token) == ACTIVE | change
 
@@ -156,7 +157,7 @@ def test_staff_do_not_widen_a_token(
     change: dict[str, Any],
     refusal: str,
 ) -> None:
-    token, _ = AccessToken.objects.issue(name="ci", user=admin_user, scopes=["manage"], **ACTIVE | before)
+    token, _ = issue(name="ci", user=admin_user, scopes=["manage"], **ACTIVE | before)
     page = f"{LIST}{token.pk}/change/"
     assert refusal in client.post(page, sent(**before | change)).content.decode()
     assert stored(token) == ACTIVE | before
@@ -166,7 +167,7 @@ def test_staff_do_not_widen_a_token(
 
 
 def test_staff_do_not_change_whose_token_it_is(client: Client, changer: User, admin_user: User) -> None:
-    token, _ = AccessToken.objects.issue(name="ci", user=admin_user)
+    token, _ = issue(name="ci", user=admin_user)
     client.post(f"{LIST}{token.pk}/change/", {"name": "renamed", "user": changer.pk, "enabled": "on"})
     token.refresh_from_db()
     assert (token.name, token.user) == ("ci", admin_user)
@@ -178,7 +179,7 @@ def test_the_list_cannot_be_filtered_by_what_it_does_not_show(admin_client: Clie
 
 
 def test_a_use_since_the_page_was_opened_is_not_forgotten(admin_client: Client, admin_user: User) -> None:
-    token, _ = AccessToken.objects.issue(name="ci", user=admin_user, allowed_networks=["10.0.0.0/8"])
+    token, _ = issue(name="ci", user=admin_user, allowed_networks=["10.0.0.0/8"])
     url = f"/admin/tokens/accesstoken/{token.pk}/change/"
     reader = FormReader("accesstoken_form")
     reader.feed(admin_client.get(url).content.decode())

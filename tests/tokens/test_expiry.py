@@ -11,6 +11,7 @@ from django.utils import timezone
 from notifications.models import Delivery, Notification
 from tokens import expiry
 from tokens.models import AccessToken
+from tokens.writes import issue, replace
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -30,14 +31,14 @@ def events() -> list[Any]:
 
 
 def test_a_token_is_told_of_twice(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    token, _ = AccessToken.objects.issue(name="ci", user=user, expires_at=NOON)
+    token, _ = issue(name="ci", user=user, expires_at=NOON)
     days = (20, 14.01, 13.99, 13, 4, 2.99, 1, 0, -1)
     assert [told_on(left, NOON, monkeypatch) for left in days] == [0, 0, 1, 0, 0, 1, 0, 0, 0]
     assert events() == [{"name": "ci", "token": f"rms_{token.key}", "expires_at": "2026-01-01T12:00:00.000000Z"}] * 2
 
 
 def test_a_later_expiry_is_told_anew(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    AccessToken.objects.issue(name="ci", user=user, expires_at=NOON)
+    issue(name="ci", user=user, expires_at=NOON)
     assert told_on(1, NOON, monkeypatch) == 1
     later = NOON + timedelta(days=90)
     AccessToken.objects.update(expires_at=later)
@@ -47,9 +48,9 @@ def test_a_later_expiry_is_told_anew(hook: Notification, user: User, monkeypatch
 def test_tokens_that_nobody_uses_any_more_are_not_told_of(
     hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    AccessToken.objects.issue(name="off", user=user, expires_at=NOON, enabled=False)
-    AccessToken.objects.issue(name="for ever", user=user)
-    replaced, _ = AccessToken.objects.issue(name="replaced", user=user)
+    issue(name="off", user=user, expires_at=NOON, enabled=False)
+    issue(name="for ever", user=user)
+    replaced, _ = issue(name="replaced", user=user)
     monkeypatch.setattr(timezone, "now", lambda: NOON - timedelta(days=2))
-    replaced.replace(NOON)
+    replace(replaced, NOON)
     assert told_on(1, NOON, monkeypatch) == 0

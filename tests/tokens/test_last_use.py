@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from relayer_service.background.tasks import queue
 from tokens.models import AccessToken
 from tokens.tasks import record_use
+from tokens.writes import issue
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -53,7 +54,7 @@ def test_the_request_writes_nothing_and_the_worker_writes_it(
 def test_a_busy_token_is_queued_once_a_minute(
     client: Client, token: str, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = AccessToken.objects.issue(name="other", user=user)[1]
+    other = issue(name="other", user=user)[1]
     now = time.monotonic()
     queued = []
     for seconds in (0, 1, 59.9, 60, 61, 121):
@@ -66,7 +67,7 @@ def test_a_busy_token_is_queued_once_a_minute(
 
 
 def test_a_refused_token_is_not_noted(client: Client, user: User) -> None:
-    text = AccessToken.objects.issue(name="ci", user=user, enabled=False)[1]
+    text = issue(name="ci", user=user, enabled=False)[1]
     assert get(client, text) == 401
     assert queue.pending_count() == 0
 

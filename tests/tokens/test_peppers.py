@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from tokens import credentials
+from tokens import credentials, writes
 from tokens.models import AccessToken, verified_tokens
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -32,8 +32,7 @@ def is_accepted(client: Client, text: str) -> bool:
 
 
 def issue(user: User, **fields: Any) -> tuple[AccessToken, str]:
-    issued: tuple[AccessToken, str] = AccessToken.objects.issue(**{"name": "ci", "user": user} | fields)
-    return issued
+    return writes.issue(**{"name": "ci", "user": user} | fields)
 
 
 @pytest.mark.parametrize(("peppers", "problem"), [({"new": NEW}, LOST), ({"old": NEW}, WRONG)])

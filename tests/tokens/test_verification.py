@@ -23,6 +23,7 @@ from tests.sample.models import Item
 from tokens import credentials
 from tokens.credentials import Credential
 from tokens.models import AccessToken, verified_tokens
+from tokens.writes import issue
 
 UNAUTHORIZED = {"data": None, "message": "Unauthorized", "success": False}
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
@@ -68,7 +69,7 @@ def test_the_digest_is_the_hmac_of_the_secret_under_the_pepper(settings: Any, us
 
 
 def test_nothing_that_shows_a_token_shows_its_secret(user: User) -> None:
-    token, text = AccessToken.objects.issue(name="ci", user=user)
+    token, text = issue(name="ci", user=user)
     assert str(token) == f"ci (rms_{token.key}_…)"
     assert repr(token) == f"<AccessToken: ci (rms_{token.key}_…)>"
     shown = f"{token} {token!r} {vars(token)} {model_to_dict(token)}"
@@ -79,9 +80,9 @@ def test_a_token_of_an_older_pepper_goes_on_and_new_ones_use_the_newest(
     settings: Any, client: Client, user: User
 ) -> None:
     settings.TOKEN_PEPPERS = {"old": OLD}
-    old_row, old = AccessToken.objects.issue(name="old", user=user)
+    old_row, old = issue(name="old", user=user)
     settings.TOKEN_PEPPERS = {"new": NEW, "old": OLD}
-    new_row, new = AccessToken.objects.issue(name="new", user=user)
+    new_row, new = issue(name="new", user=user)
     assert (old_row.pepper_id, new_row.pepper_id) == ("old", "new")
     assert is_accepted(client, old)
     assert is_accepted(client, new)
@@ -89,7 +90,7 @@ def test_a_token_of_an_older_pepper_goes_on_and_new_ones_use_the_newest(
 
 def test_a_token_whose_pepper_is_gone_is_refused(settings: Any, client: Client, user: User) -> None:
     settings.TOKEN_PEPPERS = {"old": OLD}
-    text = AccessToken.objects.issue(name="old", user=user)[1]
+    text = issue(name="old", user=user)[1]
     settings.TOKEN_PEPPERS = {"new": NEW}
     assert not is_accepted(client, text)
 
@@ -98,7 +99,7 @@ def test_a_token_does_not_verify_under_another_pepper_of_the_same_name(
     settings: Any, client: Client, user: User
 ) -> None:
     settings.TOKEN_PEPPERS = {"1": OLD}
-    text = AccessToken.objects.issue(name="old", user=user)[1]
+    text = issue(name="old", user=user)[1]
     settings.TOKEN_PEPPERS = {"1": NEW}
     assert not is_accepted(client, text)
 
@@ -111,7 +112,7 @@ def test_every_outcome_costs_the_same_work(
     django_assert_num_queries: DjangoAssertNumQueries,
     case: str,
 ) -> None:
-    token, text = AccessToken.objects.issue(name="ci", user=user)
+    token, text = issue(name="ci", user=user)
     credential = parsed(text)
     if case == "unknown key":
         credential = Credential("x" * 12, credential.secret)
@@ -206,8 +207,8 @@ REVOCATIONS: list[Callable[[AccessToken], Any]] = [
 def test_a_token_revoked_in_this_process_is_refused_at_once(
     client: Client, user: User, revoke: Callable[[AccessToken], Any]
 ) -> None:
-    row, text = AccessToken.objects.issue(name="ci", user=user)
-    other = AccessToken.objects.issue(name="other", user=User.objects.create_user("bob"))[1]
+    row, text = issue(name="ci", user=user)
+    other = issue(name="other", user=User.objects.create_user("bob"))[1]
     assert is_accepted(client, text)
     revoke(AccessToken.objects.get(pk=row.pk))
     assert not is_accepted(client, text)
@@ -217,7 +218,7 @@ def test_a_token_revoked_in_this_process_is_refused_at_once(
 def test_a_token_that_was_verified_before_the_revocation_was_committed_is_refused_after_it(
     client: Client, transactional_db: None
 ) -> None:
-    row, text = AccessToken.objects.issue(name="ci", user=User.objects.create_user("alice"))
+    row, text = issue(name="ci", user=User.objects.create_user("alice"))
     before = AccessToken.objects.select_related("user").get(pk=row.pk)
     digest = hashlib.sha256(text.encode()).digest()
     with transaction.atomic():
@@ -228,7 +229,7 @@ def test_a_token_that_was_verified_before_the_revocation_was_committed_is_refuse
 
 
 def test_a_token_that_is_revoked_while_it_is_verified_is_refused_after_it(client: Client, user: User) -> None:
-    row, text = AccessToken.objects.issue(name="ci", user=user)
+    row, text = issue(name="ci", user=user)
 
     def revoke_meanwhile() -> AccessToken:
         before: AccessToken = AccessToken.objects.select_related("user").get(pk=row.pk)
@@ -263,7 +264,7 @@ def test_what_another_process_revoked_is_refused_after_the_cache_time(
     monkeypatch: pytest.MonkeyPatch,
     revoke: Callable[[AccessToken], None],
 ) -> None:
-    row, text = AccessToken.objects.issue(name="ci", user=user)
+    row, text = issue(name="ci", user=user)
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     assert is_accepted(client, text)
@@ -278,7 +279,7 @@ def test_a_token_that_expires_while_it_is_remembered_is_refused(
     client: Client, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = timezone.now()
-    text = AccessToken.objects.issue(name="ci", user=user, expires_at=now + timedelta(seconds=1))[1]
+    text = issue(name="ci", user=user, expires_at=now + timedelta(seconds=1))[1]
     monkeypatch.setattr(timezone, "now", lambda: now)
     assert is_accepted(client, text)
     monkeypatch.setattr(timezone, "now", lambda: now + timedelta(seconds=1))
@@ -294,5 +295,5 @@ def test_the_memory_of_verified_tokens_holds_no_secret(client: Client, token: st
 @pytest.mark.parametrize("networks", ["10.0.0.0/8", [1], {"a": "b"}, ["10.0.0.1/8"], ["home"]])
 def test_allowed_networks_are_checked_when_a_token_is_issued(user: User, networks: Any) -> None:
     with pytest.raises(ValidationError):
-        AccessToken.objects.issue(name="ci", user=user, allowed_networks=networks)
+        issue(name="ci", user=user, allowed_networks=networks)
     assert AccessToken.objects.count() == 0

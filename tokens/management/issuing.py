@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from relayer_service import extensions
+from tokens import writes
 from tokens.models import AccessToken
 from tokens.scopes import Scope
 
@@ -49,7 +50,7 @@ def issue(command: BaseCommand, options: dict[str, Any]) -> str:
     if days is not None and not 0 < days <= MAX_DAYS:
         raise CommandError(f"--days must be between 1 and {MAX_DAYS}")
     try:
-        token, text = AccessToken.objects.issue(
+        token, text = writes.issue(
             name=options["name"],
             user=_user(options["user"]),
             expires_at=timezone.now() + timedelta(days=days) if days else None,

@@ -14,7 +14,8 @@ from relayer_service.api.parsers import loads
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.fleet.files import Faults
 from relayer_service.fleet.planning import Plan, plan
-from relayer_service.fleet.sections import Change, ChangedMeanwhile
+from relayer_service.fleet.sections import ChangedMeanwhile
+from relayer_service.writes import Write
 
 CONFIRM = "--confirm-address-changes"
 
@@ -46,8 +47,8 @@ class Command(BaseCommand):
             ) from None
         except OperationalError:
             raise CommandError("Nothing was changed: the database is busy or cannot be reached. Try again.") from None
-        for change in found.changes:
-            self.stdout.write(describe(change))
+        for write in found.writes:
+            self.stdout.write(describe(write))
         self.stdout.write(summary(found, dry_run))
 
     def _ask(self, questions: list[str], dry_run: bool) -> None:
@@ -71,13 +72,13 @@ class Command(BaseCommand):
             raise CommandError(f"Nothing was changed. What is wrong with {file}:\n  {text}") from None
 
 
-def describe(change: Change) -> str:
-    """Return a line that names a row and what is different of it, without any value."""
-    fields = f" ({', '.join(change.fields)})" if change.fields else ""
-    return f"{change.row._meta.verbose_name} {change.row}: {change.state}{fields}"
+def describe(write: Write[Any]) -> str:
+    """Return a line that names a row and the fields that change, without any value."""
+    fields = f" ({', '.join(write.fields)})" if write.state == "updated" else ""
+    return f"{write.row._meta.verbose_name} {write.row}: {write.state}{fields}"
 
 
 def summary(found: Plan, dry_run: bool) -> str:
-    states = [change.state for change in found.changes]
+    states = [write.state for write in found.writes]
     counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
     return f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}."

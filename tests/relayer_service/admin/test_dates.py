@@ -14,6 +14,7 @@ from relayer_service.models import AuditEntry, PeriodicRun
 from signers.models import Signer
 from tests.relayers import factories
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 NIGHT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 MINUTE, SECOND = "2026-01-02 03:04 UTC", "2026-01-02 03:04:05 UTC"
@@ -31,7 +32,7 @@ def moments(client: Client, path: str) -> list[str]:
 def test_every_page_shows_moments_in_one_form(admin_client: Client, admin_user: User) -> None:
     relayer = factories.relayer(notification=factories.notification(), checked_at=NIGHT, created_at=NIGHT)
     assert relayer.notification
-    token = AccessToken.objects.issue(name="Wallet", user=admin_user, last_used_at=NIGHT)[0]
+    token = issue(name="Wallet", user=admin_user, last_used_at=NIGHT)[0]
     AccessToken.objects.update(created_at=NIGHT)
     Signer.objects.update(created_at=NIGHT, verified_at=NIGHT)
     Notification.objects.update(created_at=NIGHT, failing_since=NIGHT)
@@ -56,6 +57,6 @@ def test_every_page_shows_moments_in_one_form(admin_client: Client, admin_user: 
 
 
 def test_how_long_ago_something_was_has_the_moment_as_its_title(admin_client: Client, admin_user: User) -> None:
-    AccessToken.objects.issue(name="Wallet", user=admin_user, last_used_at=NIGHT)
+    issue(name="Wallet", user=admin_user, last_used_at=NIGHT)
     page = admin_client.get("/admin/tokens/accesstoken/").content.decode()
     assert f'<time datetime="2026-01-02T03:04:05+00:00" title="{SECOND}">' in page

@@ -22,6 +22,7 @@ from tests.relayer_service.admin.overview_pages import attention, links, part, p
 from tests.relayers import factories as relayer_factories
 from tests.rpc import factories as token_factories
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 __all__ = ["clock"]
 
@@ -68,7 +69,7 @@ def trouble(first: int = 0, last: int = 1) -> None:
         addresses = (f"0x{digit}{number:039}" for digit in (1, 2, 3))
         for (symbol, values), address in zip(PRICES.items(), addresses, strict=True):
             token_factories.fee_token(symbol=f"{symbol}{number}", address=address, **values)
-        AccessToken.objects.issue(name=f"Report {number}", user=owner, expires_at=NOON + 3 * DAY)
+        issue(name=f"Report {number}", user=owner, expires_at=NOON + 3 * DAY)
     Relayer.objects.update(created_at=NOON - DAY)
     if last == 1:
         AccessToken.objects.update(key="0123456789ab")

@@ -14,6 +14,7 @@ from django.test import Client
 from relayer_service.admin.panels import Panel, declared_panels
 from relayers.models import Relayer
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 PATH = "tests.relayer_service.admin.test_panels"
 
@@ -53,7 +54,7 @@ def token(db: None, monkeypatch: pytest.MonkeyPatch) -> AccessToken:
     monkeypatch.setattr(apps.get_app_config("signers"), "admin_panels", declared, raising=False)
     model_admin = admin.site.get_model_admin(AccessToken)
     monkeypatch.setattr(model_admin, "panels", declared_panels(model_admin))
-    return AccessToken.objects.issue(name="ci", user=User.objects.create_user("olga"))[0]
+    return issue(name="ci", user=User.objects.create_user("olga"))[0]
 
 
 def test_a_panel_is_on_the_page_of_an_object_with_its_media(admin_client: Client, token: AccessToken) -> None:

@@ -13,7 +13,7 @@ from notifications.models import Delivery
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.factories import create_notification
 from tests.relayers import factories
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def fleet(admin_user: User) -> dict[str, Any]:
     delivery = Delivery.objects.create(
         notification=notification, identifier="msg_0123", event="relayer.paused", state="failed", body=b"{}"
     )
-    token, _ = AccessToken.objects.issue(name="EU deployment", user=admin_user)
+    token, _ = issue(name="EU deployment", user=admin_user)
     return {"relayer": relayer, "notification": notification, "delivery": delivery, "token": token}
 
 

@@ -18,7 +18,7 @@ from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.contract import bodies
 from tests.servers import free_port
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 EMPTY_LIST = bodies.page([], total_items=0)
 TOO_MANY = bodies.failure("Too Many Requests")
@@ -106,7 +106,7 @@ def test_a_token_past_its_rate_is_told_when_to_come_back(settings: Any, client: 
 @pytest.mark.usefixtures("on_redis")
 def test_each_token_is_counted_alone(settings: Any, client: Client, token: str, user: User) -> None:
     settings.RATE_LIMIT_SAMPLE = "1/d"
-    other = AccessToken.objects.issue(name="other", user=user)[1]
+    other = issue(name="other", user=user)[1]
     assert [get(client, text).status_code for text in (token, token, other, other)] == [200, 429, 200, 429]
 
 

@@ -17,6 +17,7 @@ from signers.models import Signer
 from tests.relayers import factories
 from tests.sample.models import Item
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +49,7 @@ def examples() -> dict[type[Model], list[Any]]:
         Relayer: [relayer],
         FeeToken: [FeeToken.objects.create(network="sepolia", symbol="USDC", address=factories.ADDRESS)],
         PriceSource: [PriceSource(**filled | {"kind": kind}) for kind in PriceSource.Kind],
-        AccessToken: [AccessToken.objects.issue(name="wallet", user=user)[0]],
+        AccessToken: [issue(name="wallet", user=user)[0]],
         Item: [Item(identifier="item-1")],
         User: [user],
         Group: [Group.objects.create(name="operators")],

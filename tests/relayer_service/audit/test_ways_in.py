@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.test import Client
 
 from chain import nodes
-from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
+from notifications.replay import replay
 from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health
@@ -33,6 +33,7 @@ from tests.relayer_service.jobs import run_jobs
 from tests.relayers import admin_pages, factories
 from tests.relayers.factories import ADDRESS, KEY
 from tokens.models import AccessToken
+from tokens.writes import issue
 
 __all__ = ["clock"]
 
@@ -291,7 +292,7 @@ def test_a_token_that_staff_issue_change_disable_and_delete(staff: Client, admin
 
 
 def test_tokens_that_go_with_their_user(staff: Client, user: User) -> None:
-    token, _ = AccessToken.objects.issue(name="ci", user=user)
+    token, _ = issue(name="ci", user=user)
     written = written_by(lambda: staff.post(f"/admin/auth/user/{user.pk}/delete/", {"post": "yes"}))
     assert [(row["action"], row["object_type"], row["object_id"]) for row in written] == [
         ("deleted", "user", "alice"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relayer_service.net import client_address
-from tokens.models import AccessToken
+from tokens.writes import issue
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
@@ -135,7 +135,7 @@ def test_a_proxy_that_names_no_client_is_on_no_allow_list(
     settings: Any, client: Client, user: User, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings.TRUSTED_PROXIES = settings.METRICS_ALLOW = [ip_network("10.0.0.0/8")]
-    token = AccessToken.objects.issue(name="bound", user=user, allowed_networks=["10.0.0.0/8"])[1]
+    token = issue(name="bound", user=user, allowed_networks=["10.0.0.0/8"])[1]
     bearer = {"Authorization": f"Bearer {token}"}
     unknown = [
         client.get("/metrics", REMOTE_ADDR="10.0.0.1"),

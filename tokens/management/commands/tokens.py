@@ -13,6 +13,7 @@ from tokens import peppers
 from tokens.credentials import KEY_LENGTH
 from tokens.management import issuing
 from tokens.models import AccessToken
+from tokens.writes import replace
 
 COLUMNS = "{:<19} {:<24} {:<16} {:<9} {:<17} {:<17} {:<12} {}"
 DEFAULT_OVERLAP_HOURS = 24
@@ -85,7 +86,7 @@ class Command(BaseCommand):
                 raise CommandError(f"the token is {old.state}: issue another")
             if old.replaced_at:
                 raise CommandError("the token was replaced already: rotate the one that replaced it")
-            new, text = old.replace(timezone.now() + timedelta(hours=hours))
+            new, text = replace(old, timezone.now() + timedelta(hours=hours))
         return issuing.explained(self, new, text)
 
     def _revoke(self, options: dict[str, Any]) -> str:

@@ -1,0 +1,33 @@
+"""The one way in which notifications are created and changed."""
+
+from __future__ import annotations
+
+from notifications.models import Notification
+from relayer_service.storage.encryption import DecryptionError
+from relayer_service.writes import Values, Write
+
+
+class NotificationWrite(Write[Notification]):
+    """A notification to create or to change; there is one type only, so that it cannot change.
+
+    A signing key that is absent or None stays as it is, an empty one is removed.
+    """
+
+    model = Notification
+
+    def set(self, values: Values) -> None:
+        if columns := self.row.set_url(values.get("url", self.row.url)):
+            self.note("url", *columns)
+        signing_key = values.get("signing_key")
+        if signing_key is not None and not self._has_signing_key(signing_key):
+            self.note("signing_key", *self.row.set_signing_key(signing_key))
+        enabled = values.get("enabled", self.row.enabled)
+        if enabled != self.row.enabled:
+            self.row.enabled = enabled
+            self.note("enabled", "enabled")
+
+    def _has_signing_key(self, signing_key: str) -> bool:
+        try:
+            return (self.row.signing_key or "") == signing_key
+        except DecryptionError:
+            return False
