@@ -163,3 +163,8 @@ def check_chain_id(answer: Any, expected: int) -> None:
 def quantity(answer: Any) -> int | None:
     """Return a number from the hexadecimal text of JSON-RPC, or None if it is not one."""
     return int(answer, 16) if isinstance(answer, str) and QUANTITY.fullmatch(answer) else None
+
+
+def member_quantity(answer: Any, name: str) -> int | None:
+    """Return a number of an answer that is an object, or None if it has none of this name."""
+    return quantity(answer.get(name)) if isinstance(answer, dict) else None

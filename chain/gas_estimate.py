@@ -78,11 +78,6 @@ def estimate(answer: Any, gas: int | None) -> GasEstimate:
     return GasEstimate(gas)
 
 
-def part(answer: Any, name: str) -> int | None:
-    """Return a number of an answer that is an object."""
-    return quantity(answer.get(name)) if isinstance(answer, dict) else None
-
-
 def refusal(error: ChainError) -> ChainFault:
     """Return why the chain refused; of the node's own words, only the contract's reason is passed on."""
     message = error.message.lower()

@@ -82,7 +82,7 @@ def cause() -> str:
 
 
 def first_attempt(now: datetime) -> datetime | None:
-    return next_attempt(settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT, 0, now, retry_after=None)
+    return next_attempt(settings.WEBHOOK_SCHEDULE, 0, now)
 
 
 def body_of(event: Event[Data], data: Data, now: datetime) -> bytes:

@@ -78,9 +78,6 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        if "\0" in text:
-            # PostgreSQL takes no NUL, so that no row has one.
-            return queryset.none(), False
         sort = ORDER_VAR not in request.GET
         texts = [(name, each) for name in self.get_search_fields(request) for each in self.searched_texts(name, text)]
         return search.find(queryset, texts, sort=sort), False
