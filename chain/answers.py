@@ -1,7 +1,5 @@
 """What the answer of a node means: values, errors of the chain, or a fault of the node."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One attempt at one node: a JSON-RPC batch in one HTTP request, and the check of its answer."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import socket

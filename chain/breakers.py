@@ -3,8 +3,6 @@
 A paused node is asked last, not never. With a cache that is down, no node is paused.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The gas that a transaction needs, by `eth_estimateGas`, and why the chain would not execute it, in words."""
 
-from __future__ import annotations
-
 import logging
 import unicodedata
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What the nodes of a network say of it, beside what the service knows of it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass

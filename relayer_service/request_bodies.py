@@ -1,7 +1,5 @@
 """Request bodies, read on the event loop with a limit and a deadline."""
 
-from __future__ import annotations
-
 import asyncio
 
 from django.conf import settings

@@ -4,8 +4,6 @@ A body is read on the event loop, with a limit and a deadline, before a thread i
 sends slowly holds a connection and nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import gc

@@ -1,7 +1,5 @@
 """The web server: granian, with what the settings say. `python -m relayer_service.server` runs it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource

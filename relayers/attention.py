@@ -1,7 +1,5 @@
 """The relayers that need attention."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

@@ -1,7 +1,5 @@
 """The health check: reads nonce and balance of each relayer from the chain, and disables or enables it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import random

@@ -1,7 +1,5 @@
 """Finding a relayer by its id, as its row is now."""
 
-from __future__ import annotations
-
 from django.db.models import QuerySet
 
 from relayer_service.api.exceptions import NotFound

@@ -1,13 +1,12 @@
 """The one way in which fee tokens are created and changed, with the sources of their prices."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 from django.db.models import CharField, prefetch_related_objects
 from django.db.models.functions import Cast
 from django.utils import timezone
+from eth_utils.address import is_address, to_checksum_address
 
 from relayer_service.writes import BATCH_SIZE, Values, Write
 from rpc.fees import prices
@@ -27,6 +26,8 @@ class FeeTokenWrite(Write[FeeToken]):
 
     def set(self, values: Values) -> None:
         for name, value in values.items():
+            if name == "address" and is_address(value):
+                value = to_checksum_address(value)
             if value != getattr(self.row, name):
                 setattr(self.row, name, value)
                 self.note(name, name)

@@ -1,7 +1,5 @@
 """The backends of stored signers, each made once and reused with its clients and logins; and Verify."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

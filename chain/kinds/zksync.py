@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 from chain.answers import member_quantity

@@ -3,8 +3,6 @@
 Whoever creates deliveries wakes the sender of their targets.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime

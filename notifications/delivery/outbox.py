@@ -5,8 +5,6 @@ otherwise gets a single delivery at a time until an attempt succeeds. What is du
 is until it is enabled again.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The retry schedule: when a delivery is attempted next."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Base classes of the admin's pages: resources that staff change, and logs that they only read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin, messages

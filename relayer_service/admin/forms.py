@@ -1,7 +1,5 @@
 """The base of the admin's forms, which write a resource as REST and fleet files do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 

@@ -1,7 +1,5 @@
 """Lists of any size: sorted by what has an index, with tabs for the states of their rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters

@@ -3,8 +3,6 @@
 What is typed is one text, spaces included. It finds the rows of which an id, a name or an address begins with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_

@@ -1,7 +1,5 @@
 """Narrowing a list by query parameters, which are ignored without the extension that a viewset declares for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce

@@ -5,8 +5,6 @@ requests at once the second waits for the first one's row, and gets its answer. 
 it can be sent again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

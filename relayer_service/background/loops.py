@@ -1,7 +1,5 @@
 """An event loop in a thread of its own, for threads that use what only loops can do."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import threading

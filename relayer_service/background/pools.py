@@ -1,7 +1,5 @@
 """Thread pools: named, and shown by /metrics."""
 
-from __future__ import annotations
-
 import contextvars
 import weakref
 from collections.abc import Callable, Sequence

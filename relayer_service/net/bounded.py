@@ -5,8 +5,6 @@ a server that sends a byte every few seconds would never time out. They share th
 of these clients keeps its own connections.
 """
 
-from __future__ import annotations
-
 import http.client
 import io
 import socket

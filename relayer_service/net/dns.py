@@ -1,7 +1,5 @@
 """The addresses of names, for threads: a name server may hang for longer than a request may take."""
 
-from __future__ import annotations
-
 import socket
 from concurrent.futures import Future
 from typing import Any

@@ -4,8 +4,6 @@ The policy is that of `outgoing`: an address is checked when it is connected to,
 followed, no proxy of the environment is used and no cookie is kept. Threads share the connections that are idle.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import io

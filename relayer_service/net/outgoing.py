@@ -5,8 +5,6 @@ before. No redirect is followed and no proxy of the environment is used: either 
 session and its event loop, webhooks have their own in their sender, and nodes are asked by `node_http`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Rows that differ in a few columns alone, inserted by the thousand: several times as fast as `bulk_create`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any

@@ -3,8 +3,6 @@
 Lookups of a text with one find nothing, without asking the database: whoever reads need not check for it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import EmptyResultSet

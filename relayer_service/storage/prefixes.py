@@ -4,8 +4,6 @@
 code point, so that a prefix is a range of it: the same rows on both engines, and an index that sorts too.
 """
 
-from __future__ import annotations
-
 import string
 from typing import Any
 

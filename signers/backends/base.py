@@ -3,8 +3,6 @@
 A backend is one file with one class, which implements `_public_key` and `_sign`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

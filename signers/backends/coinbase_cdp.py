@@ -3,8 +3,6 @@
 The environment variable CDP_API_URL, read at each call, replaces the address of the service.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

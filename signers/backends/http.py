@@ -1,7 +1,5 @@
 """What backends that call a server share: timeouts, bounded retries, and errors in words."""
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping

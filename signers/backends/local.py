@@ -1,7 +1,5 @@
 """A key that the service holds itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

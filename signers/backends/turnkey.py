@@ -3,8 +3,6 @@
 The environment variable TURNKEY_API_URL, read at each call, replaces the address of the service.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from time import sleep, time_ns

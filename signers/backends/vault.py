@@ -3,8 +3,6 @@
 The secret at `key_name` holds the key, in hex, in its field `value`.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Mapping

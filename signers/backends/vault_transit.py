@@ -1,7 +1,5 @@
 """An Ed25519 key that never leaves HashiCorp Vault's Transit engine, which signs messages with it."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping
