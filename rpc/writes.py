@@ -63,7 +63,7 @@ class FeeTokenWrite(Write[FeeToken]):
             write.columns |= outdated.keys()
         # One token may get the address that another had, whichever is saved first.
         moved = [write.row.pk for write in changed if "address" in write.columns]
-        if len(moved) > 1:
+        if moved and len(writes) > 1:
             FeeToken.objects.filter(pk__in=moved).update(address=Cast("pk", CharField(max_length=42)))
         super().save_rows(writes)
         _save_sources(writes)

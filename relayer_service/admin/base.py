@@ -119,10 +119,13 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return obj
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save the form's write, which records itself; its warnings become messages."""
+        """Save the form's write, which records itself, show its warnings and run the theme's submit actions."""
         form.write.save()
         for _, text in form.write.warnings:
             self.message_user(request, f"{obj}: {text}", messages.WARNING)
+        for each in self.get_actions_submit_line(request, obj.pk):
+            if each.action_name in request.POST:
+                each.method(request, obj)
 
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))
