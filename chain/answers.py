@@ -1,7 +1,5 @@
 """What the answer of a node means: values, errors of the chain, or a fault of the node."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -163,3 +161,8 @@ def check_chain_id(answer: Any, expected: int) -> None:
 def quantity(answer: Any) -> int | None:
     """Return a number from the hexadecimal text of JSON-RPC, or None if it is not one."""
     return int(answer, 16) if isinstance(answer, str) and QUANTITY.fullmatch(answer) else None
+
+
+def member_quantity(answer: Any, name: str) -> int | None:
+    """Return a number of an answer that is an object, or None if it has none of this name."""
+    return quantity(answer.get(name)) if isinstance(answer, dict) else None

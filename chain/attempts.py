@@ -1,7 +1,5 @@
 """One attempt at one node: a JSON-RPC batch in one HTTP request, and the check of its answer."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import socket
@@ -14,11 +12,11 @@ from http.client import HTTPException, IncompleteRead
 from typing import Any
 
 import orjson
-from django.conf import settings
 
 from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
 from relayer_service.background.pools import Pool
 from relayer_service.net import node_http, outgoing
+from relayer_service.net.bounded import AnswerTooLarge, time_left
 from relayer_service.storage.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
@@ -30,6 +28,8 @@ TRUST_SECONDS = 60
 BATCH_DIVISOR = 4
 BATCH_LIMIT_SECONDS = 600
 MAX_REQUESTS_IN_FLIGHT = 8
+# Far more than the answers to a whole batch need.
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 _ids = itertools.count(1)
 # Nodes whose chain id was checked, and the largest batches of nodes that have refused one.
@@ -99,14 +99,14 @@ def _in_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[A
     try:
         tasks = [pool.submit(_post, url, part, deadline) for part in parts]
         optional = {task for task, part in zip(tasks, parts, strict=True) if all(call.is_optional for call in part)}
-        done, waiting = wait({*tasks} - optional, node_http.time_left(deadline), return_when=FIRST_EXCEPTION)
+        done, waiting = wait({*tasks} - optional, time_left(deadline), return_when=FIRST_EXCEPTION)
         for task in done:
             # Raises what has ended the others.
             task.result()
         if waiting:
             raise TimeoutError
         # What is optional gets as long again as the others took.
-        wait(optional, min(time.monotonic() - started, node_http.time_left(deadline)))
+        wait(optional, min(time.monotonic() - started, time_left(deadline)))
         return [
             answer
             for task, part in zip(tasks, parts, strict=True)
@@ -130,8 +130,8 @@ def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
     ]
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
     try:
-        answer = node_http.post(url, body, deadline=deadline, max_bytes=settings.NODE_MAX_ANSWER_BYTES)
-    except outgoing.AnswerTooLarge:
+        answer = node_http.post(url, body, deadline=deadline, max_bytes=MAX_ANSWER_BYTES)
+    except AnswerTooLarge:
         raise Fault("its answer is too large") from None
     optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}
     return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids, optional)

@@ -3,17 +3,16 @@
 A paused node is asked last, not never. With a cache that is down, no node is paused.
 """
 
-from __future__ import annotations
-
 import hashlib
 import time
 from collections.abc import Iterable
 
-from django.conf import settings
 from django.core.cache import cache
 
 from relayer_service.storage.ttl_cache import TTLCache
 
+# One failure may be chance; a node that is away costs each caller a timeout, so that few are enough.
+FAILURES_TO_PAUSE = 3
 WINDOW_SECONDS = 60
 PAUSE_SECONDS = 60
 
@@ -34,7 +33,7 @@ def paused(urls: Iterable[str], chain_id: int | None = None) -> set[str]:
 
 
 def note_failure(url: str) -> None:
-    """Count a failure, and pause the node after NODE_FAILURES_TO_PAUSE of them within a minute."""
+    """Count a failure, and pause the node after FAILURES_TO_PAUSE of them within a minute."""
     key = _key("failures", url)
     cache.add(key, 0, WINDOW_SECONDS)
     try:
@@ -43,7 +42,7 @@ def note_failure(url: str) -> None:
         # It expired in between.
         return
     # None from a cache that is down.
-    if failures and failures >= settings.NODE_FAILURES_TO_PAUSE:
+    if failures and failures >= FAILURES_TO_PAUSE:
         pause(url, PAUSE_SECONDS)
 
 

@@ -1,7 +1,5 @@
 """Calls of contracts: encoding them, and decoding what they return."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Why the chain does not answer a question: errors of this package, in words that are safe to show to a caller."""
 
-from __future__ import annotations
-
 
 class ChainFault(Exception):
     """The chain gave no usable answer. The text names no URL and repeats nothing that a node said."""

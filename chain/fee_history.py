@@ -1,7 +1,5 @@
 """The fees of the next block, from those of the last blocks as nodes report them."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

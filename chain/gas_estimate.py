@@ -1,7 +1,5 @@
 """The gas that a transaction needs, by `eth_estimateGas`, and why the chain would not execute it, in words."""
 
-from __future__ import annotations
-
 import logging
 import unicodedata
 from dataclasses import dataclass
@@ -76,11 +74,6 @@ def estimate(answer: Any, gas: int | None) -> GasEstimate:
     if not gas:
         raise InsufficientData("The node did not say how much gas the transaction needs.")
     return GasEstimate(gas)
-
-
-def part(answer: Any, name: str) -> int | None:
-    """Return a number of an answer that is an object."""
-    return quantity(answer.get(name)) if isinstance(answer, dict) else None
 
 
 def refusal(error: ChainError) -> ChainFault:

@@ -1,7 +1,5 @@
 """The head block of a node: what the latest state is of, how old it is, and how long it counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

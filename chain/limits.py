@@ -1,7 +1,5 @@
 """What a network takes of a transaction: its caps, and the gas that a transaction needs whatever it does."""
 
-from __future__ import annotations
-
 from chain.networks import Network
 from chain.transactions import NotATransaction, Transaction
 

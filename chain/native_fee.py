@@ -1,7 +1,5 @@
 """The fee of a transaction in the network's coin: what has to be read, and what it adds up to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

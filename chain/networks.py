@@ -1,7 +1,5 @@
 """The networks that relayers can be on: facts from `networks.json`, and what NETWORKS_FILE adds or replaces."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable

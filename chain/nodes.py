@@ -1,7 +1,5 @@
 """Calls to a chain: the nodes of a relayer are tried in an order by weight until one answers."""
 
-from __future__ import annotations
-
 import logging
 import random
 import time

@@ -1,7 +1,5 @@
 """What the nodes of a network say of it, beside what the service knows of it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from typing import Any
 from django.conf import settings
 
 from chain import fee_history, head
-from chain.answers import Fault, check_chain_id, quantity
+from chain.answers import Fault, check_chain_id, member_quantity, quantity
 from chain.attempts import Call, attempt, refuses_batches
 from chain.errors import ChainFault
 from chain.kinds import KINDS
@@ -86,17 +84,13 @@ def _ask(url: str, call: Call) -> Any:
 Answer = tuple[str, list[str]]
 
 
-def _number(block: Any, name: str) -> int | None:
-    return quantity(block.get(name)) if isinstance(block, dict) else None
-
-
 def _head(block: Any) -> Answer:
-    number = _number(block, "number")
+    number = member_quantity(block, "number")
     return ("unreadable", ["the node does not tell its head block"]) if number is None else (str(number), [])
 
 
 def _age(network: Network, block: Any) -> Answer:
-    timestamp, bound = _number(block, "timestamp"), network.max_head_age_seconds
+    timestamp, bound = member_quantity(block, "timestamp"), network.max_head_age_seconds
     if timestamp is None:
         return NOTHING, []
     age = max(0, int(time.time()) - timestamp)
@@ -141,7 +135,7 @@ def _plausible(ratios: list[Any]) -> bool:
 
 
 def _finalized(network: Network, latest: Any, block: Any) -> Answer:
-    newest, final = _number(latest, "number"), _number(block, "number")
+    newest, final = member_quantity(latest, "number"), member_quantity(block, "number")
     if final is None:
         hint = "the tag finalized is not served: set finality_depth"
         return "not served", [hint] if network.finality_depth is None else []

@@ -1,7 +1,5 @@
 """ChainReading several things from a chain: one batch to one node for all that is not cached."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence

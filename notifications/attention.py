@@ -1,7 +1,5 @@
 """Webhooks that need attention: targets that fail or are gone, and deliveries that nobody sends."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import F, OuterRef, Subquery, Value

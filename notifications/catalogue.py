@@ -1,7 +1,5 @@
 """Declarations of events: each app has its own in its `events.py`, with the type of their data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module

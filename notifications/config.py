@@ -1,7 +1,5 @@
 """Notifications in fleet files."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlsplit
 

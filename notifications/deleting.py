@@ -1,7 +1,5 @@
 """Deleting notifications: what blocks it, and the deliveries that go with them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from notifications.delivery.retention import delete_finished

@@ -1,7 +1,5 @@
 """The log of deliveries: staff read it, and have what is in it sent again."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

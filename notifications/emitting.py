@@ -3,8 +3,6 @@
 A change that is rolled back sends nothing; one that is committed is sent even if the push to the workers is lost.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from notifications.catalogue import Data, Event

@@ -1,7 +1,5 @@
 """The events about webhooks themselves."""
 
-from __future__ import annotations
-
 from typing import TypedDict
 
 from notifications.catalogue import Event

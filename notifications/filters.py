@@ -1,7 +1,5 @@
 """How the admin narrows the lists of notifications and deliveries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Q, QuerySet

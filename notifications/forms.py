@@ -1,7 +1,5 @@
 """The admin's form for notifications, with a signing key that goes in and never comes out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

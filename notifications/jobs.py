@@ -1,7 +1,5 @@
 """What staff have done with many notifications or deliveries at once, in the worker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.db import transaction

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 import uuid
 from datetime import timedelta
@@ -18,6 +16,8 @@ from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 
+# For so long after a change of a signing key the one before signs too: a day is enough for receivers in any time zone.
+KEY_OVERLAP_HOURS = 24
 # What can be wrong with a target. Each has an index of its own.
 TARGET_TROUBLES = {
     "failing": models.Q(enabled=True, failing_since__isnull=False, gone_at=None),
@@ -118,7 +118,7 @@ class Notification(Resource):
         except DecryptionError:
             before = None
         changed = {"signing_key"}
-        hours = settings.WEBHOOK_KEY_OVERLAP_HOURS if signing_key and before else 0
+        hours = KEY_OVERLAP_HOURS if signing_key and before else 0
         if signing_key != before and (hours or self.previous_key_until):
             self.previous_signing_key = before if hours else None
             self.previous_key_until = timezone.now() + timedelta(hours=hours) if hours else None

@@ -1,7 +1,5 @@
 """The panel of a notification's page: what was emitted to it in the last day."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Count

@@ -1,7 +1,5 @@
 """What staff do with deliveries: send them again, or sooner."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.db.models import QuerySet
 

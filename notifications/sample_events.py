@@ -1,7 +1,5 @@
 """Test events: whether a webhook arrives."""
 
-from __future__ import annotations
-
 from django.db import transaction
 
 from notifications.emitting import emit

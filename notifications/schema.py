@@ -1,7 +1,5 @@
 """What the OpenAPI document shows of notifications beside their serializers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiSerializerFieldExtension

@@ -1,7 +1,5 @@
 """Signatures of webhooks, after the Standard Webhooks specification."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """How many events were not queued, as their target was disabled."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from django.db.models import Sum

@@ -1,9 +1,7 @@
-from django.conf import settings
-
 from notifications import skipped
 from notifications.delivery import hours, outbox, retention
 from notifications.delivery.sender import sender
-from relayer_service.background.tasks import periodic, queue, task
+from relayer_service.background.tasks import STOP_SECONDS, periodic, queue, task
 
 
 @task()
@@ -34,4 +32,4 @@ def prune_deliveries() -> None:
 
 @queue.on_shutdown()
 def stop_sending() -> None:
-    sender.stop(settings.WORKER_STOP_SECONDS)
+    sender.stop(STOP_SECONDS)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Any
 
@@ -104,8 +102,7 @@ class NotificationViewSet(
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same id and body."""
         deliveries = self.get_object().deliveries
-        # PostgreSQL takes no NUL, so that no id has one.
-        delivery = None if "\0" in delivery_id else deliveries.filter(identifier=delivery_id).first()
+        delivery = deliveries.filter(identifier=delivery_id).first()
         if delivery is None:
             raise NotFound("Delivery not found")
         with transaction.atomic():

@@ -1,7 +1,5 @@
 """The one way in which notifications are created and changed."""
 
-from __future__ import annotations
-
 from notifications.models import Notification
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.writes import Values, Write

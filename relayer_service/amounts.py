@@ -1,7 +1,5 @@
 """Exact arithmetic of fees: integers and fractions, one rounding, upwards, at the end."""
 
-from __future__ import annotations
-
 import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction

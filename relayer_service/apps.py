@@ -15,6 +15,6 @@ class RelayerServiceConfig(AppConfig):
 
     def ready(self) -> None:
         from relayer_service.configuration import checks  # noqa: F401  # registers the checks
-        from relayer_service.storage import counting
+        from relayer_service.storage import counting, nul  # noqa: F401  # registers the lookups
 
         post_migrate.connect(counting.after_migrate, sender=self)

@@ -1,7 +1,5 @@
 """What `make run` prints once the service answers: its addresses and, on the first run, login and token."""
 
-from __future__ import annotations
-
 import io
 import secrets
 

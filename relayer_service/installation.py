@@ -3,8 +3,6 @@
 Run before anything is installed, so that it needs the standard library alone.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

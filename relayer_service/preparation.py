@@ -1,7 +1,5 @@
 """What `make run` does before the processes start: secrets, checks, migrations, static files."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import os

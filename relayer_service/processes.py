@@ -7,6 +7,9 @@ import socket
 import sys
 from contextlib import suppress
 
+# A web process that is stopped first answers with `Connection: close` for so long, for half of it on new connections
+# too. A proxy's keep-alive to this service has to be shorter.
+DRAIN_SECONDS = 2
 # Linux' prctl: send a process a signal when its parent has died.
 PR_SET_PDEATHSIG = 1
 

@@ -4,8 +4,6 @@ A body is read on the event loop, with a limit and a deadline, before a thread i
 sends slowly holds a connection and nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import gc
@@ -20,13 +18,15 @@ from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
-from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
+from granian.rsgi import HTTPProtocol, Scope
 
+from relayer_service import processes
 from relayer_service.api import envelope
 from relayer_service.background.pools import Pool
 from relayer_service.net.headers import UNREADABLE_HEADER
 from relayer_service.observability import metrics
 from relayer_service.processes import signal_when_parent_dies, wait_for_banner
+from relayer_service.request_bodies import read_body
 from relayer_service.wsgi import application as wsgi_application
 
 logger = logging.getLogger(__name__)
@@ -43,12 +43,6 @@ ORPHAN_SECONDS = 4
 UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
 HEALTH_PATH = "/health"
-
-# Bodies are kept in memory while they arrive, even anonymous ones. Large ones share the memory of so many of the
-# maximum size.
-LARGE_BODY_BYTES = 65_536
-MAX_LARGE_BODIES = 64
-SLOW_BODY_SECONDS = 1
 
 
 class Application:
@@ -89,7 +83,7 @@ class Application:
         # Once: a second signal would hang the server.
         if not self.stopping:
             self.stopping = True
-            self.loop.call_later(settings.WEB_DRAIN_SECONDS, os.kill, os.getpid(), SERVER_STOP)
+            self.loop.call_later(processes.DRAIN_SECONDS, os.kill, os.getpid(), SERVER_STOP)
 
     def _stop_orphaned(self) -> None:
         # The kernel ends the process then, whatever it does.
@@ -159,83 +153,6 @@ def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
             response.close()
     status, headers = head
     return status, headers, content
-
-
-class LargeBodies:
-    """The large bodies that are arriving, oldest first, with the bytes of each that are in memory.
-
-    Past the limit the others wait for the oldest, which is dropped if it is slow. So a slow client delays nobody, and
-    every other gets its turn.
-    """
-
-    def __init__(self) -> None:
-        self.held: dict[asyncio.Timeout, int] = {}
-        self.total = 0
-
-    async def read(self, protocol: HTTPProtocol, deadline: asyncio.Timeout) -> tuple[bytes, int]:
-        """Return a body up to some bytes past the limit, and how many empty chunks it had."""
-        body, empty_chunks = bytearray(), 0
-        try:
-            async for chunk in protocol:
-                body += chunk
-                empty_chunks += not chunk
-                self.held[deadline] = self.held.get(deadline, 0) + len(chunk)
-                self.total += len(chunk)
-                if len(body) > settings.MAX_REQUEST_BYTES:
-                    break
-                await self._make_room(deadline)
-            return bytes(body), empty_chunks
-        finally:
-            self._release(deadline)
-
-    async def _make_room(self, deadline: asyncio.Timeout) -> None:
-        while self.total > MAX_LARGE_BODIES * settings.MAX_REQUEST_BYTES:
-            oldest = next(iter(self.held))
-            if oldest is deadline:
-                return
-            if seconds_left(oldest) < settings.BODY_TIMEOUT_SECONDS - SLOW_BODY_SECONDS:
-                self._release(oldest)
-                # One whose deadline has just passed ends by itself.
-                if not oldest.expired():
-                    oldest.reschedule(0)
-            else:
-                await asyncio.sleep(0.02)
-
-    def _release(self, deadline: asyncio.Timeout) -> None:
-        self.total -= self.held.pop(deadline, 0)
-
-
-def seconds_left(deadline: asyncio.Timeout) -> float:
-    return (deadline.when() or 0) - asyncio.get_running_loop().time()
-
-
-large_bodies = LargeBodies()
-
-
-async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
-    """Return a request's body and the length that it should have, which is greater if the body is not whole.
-
-    What is longer than MAX_REQUEST_BYTES is not read, or if chunked not to its end: its length alone refuses it.
-    """
-    declared = scope.headers.get("content-length")
-    chunked = declared is None and "transfer-encoding" in scope.headers
-    length = int(declared or 0)
-    if not chunked and not 0 < length <= settings.MAX_REQUEST_BYTES:
-        return b"", length
-    try:
-        async with asyncio.timeout(settings.BODY_TIMEOUT_SECONDS) as deadline:
-            if not chunked and length <= LARGE_BODY_BYTES:
-                return await protocol(), length
-            body, empty_chunks = await large_bodies.read(protocol, deadline)
-    except (TimeoutError, ProtocolClosed):
-        return b"", max(length, 1)
-    if not chunked:
-        return body, length
-    if len(body) > settings.MAX_REQUEST_BYTES:
-        return b"", len(body)
-    # The server ends a body with one empty chunk. One that is malformed or ends early has another before it, and so
-    # has one with trailers, which no client of this service needs.
-    return body, len(body) + (empty_chunks > 1)
 
 
 def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:

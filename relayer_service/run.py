@@ -1,7 +1,5 @@
 """`make run`: prepare DATA_DIR, then run the web server and the worker until Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The web server: granian, with what the settings say. `python -m relayer_service.server` runs it."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import resource
@@ -23,6 +21,7 @@ from granian.log import LogLevels
 from granian.net import SocketHolder
 from granian.server import Server
 
+from relayer_service import processes
 from relayer_service.processes import is_running, signal_when_parent_dies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
@@ -30,6 +29,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 APPLICATION = "relayer_service.rsgi:application"
 # Of each connection, for a request line with its headers; the server reads up to twice as much before it refuses.
 MAX_HEAD_BYTES = 32_768
+# Connections that wait to be accepted: enough for a burst, and within the limit of Linux (net.core.somaxconn).
+BACKLOG = 1024
+# Connections of a process: far more than proxies keep open, and few enough for the files of one process.
+MAX_CONNECTIONS = 4096
+# How long a process may take to finish its requests after the drain: longer than CLIENT_TIMEOUT_SECONDS. The stop
+# timeouts in `deploy` are longer than both together.
+STOP_SECONDS = 25
+# After a day a process is replaced, in case something in it leaks.
+PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
 # Files and sockets of a process beside those of its clients.
 OTHER_FILES = 1024
 # Linux' socket filters, and one that drops the first packet of each new connection.
@@ -65,20 +73,20 @@ class WebServer(Server):
             runtime_mode=RuntimeModes.st,
             http=HTTPModes.http1,
             websockets=False,
-            backlog=settings.WEB_BACKLOG,
-            backpressure=settings.WEB_CONNECTIONS,
+            backlog=BACKLOG,
+            backpressure=MAX_CONNECTIONS,
             http1_settings=HTTP1Settings(
                 header_read_timeout=settings.CLIENT_TIMEOUT_SECONDS * 1000, max_buffer_size=MAX_HEAD_BYTES
             ),
             respawn_failed_workers=True,
-            workers_kill_timeout=settings.WEB_STOP_SECONDS,
+            workers_kill_timeout=STOP_SECONDS,
             log_level=LogLevels(settings.LOGGING["root"]["level"].lower()),
             log_dictconfig=settings.LOGGING,
         )
 
     def startup(self, *args: Any) -> None:
         # Only now, as granian would warn of connections that are lost where sockets are not shared.
-        self.workers_lifetime = settings.WEB_PROCESS_LIFETIME_HOURS * 3600 or None
+        self.workers_lifetime = PROCESS_LIFETIME_SECONDS
         super().startup(*args)
 
     def shutdown(self, exit_code: int = 0) -> None:
@@ -88,7 +96,7 @@ class WebServer(Server):
     def _init_shared_socket(self) -> None:
         self._ssp = None
         self._sso = self.listener
-        self._shd = SocketHolder(self.listener.fileno(), False, settings.WEB_BACKLOG)
+        self._shd = SocketHolder(self.listener.fileno(), False, BACKLOG)
 
     def _drop_shared_socket(self) -> None:
         """Leave the socket to `stop_listening`."""
@@ -103,7 +111,7 @@ def listen(host: str, port: int) -> socket.socket:
         listener = socket.socket(family, kind, protocol)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
-        listener.listen(settings.WEB_BACKLOG)
+        listener.listen(BACKLOG)
     except OSError as error:
         raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
     if sys.platform == "linux":
@@ -119,7 +127,7 @@ def stop_listening(listener: socket.socket) -> None:
     So a proxy without another web process still gets answers, and no connection is lost with its first request.
     """
     with listener:
-        time.sleep(settings.WEB_DRAIN_SECONDS / 2)
+        time.sleep(processes.DRAIN_SECONDS / 2)
         ignore_new_connections(listener)
 
 
@@ -165,7 +173,7 @@ def main(arguments: list[str]) -> int:
     except (CannotStart, ImproperlyConfigured) as problem:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1
-    allow_connections(settings.WEB_CONNECTIONS)
+    allow_connections(MAX_CONNECTIONS)
     # The parent's handler, which processes inherit, would lose a signal that comes before they handle it themselves.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     WebServer(arguments[0] if arguments else APPLICATION, listener).serve(target_loader=load)

@@ -75,26 +75,10 @@ CONTENT_SECURITY_POLICY = {
 
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
-# A process that is so old is replaced, in case something in it leaks; 0: never.
-WEB_PROCESS_LIFETIME_HOURS = env.integer("WEB_PROCESS_LIFETIME_HOURS", 24, maximum=8_760)
-# Connections that wait to be accepted, and those that a process may have; the kernel needs a file for each.
-WEB_BACKLOG = env.integer("WEB_BACKLOG", 1024, minimum=128)
-WEB_CONNECTIONS = env.integer("WEB_CONNECTIONS", 4096, minimum=1)
 # How long a client may take to send a request's head, may stay idle, and may leave its answer unread. Less than a stop
 # may take, which such a client would otherwise turn into a kill.
 CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 20, minimum=1)
-# How long a client may take to send a request's body.
-BODY_TIMEOUT_SECONDS = env.integer("BODY_TIMEOUT_SECONDS", 10, minimum=1)
-# A process that is stopped first answers with `Connection: close` for a while, for half of it on new connections too,
-# then finishes what it has received.
-WEB_DRAIN_SECONDS = env.integer("WEB_DRAIN_SECONDS", 2)
-WEB_STOP_SECONDS = env.integer("WEB_STOP_SECONDS", 25, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
-# Threads that only wait: for name servers, separately for webhooks, nodes and signers, and for nodes.
-RESOLVER_THREADS = env.integer("RESOLVER_THREADS", 64, minimum=1)
-NODE_THREADS = env.integer("NODE_THREADS", 100, minimum=1)
-# Threads in which the sender of webhooks uses the database.
-WEBHOOK_DATABASE_THREADS = env.integer("WEBHOOK_DATABASE_THREADS", 4, minimum=1)
 
 # Storage.
 
@@ -127,7 +111,6 @@ CACHES: dict[str, dict[str, Any]] = {
 
 # Background work: Redis where there is one, else PostgreSQL, else a SQLite file of its own.
 TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sqlite:{DATA_DIR}/tasks.sqlite3"
-WORKER_STOP_SECONDS = env.integer("WORKER_STOP_SECONDS", 25)
 
 # What is offered beyond the contract: nothing by default, all that is built in the local profile.
 
@@ -148,8 +131,6 @@ RATELIMIT_FAIL_OPEN = True
 
 # What names the tokens that no pepper verifies, for /ready, which cannot import their app.
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
-# How long a verified token costs no query; after it every process refuses a revoked one.
-TOKEN_CACHE_SECONDS = env.integer("TOKEN_CACHE_SECONDS", 5)
 
 # The backend of each signer type; a path of your own replaces one.
 SIGNER_BACKENDS = {
@@ -168,15 +149,8 @@ SIGNER_BACKENDS = {
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
-# For so long after a change of a signing key the one before signs too.
-WEBHOOK_KEY_OVERLAP_HOURS = env.integer("WEBHOOK_KEY_OVERLAP_HOURS", 24, maximum=24 * 365)
-WEBHOOK_JITTER_PERCENT = env.integer("WEBHOOK_JITTER_PERCENT", 10, maximum=100)
 # Connection and answer together.
 WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
-# Deliveries in flight to one target, from all workers together.
-WEBHOOK_TARGET_CONCURRENCY = env.integer("WEBHOOK_TARGET_CONCURRENCY", 8, minimum=1)
-# Targets that one worker sends to at once, and the same number again for failing ones.
-WEBHOOK_TARGETS = env.integer("WEBHOOK_TARGETS", 200, minimum=1)
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
 # Days for which a finished delivery stays in the log after its last attempt; 0: for ever.
@@ -189,16 +163,11 @@ NETWORKS_FILE = env.text("NETWORKS_FILE")
 # The timeout of one attempt at one node, and of a call with all its attempts.
 NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
 NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
-# Failures within a minute that open the circuit breaker of a node, for a minute.
-NODE_FAILURES_TO_PAUSE = env.integer("NODE_FAILURES_TO_PAUSE", 3, minimum=1)
-NODE_MAX_ANSWER_BYTES = env.integer("NODE_MAX_ANSWER_BYTES", 16_777_216, minimum=1)
 # Private and reserved networks in which nodes and the servers of signers may be: all, as they often are beside the
 # service. The metadata services of clouds are never allowed.
 NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORKS", "0.0.0.0/0,::/0")
-# How often each relayer is checked, and after how many checks in a row it is disabled and enabled.
+# How often each relayer is checked.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
-HEALTH_FAILURES_TO_DISABLE = env.integer("HEALTH_FAILURES_TO_DISABLE", 2, minimum=1)
-HEALTH_SUCCESSES_TO_ENABLE = env.integer("HEALTH_SUCCESSES_TO_ENABLE", 1, minimum=1)
 
 # The audit log.
 
@@ -231,8 +200,6 @@ JOB_KINDS = {
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
-# How long a call uses what it has read of its relayer and fee token; changes apply after it.
-RPC_CACHE_SECONDS = env.integer("RPC_CACHE_SECONDS", 1)
 # Whether a number as JSON-RPC id is answered as a string, as the contract says, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 

@@ -1,7 +1,5 @@
 """The parent of the web server and the worker."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

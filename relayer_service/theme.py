@@ -3,8 +3,6 @@
 Beside the settings and not in `admin`, as that package has models, which cannot be imported before the settings are.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest

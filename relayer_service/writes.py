@@ -8,8 +8,6 @@ names; the write applies the rules, saves the row, records the change and emits 
         write.save()
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar
 

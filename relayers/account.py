@@ -1,7 +1,5 @@
 """Which account a relayer has: its signer's, where the signer can derive it; and on which chain its nodes are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.core.exceptions import ValidationError

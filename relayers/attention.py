@@ -1,11 +1,8 @@
 """The relayers that need attention."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 
-from django.conf import settings
 from django.db.models import CharField, DateTimeField, F, OuterRef, Q, Subquery, Value
 from django.db.models.functions import Cast, Coalesce
 from django.http import HttpRequest
@@ -24,6 +21,7 @@ from relayer_service.admin.attention import (
 )
 from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.storage.clock import DatabaseNow
+from relayers import health
 from relayers.account import why_no_address
 from relayers.formatting import VARIANTS, balance_and_limit
 from relayers.models import NODES_FAILING, TROUBLES, Relayer
@@ -101,7 +99,7 @@ def reason(name: str, relayer: Relayer) -> str:
     if name == "no address":
         return why_no_address(relayer.signer)
     checks = "The last check" if relayer.failed_checks == 1 else f"The last {relayer.failed_checks} checks"
-    limit = settings.HEALTH_FAILURES_TO_DISABLE
+    limit = health.FAILURES_TO_DISABLE
     return f"{checks} could not read it from any node; after {limit} in a row it is disabled."
 
 

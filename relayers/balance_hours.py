@@ -4,8 +4,6 @@ The health check keeps, for each hour in which the balance changed, what it read
 a Unix time and the balance in wei. In hours without an entry the balance was that of the entry before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 

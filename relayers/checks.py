@@ -1,7 +1,5 @@
 """System checks of relayers: a mistake in NETWORKS_FILE is found at the start."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.checks import CheckMessage, Error, register

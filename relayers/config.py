@@ -1,7 +1,5 @@
 """Relayers in fleet files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import ValidationError

@@ -1,7 +1,5 @@
 """The overview's card of relayers."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from django.urls import reverse
 

@@ -1,7 +1,5 @@
 """The events about relayers."""
 
-from __future__ import annotations
-
 from typing import TypedDict, TypeVar
 
 from notifications.catalogue import Event

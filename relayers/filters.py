@@ -1,7 +1,5 @@
 """How the admin narrows the list of relayers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import connection

@@ -1,7 +1,5 @@
 """Relayers that follow their signer to the address of another key."""
 
-from __future__ import annotations
-
 from django.db.models import QuerySet
 
 from relayer_service.audit.recording import changed, record

@@ -1,7 +1,5 @@
 """How the admin shows relayers at a glance: states, balances, addresses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.html import format_html, format_html_join

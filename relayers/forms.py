@@ -1,7 +1,5 @@
 """The admin's form for relayers, with a field for each policy and a row for each node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

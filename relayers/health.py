@@ -1,7 +1,5 @@
 """The health check: reads nonce and balance of each relayer from the chain, and disables or enables it."""
 
-from __future__ import annotations
-
 import json
 import logging
 import random
@@ -23,6 +21,7 @@ from notifications.models import Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
+from relayer_service.background import pools
 from relayer_service.background.leased_work import LeasedWork
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
@@ -43,6 +42,9 @@ from relayers.states import event_data
 
 logger = logging.getLogger(__name__)
 
+# Checks in a row that disable and enable a relayer: a single failure may be a hiccup of the nodes, a success is none.
+FAILURES_TO_DISABLE = 2
+SUCCESSES_TO_ENABLE = 1
 # Relayers in one JSON-RPC batch, with two calls each: nodes limit how many calls they take.
 RELAYERS_IN_BATCH = 25
 WRITING_SECONDS = 60
@@ -161,7 +163,7 @@ def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
 
 
 def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict[str, Any]:
-    """Return the columns that a reading sets; the settings say how many checks in a row disable or enable.
+    """Return the columns that a reading sets.
 
     `mismatch` says that the address is not the signer's: that disables it at once, whatever was read.
     """
@@ -173,14 +175,14 @@ def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict
     if mismatch:
         return changes | disabled(mismatch) | {"good_checks": 0}
     if reading.nonce is None:
-        failed = min(relayer.failed_checks + 1, settings.HEALTH_FAILURES_TO_DISABLE)
+        failed = min(relayer.failed_checks + 1, FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}
-        if relayer.system_disabled or failed >= settings.HEALTH_FAILURES_TO_DISABLE:
+        if relayer.system_disabled or failed >= FAILURES_TO_DISABLE:
             changes |= disabled(f"The nonce could not be read from any node: {reading.reason}.")
         return changes
-    good = min(relayer.good_checks + 1, settings.HEALTH_SUCCESSES_TO_ENABLE)
+    good = min(relayer.good_checks + 1, SUCCESSES_TO_ENABLE)
     changes |= {"nonce": reading.nonce, "failed_checks": 0, "good_checks": good}
-    if relayer.system_disabled and good >= settings.HEALTH_SUCCESSES_TO_ENABLE:
+    if relayer.system_disabled and good >= SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
     return changes
 
@@ -256,7 +258,7 @@ def _announce_balance(relayer: Relayer, changes: dict[str, Any], notification: N
 
 checks = LeasedWork(
     pool_name="health",
-    threads=lambda: settings.NODE_THREADS,
+    threads=lambda: pools.NODE_THREADS,
     rows=Relayer.objects.all,
     lease_length=lease_length,
     # A network, and the hosts of custom nodes, whatever follows in their URLs.

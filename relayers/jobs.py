@@ -1,7 +1,5 @@
 """What staff have done with many relayers at once, in the worker."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from relayer_service.jobs.kinds import JobKind, Result

@@ -1,7 +1,5 @@
 """The panels of a relayer's page: its live status with the button that has it checked, and its time line."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse

@@ -1,7 +1,5 @@
 """What a relayer may do: policies typed for each network type, and the checks of a transaction against them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A field of the admin's form for each policy: staff read and type text, the policy's own rules check it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """The admin's editor for RPC URLs: a row for each, with URLs that are set shown masked and kept until replaced."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A relayer's own RPC URLs: which are accepted, and how they are shown."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import ValidationError

@@ -1,7 +1,5 @@
 """Pausing relayers, one or many at once, and the events of their state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from django.db import transaction

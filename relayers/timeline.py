@@ -1,7 +1,5 @@
 """The time line of a relayer: what its history in the audit log says, a line for each change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime

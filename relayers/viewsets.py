@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import logging
 from http import HTTPStatus
 from typing import Any

@@ -1,7 +1,5 @@
 """The one way in which relayers are created and changed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

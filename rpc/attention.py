@@ -1,7 +1,5 @@
 """The fee tokens that need attention: those that have no price."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

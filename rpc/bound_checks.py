@@ -1,7 +1,5 @@
 """Reading the bounds of Chainlink feeds, which are kept with their sources: an estimate then asks for none."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence

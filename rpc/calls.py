@@ -1,7 +1,5 @@
 """The JSON-RPC calls through a relayer as its page shows them: the chart of the last day, and a table by method."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Fee tokens in fleet files, with the sources of their prices."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import models

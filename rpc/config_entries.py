@@ -1,7 +1,5 @@
 """The entry of a fee token in a fleet file: the fields of its model, with its sources."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.exceptions import ValidationError as ModelError

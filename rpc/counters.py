@@ -32,13 +32,7 @@ MAX_ROWS = 20_000
 METHOD_LENGTH = CallCount._meta.get_field("method").max_length
 OUTCOME_LENGTH = CallCount._meta.get_field("outcome").max_length
 
-# Processes add to the same rows: one order for all prevents deadlocks. A relayer may have been deleted since.
-WRITE = """
-WITH gathered (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds) AS (VALUES {rows})
-INSERT INTO rpc_callcount AS stored (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
-SELECT * FROM gathered WHERE relayer_id IN (SELECT sequence FROM relayers_relayer)
-ORDER BY relayer_id, minute, method, outcome
-ON CONFLICT (relayer_id, minute, method, outcome) DO UPDATE SET
+ADD_TO_STORED = """DO UPDATE SET
   calls = stored.calls + excluded.calls,
   milliseconds = stored.milliseconds + excluded.milliseconds,
   slowest_milliseconds = CASE
@@ -46,16 +40,18 @@ ON CONFLICT (relayer_id, minute, method, outcome) DO UPDATE SET
     ELSE stored.slowest_milliseconds
   END
 """
+# Processes add to the same rows: one order for all prevents deadlocks. A relayer may have been deleted since.
+WRITE = """
+WITH gathered (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds) AS (VALUES {rows})
+INSERT INTO rpc_callcount AS stored (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
+SELECT * FROM gathered WHERE relayer_id IN (SELECT sequence FROM relayers_relayer)
+ORDER BY relayer_id, minute, method, outcome
+ON CONFLICT (relayer_id, minute, method, outcome)
+"""
 
 WRITE_HOURS = """
 INSERT INTO rpc_callhour AS stored (hour, outcome, calls, milliseconds, slowest_milliseconds) VALUES {rows}
-ON CONFLICT (hour, outcome) DO UPDATE SET
-  calls = stored.calls + excluded.calls,
-  milliseconds = stored.milliseconds + excluded.milliseconds,
-  slowest_milliseconds = CASE
-    WHEN excluded.slowest_milliseconds > stored.slowest_milliseconds THEN excluded.slowest_milliseconds
-    ELSE stored.slowest_milliseconds
-  END
+ON CONFLICT (hour, outcome)
 """
 
 Key = tuple[int, datetime, str, str]
@@ -149,7 +145,7 @@ def execute(cursor: Any, statement: str, rows: Sequence[tuple[tuple[Any, ...], T
         values += [adapted(each) for each in key]
         values += [tally.calls, round(tally.seconds * 1000), round(tally.slowest * 1000)]
     places = ", ".join(["%s"] * (len(values) // len(rows)))
-    cursor.execute(statement.format(rows=", ".join([f"({places})"] * len(rows))), values)
+    cursor.execute(statement.format(rows=", ".join([f"({places})"] * len(rows))) + ADD_TO_STORED, values)
 
 
 def adapted(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """The overview's cards of fee tokens, and of the calls of the last day through all relayers."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from django.http import HttpRequest

@@ -1,7 +1,5 @@
 """From a well-formed JSON-RPC request to what its answer holds."""
 
-from __future__ import annotations
-
 import logging
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """Errors as data: what a JSON-RPC call can fail with, each with its code; `docs/rpc.md` says what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A quote in all its parts, for people: every number that went into a fee, exactly, and where it comes from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """How the admin shows fee tokens at a glance: prices and states."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 

@@ -1,7 +1,5 @@
 """The admin's forms for fee tokens and their sources, and the form that tries an estimate."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The panels of JSON-RPC: a relayer's calls and a form that tries an estimate, and the last price of a fee token."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 

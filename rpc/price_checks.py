@@ -1,7 +1,5 @@
 """The prices of fee tokens that the admin and the metrics show; no fee is computed from these."""
 
-from __future__ import annotations
-
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

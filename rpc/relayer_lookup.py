@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from django.conf import settings
-
 from chain.nodes import Node
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.lookup import find_relayer
 from relayers.models import Relayer
 
+# How long calls use what was read of a relayer and of fee tokens: a burst of calls shares one read.
+CACHE_SECONDS = 1
 COLUMNS = ["sequence", "identifier", "network", "network_type", "address", "policies", "custom_rpc_urls"]
 
 
@@ -52,8 +52,8 @@ _relayers: TTLCache[str, RpcRelayer] = TTLCache()
 
 
 def find_cached_relayer(identifier: str) -> RpcRelayer:
-    """Return a relayer as it was at most RPC_CACHE_SECONDS ago; raise `NotFound` if there is none."""
-    return _relayers.get_or_read(identifier, lambda: _read(identifier), settings.RPC_CACHE_SECONDS)
+    """Return a relayer as it was at most CACHE_SECONDS ago; raise `NotFound` if there is none."""
+    return _relayers.get_or_read(identifier, lambda: _read(identifier), CACHE_SECONDS)
 
 
 def _read(identifier: str) -> RpcRelayer:

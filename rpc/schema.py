@@ -1,7 +1,5 @@
 """The JSON-RPC call's part of the OpenAPI document: what a request is, and an answer for each registered method."""
 
-from __future__ import annotations
-
 from copy import copy
 from functools import cache
 from typing import Any

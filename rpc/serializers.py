@@ -1,7 +1,5 @@
 """The request of a JSON-RPC call; the method validates the params."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from relayer_service.api.serializers import ChoiceField, LiteralField, ObjectField, StrictSerializer, StringField

@@ -1,13 +1,12 @@
 """The one way in which fee tokens are created and changed, with the sources of their prices."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 from django.db.models import CharField, prefetch_related_objects
 from django.db.models.functions import Cast
 from django.utils import timezone
+from eth_utils.address import is_address, to_checksum_address
 
 from relayer_service.writes import BATCH_SIZE, Values, Write
 from rpc.fees import prices
@@ -27,6 +26,8 @@ class FeeTokenWrite(Write[FeeToken]):
 
     def set(self, values: Values) -> None:
         for name, value in values.items():
+            if name == "address" and is_address(value):
+                value = to_checksum_address(value)
             if value != getattr(self.row, name):
                 setattr(self.row, name, value)
                 self.note(name, name)
@@ -62,7 +63,7 @@ class FeeTokenWrite(Write[FeeToken]):
             write.columns |= outdated.keys()
         # One token may get the address that another had, whichever is saved first.
         moved = [write.row.pk for write in changed if "address" in write.columns]
-        if len(moved) > 1:
+        if moved and len(writes) > 1:
             FeeToken.objects.filter(pk__in=moved).update(address=Cast("pk", CharField(max_length=42)))
         super().save_rows(writes)
         _save_sources(writes)

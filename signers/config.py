@@ -1,7 +1,5 @@
 """Signers in fleet files."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework.exceptions import ParseError

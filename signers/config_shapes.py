@@ -1,7 +1,5 @@
 """What a config holds for each signer type: its fields, and which of them an answer may show."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field

@@ -5,8 +5,6 @@ An app names its follower in its `AppConfig`:
     signer_follower = "relayers.following.RelayerFollower"
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The admin's form for signers: the fields of the chosen type, with secrets that go in and never come out."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from dataclasses import dataclass

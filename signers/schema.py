@@ -1,7 +1,5 @@
 """What the OpenAPI document shows of signers beside their serializers: a request is one of seven shapes, by `type`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import (

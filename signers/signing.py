@@ -1,7 +1,5 @@
 """The backends of stored signers, each made once and reused with its clients and logins; and Verify."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict
@@ -61,7 +59,7 @@ def backend_for(signer: Signer) -> Backend[Any]:
             try:
                 config = signer.full_config()
             except DecryptionError as error:
-                raise SignerError(str(error), permanent=True) from None
+                raise SignerError(str(error)) from None
             # Backends of an older config go, with the secrets in them.
             _drop_backends(signer)
             backend = _backends[version] = backend_class(signer.type)(config)

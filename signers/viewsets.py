@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_view

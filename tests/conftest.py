@@ -149,7 +149,8 @@ def server_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def server_port(django_db_setup: None, django_db_blocker: Any, server_log: Path) -> Iterator[int]:
     """The real web server, on the test database."""
-    with django_db_blocker.unblock(), processes.web(server_log, RATE_LIMIT_RPC="", BODY_TIMEOUT_SECONDS="2") as port:
+    constants = "relayer_service.request_bodies.TIMEOUT_SECONDS=2"
+    with django_db_blocker.unblock(), processes.web(server_log, RATE_LIMIT_RPC="", TEST_CONSTANTS=constants) as port:
         yield port
 
 

@@ -211,7 +211,7 @@ MUTATIONS: dict[int, Mutation] = {
     25: Mutation(
         "One failed check disables a relayer.",
         "relayers/health.py",
-        "failed >= settings.HEALTH_FAILURES_TO_DISABLE",
+        "failed >= FAILURES_TO_DISABLE",
         "failed >= 1",
         ("tests/relayers/test_health.py",),
     ),
@@ -267,8 +267,8 @@ MUTATIONS: dict[int, Mutation] = {
     33: Mutation(
         "A count of calls replaces the one that was written before it.",
         "rpc/counters.py",
-        "method, outcome) DO UPDATE SET\n  calls = stored.calls + excluded.calls",
-        "method, outcome) DO UPDATE SET\n  calls = excluded.calls",
+        "calls = stored.calls + excluded.calls",
+        "calls = excluded.calls",
         ("tests/rpc/test_counters.py",),
     ),
     34: Mutation(

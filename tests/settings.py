@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from importlib import import_module
 from pathlib import Path
 
 SECRETS = {
@@ -35,8 +36,6 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample"]
 MIDDLEWARE = [*MIDDLEWARE, "tests.sample.middleware.CrashOnRequestMiddleware"]
 ROOT_URLCONF = "tests.sample.urls"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# Tests change rows, and ask at once what comes of it.
-RPC_CACHE_SECONDS = 0
 # What takes long on a busy machine is no failure; tests of these limits set their own.
 NODE_ATTEMPT_SECONDS = NODE_DEADLINE_SECONDS = 60
 RATE_LIMIT_SAMPLE = os.environ.get("RATE_LIMIT_SAMPLE", "1000/s")
@@ -48,3 +47,9 @@ if "sqlite" in DATABASES["default"]["ENGINE"]:
 # Pages name static files without a hash, so that they need not be collected first.
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 STORAGES = STORAGES | {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
+
+# Constants that a test replaces in the processes that it starts, such as `relayer_service.processes.DRAIN_SECONDS=5`.
+for replaced in os.environ.get("TEST_CONSTANTS", "").split():
+    path, _, number = replaced.partition("=")
+    module, _, constant = path.rpartition(".")
+    setattr(import_module(module), constant, float(number))

@@ -20,6 +20,8 @@ import pytest
 import yaml
 from django.conf import settings
 
+from relayer_service import processes, server
+from relayer_service.background import tasks
 from relayer_service.supervisor import Supervisor
 from tests import proxy, servers
 from tests.servers import PROJECT
@@ -163,7 +165,7 @@ def test_the_proxy_takes_bodies_as_long_as_the_service_does() -> None:
 
 def test_the_proxy_drops_an_idle_connection_before_the_web_server_does() -> None:
     (kept,) = re.findall(r"^ *keepalive_timeout (\d+)s;", NGINX["upstream.conf"], re.M)
-    assert int(kept) < min(settings.WEB_DRAIN_SECONDS, settings.CLIENT_TIMEOUT_SECONDS)
+    assert int(kept) < min(processes.DRAIN_SECONDS, settings.CLIENT_TIMEOUT_SECONDS)
 
 
 def test_the_proxy_uses_a_restarted_process_before_the_next_is_stopped() -> None:
@@ -184,11 +186,11 @@ def test_the_proxy_waits_for_a_connection_until_its_retry_is_refused() -> None:
 
 
 def test_processes_may_stop_for_longer_than_they_need() -> None:
-    web = settings.WEB_DRAIN_SECONDS + settings.WEB_STOP_SECONDS
+    web = processes.DRAIN_SECONDS + server.STOP_SECONDS
     assert seconds(SERVICES["web-1"]["stop_grace_period"]) > web
     assert seconds(Unit("relayer-web@.service")["Service"]["TimeoutStopSec"]) > web
-    assert seconds(SERVICES["worker"]["stop_grace_period"]) > settings.WORKER_STOP_SECONDS
-    assert seconds(Unit("relayer-worker@.service")["Service"]["TimeoutStopSec"]) > settings.WORKER_STOP_SECONDS
+    assert seconds(SERVICES["worker"]["stop_grace_period"]) > tasks.STOP_SECONDS
+    assert seconds(Unit("relayer-worker@.service")["Service"]["TimeoutStopSec"]) > tasks.STOP_SECONDS
 
 
 def test_systemd_restarts_a_worker_that_hangs() -> None:

@@ -21,7 +21,7 @@ from django.conf import settings
 
 from notifications import signing
 from notifications.catalogue import all_events
-from notifications.delivery import attempts, outbox
+from notifications.delivery import attempts, outbox, schedule, sender
 from relayer_service.net import outgoing
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
@@ -239,9 +239,9 @@ def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:
     units = {"s": 1, "min": 60, "h": 3600}
     seconds = [int(number) * units.get(unit, 1) for number, unit in re.findall(r"(\d+)(?: (\w+))?", waits)]
     assert seconds == settings.WEBHOOK_SCHEDULE
-    assert f"each {settings.WEBHOOK_JITTER_PERCENT}% more or less" in DOCUMENT
+    assert f"each {schedule.JITTER:.0%} more or less" in DOCUMENT
     assert f"There are {settings.WEBHOOK_TIMEOUT_SECONDS} seconds for connection and answer together." in DOCUMENT
-    assert f"At most {settings.WEBHOOK_TARGET_CONCURRENCY} deliveries are in flight to a target" in DOCUMENT
+    assert f"At most {sender.TARGET_CONCURRENCY} deliveries are in flight to a target" in DOCUMENT
 
 
 def test_the_example_of_settings_shows_the_defaults() -> None:

@@ -1,7 +1,5 @@
 """The access tokens that need attention: those that expire soon."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Count, Window

@@ -6,7 +6,6 @@ import hashlib
 import logging
 from typing import TYPE_CHECKING
 
-from django.conf import settings
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
+
+# How long a verified token costs no query; after it every process refuses a revoked one.
+CACHE_SECONDS = 5
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -42,7 +44,7 @@ class BearerAuthentication(BaseAuthentication):
 
     def _token(self, text: str, address: str) -> AccessToken:
         digest = hashlib.sha256(text.encode()).digest()
-        token = verified_tokens.get_or_read(digest, lambda: self._verify(text), settings.TOKEN_CACHE_SECONDS)
+        token = verified_tokens.get_or_read(digest, lambda: self._verify(text), CACHE_SECONDS)
         if not token.is_usable(address):
             raise self._refusal("expired, disabled or from another network", token.key)
         return token

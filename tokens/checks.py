@@ -1,7 +1,5 @@
 """System checks of tokens: a pepper that is missing or has another value is found before a caller is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

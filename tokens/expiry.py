@@ -1,7 +1,5 @@
 """Telling webhooks of access tokens that expire soon."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db import transaction

@@ -239,6 +239,6 @@ class AccessToken(models.Model):
         return not networks or client_address.within(address, networks)
 
 
-# Tokens that this process verified less than TOKEN_CACHE_SECONDS ago, by a hash of their text. Threads share the rows
+# Tokens that this process verified moments ago, by a hash of their text. Threads share the rows
 # and only read them.
 verified_tokens: TTLCache[bytes, AccessToken] = TTLCache()

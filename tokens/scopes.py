@@ -1,7 +1,5 @@
 """Scopes: what a token may do. One without scopes does the contract's operations, and nothing of extensions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The one way in which access tokens are issued, replaced and changed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Self

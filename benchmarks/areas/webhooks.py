@@ -56,7 +56,7 @@ def receiver() -> Iterator[int]:
 
 @contextmanager
 def workers(count: int, environment: dict[str, str]) -> Iterator[None]:
-    env = environment | {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "WORKER_STOP_SECONDS": "1"}
+    env = environment | {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8"}
     command = [sys.executable, "manage.py", "worker"]
     with ExitStack() as stack:
         for _ in range(count):

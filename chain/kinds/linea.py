@@ -1,12 +1,11 @@
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
+from chain.answers import member_quantity
 from chain.attempts import Call
 from chain.errors import InsufficientData
 from chain.fee_history import BaseFeeSource, Market
-from chain.gas_estimate import GasEstimate, estimate, part
+from chain.gas_estimate import GasEstimate, estimate
 from chain.kinds.base import FeeModel
 from chain.networks import Network
 from chain.readings import ChainReading
@@ -32,8 +31,8 @@ class Linea(FeeModel):
 
 def read(answers: list[Any]) -> GasEstimate:
     (answer,) = answers
-    found = estimate(answer, part(answer, "gasLimit"))
-    base_fee, priority_fee = part(answer, "baseFeePerGas"), part(answer, "priorityFeePerGas")
+    found = estimate(answer, member_quantity(answer, "gasLimit"))
+    base_fee, priority_fee = member_quantity(answer, "baseFeePerGas"), member_quantity(answer, "priorityFeePerGas")
     if base_fee is None or priority_fee is None:
         raise InsufficientData("The node did not say at what price the transaction would be included.")
     return GasEstimate(found.gas, Market(base_fee, BaseFeeSource.LINEA, priority_fee))

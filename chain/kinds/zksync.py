@@ -1,9 +1,8 @@
-from __future__ import annotations
-
 from typing import Any
 
+from chain.answers import member_quantity
 from chain.attempts import Call
-from chain.gas_estimate import GasEstimate, estimate, part
+from chain.gas_estimate import GasEstimate, estimate
 from chain.kinds.base import FeeModel
 from chain.networks import Network
 from chain.readings import ChainReading
@@ -30,4 +29,4 @@ class ZkSync(FeeModel):
 
 def read(answers: list[Any]) -> GasEstimate:
     (answer,) = answers
-    return estimate(answer, part(answer, "gas_limit"))
+    return estimate(answer, member_quantity(answer, "gas_limit"))

@@ -1,7 +1,5 @@
 """Decoding transactions: legacy and types 1 to 4, signed or not."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Encoding a transaction before all of its fields are known, where its size counts."""
 
-from __future__ import annotations
-
 import rlp
 from eth_utils.crypto import keccak
 from rlp.sedes import big_endian_int

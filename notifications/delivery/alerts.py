@@ -6,8 +6,6 @@ another one: two targets that fail cannot go on telling each other. That a targe
 sent, as it is told once and then nothing more is sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 

@@ -1,7 +1,5 @@
 """One attempt: a signed POST to a target, and its outcome."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

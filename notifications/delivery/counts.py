@@ -1,7 +1,5 @@
 """How many deliveries wait or have failed, counted in an index: as quick with a million in the log as with none."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -3,8 +3,6 @@
 Whoever creates deliveries wakes the sender of their targets.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -82,7 +80,7 @@ def cause() -> str:
 
 
 def first_attempt(now: datetime) -> datetime | None:
-    return next_attempt(settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT, 0, now, retry_after=None)
+    return next_attempt(settings.WEBHOOK_SCHEDULE, 0, now)
 
 
 def body_of(event: Event[Data], data: Data, now: datetime) -> bytes:

@@ -1,7 +1,5 @@
 """The deliveries of the last day by hour and state, counted by the worker: a page cannot read so many each time."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db import transaction

@@ -5,8 +5,6 @@ otherwise gets a single delivery at a time until an attempt succeeds. What is du
 is until it is enabled again.
 """
 
-from __future__ import annotations
-
 import logging
 import uuid
 from dataclasses import dataclass, field
@@ -140,13 +138,7 @@ def reschedule(outcome: Outcome) -> None:
     """Release a delivery until its next attempt, or mark it failed after the last one or after 410 Gone."""
     attempts_made, due_at = outcome.delivery.attempts_made + 1, None
     if not outcome.gone:
-        due_at = next_attempt(
-            settings.WEBHOOK_SCHEDULE,
-            settings.WEBHOOK_JITTER_PERCENT,
-            attempts_made,
-            database_now(),
-            outcome.retry_after,
-        )
+        due_at = next_attempt(settings.WEBHOOK_SCHEDULE, attempts_made, database_now(), outcome.retry_after)
     outcome.delivery.release(
         due_at,
         state=Delivery.State.PENDING if due_at else Delivery.State.FAILED,

@@ -1,7 +1,5 @@
 """Retention: finished deliveries are deleted with their attempts, a batch at a time."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 

@@ -17,7 +17,6 @@ from concurrent import futures
 from contextlib import suppress
 from functools import cached_property, partial
 
-from django.conf import settings
 from django.db import close_old_connections
 
 from notifications.delivery import attempts, outbox
@@ -30,6 +29,13 @@ from relayer_service.background.tasks import OutageFilter
 logger = logging.getLogger(__name__)
 logger.addFilter(OutageFilter())
 
+# Deliveries in flight to one target, from all workers together: docs/webhooks.md promises it to receivers.
+TARGET_CONCURRENCY = 8
+# Targets that one worker sends to at once, and the same number again for failing ones: each holds sockets, and rows in
+# memory.
+MAX_TARGETS = 200
+# Threads that read and write deliveries: a database connection each, and four keep up with all sockets.
+DATABASE_THREADS = 4
 DATABASE_PAUSE_SECONDS = 1
 GATHER_SECONDS = 0.01
 MAX_OPEN_FILES = 65_536
@@ -48,7 +54,7 @@ class Sender:
 
     @cached_property
     def database(self) -> Pool:
-        return Pool("webhook-database", settings.WEBHOOK_DATABASE_THREADS)
+        return Pool("webhook-database", DATABASE_THREADS)
 
     def wake(self, target_pk: int) -> None:
         """Start to send what is due for a target, without waiting for it."""
@@ -85,8 +91,8 @@ class ActiveTargets:
         self._senders: dict[int, TargetSender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         # Targets that fail have places of their own, so that they never take those of the others.
-        self._places = asyncio.Semaphore(settings.WEBHOOK_TARGETS)
-        self._places_for_failing = asyncio.Semaphore(settings.WEBHOOK_TARGETS)
+        self._places = asyncio.Semaphore(MAX_TARGETS)
+        self._places_for_failing = asyncio.Semaphore(MAX_TARGETS)
 
     def wake(self, target_pk: int) -> None:
         if target_pk not in self._senders:
@@ -192,7 +198,7 @@ class TargetSender:
 
     def _send_claimed(self) -> None:
         """Send as many claimed deliveries as the target may have in flight; give back those that waited too long."""
-        maximum = 1 if self.failing else settings.WEBHOOK_TARGET_CONCURRENCY
+        maximum = 1 if self.failing else TARGET_CONCURRENCY
         while self._claimed and len(self._in_flight) < maximum:
             row, claimed_at = self._claimed[0]
             if self._sender.stopping or time.monotonic() - claimed_at > outbox.MAX_CLAIMED_SECONDS:

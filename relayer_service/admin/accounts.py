@@ -4,8 +4,6 @@ Only superusers change superusers, groups and permissions. Other staff with perm
 who have no permission that they lack themselves: whoever sets a password can sign in with it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin

@@ -7,8 +7,6 @@ An app names the functions that check a subject each in its `AppConfig`, by thei
 Such a function returns None for staff who may not see its subject.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

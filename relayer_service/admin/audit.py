@@ -1,7 +1,5 @@
 """What staff change, in the audit log; and the log as the history of each object."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The audit log in the admin: everybody who may view it only reads it, superusers too."""
 
-from __future__ import annotations
-
 import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Base classes of the admin's pages: resources that staff change, and logs that they only read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import admin, messages
@@ -78,9 +76,6 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         text = search_term.strip()
         if not text:
             return queryset, False
-        if "\0" in text:
-            # PostgreSQL takes no NUL, so that no row has one.
-            return queryset.none(), False
         sort = ORDER_VAR not in request.GET
         texts = [(name, each) for name in self.get_search_fields(request) for each in self.searched_texts(name, text)]
         return search.find(queryset, texts, sort=sort), False
@@ -124,10 +119,13 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return obj
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save the form's write, which records itself; its warnings become messages."""
+        """Save the form's write, which records itself, show its warnings and run the theme's submit actions."""
         form.write.save()
         for _, text in form.write.warnings:
             self.message_user(request, f"{obj}: {text}", messages.WARNING)
+        for each in self.get_actions_submit_line(request, obj.pk):
+            if each.action_name in request.POST:
+                each.method(request, obj)
 
     def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))

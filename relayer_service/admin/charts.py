@@ -1,7 +1,5 @@
 """The chart of a panel: the last 24 hours, a bar for each."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -3,8 +3,6 @@
 What it asked about comes back with the answer, so that exactly this is done, whatever the list has by then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self

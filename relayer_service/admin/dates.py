@@ -3,8 +3,6 @@
 Fields that Django itself shows have the same form from `relayer_service.formats`.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from django.contrib.humanize.templatetags.humanize import naturaltime

@@ -3,8 +3,6 @@
 Paths of the API have an envelope instead, which its middleware makes of any answer.
 """
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The base of the admin's forms, which write a resource as REST and fleet files do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
@@ -39,7 +37,8 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
             for name in cleaned.keys() & self._stored.keys() - set(self.changed_data):
                 cleaned[name] = getattr(self.instance, name)
         try:
-            self.write.set(self.values(cleaned))
+            if values := self.values(cleaned):
+                self.write.set(values)
         except ValidationError as error:
             self.add_faults(error)
         return cleaned

@@ -1,7 +1,5 @@
 """Jobs in the admin: started after a confirmation, with a page that shows how far each has come and stops it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

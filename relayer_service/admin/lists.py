@@ -1,7 +1,5 @@
 """Lists of any size: sorted by what has an index, with tabs for the states of their rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -12,6 +10,7 @@ from django.http import HttpRequest
 from unfold.views import ChangeList
 
 from relayer_service.admin.filters import StateFilter
+from relayer_service.storage.nul import has_nul
 
 
 class ResourceList(ChangeList):
@@ -20,8 +19,7 @@ class ResourceList(ChangeList):
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
         """Return the rows. A filter by state is applied like the others, and shown as tabs instead of among them."""
-        if any("\0" in value for _, values in request.GET.lists() for value in values):
-            # PostgreSQL takes no NUL, so that no row has one.
+        if any(has_nul(value) for _, values in request.GET.lists() for value in values):
             raise IncorrectLookupParameters
         rows: QuerySet[Any] = super().get_queryset(request, *args, **kwargs)
         tabs = [spec for spec in self.filter_specs if isinstance(spec, StateFilter)]

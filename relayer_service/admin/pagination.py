@@ -1,7 +1,5 @@
 """Pages of lists, which may have a million rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.paginator import Page, Paginator

@@ -5,8 +5,6 @@ An app names its panels in its `AppConfig`, by model and in the order of the pag
     admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import wraps
 from typing import Any

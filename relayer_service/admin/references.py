@@ -1,7 +1,5 @@
 """What refers to an object, of whichever app: how many rows, and the first of them as links."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

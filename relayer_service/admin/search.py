@@ -3,8 +3,6 @@
 What is typed is one text, spaces included. It finds the rows of which an id, a name or an address begins with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
@@ -18,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
+from relayer_service.storage.nul import has_nul
 from relayer_service.storage.prefixes import Folded, Scanned, starts_with
 
 EXACT = "__exact"
@@ -55,8 +54,8 @@ def _count(model: type[Model], condition: Q) -> int:
 
 def palette(request: HttpRequest) -> HttpResponse:
     """Answer the theme's command palette. Its own search keeps what it found for minutes, whoever changes it since."""
-    text = request.GET.get("s", "").strip().replace("\0", "")
-    if not text:
+    text = request.GET.get("s", "").strip()
+    if not text or has_nul(text):
         return HttpResponse()
     context = {"text": text, "results": [*_pages(request, text), *_objects(request, text)]}
     return TemplateResponse(request, "unfold/helpers/command_results.html", context, headers={"HX-Trigger": "search"})

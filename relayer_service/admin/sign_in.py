@@ -6,9 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
 from relayer_service.admin.errors import error_page
-from relayer_service.background.shares import SIGNING_IN, Busy
-
-RETRY_AFTER_SECONDS = 5
+from relayer_service.background.shares import RETRY_AFTER_SECONDS, SIGNING_IN, Busy
 
 
 def sign_in(request: HttpRequest) -> HttpResponse:

@@ -15,7 +15,7 @@ from django.views import defaults
 from rest_framework import exceptions
 
 from relayer_service.api import envelope
-from relayer_service.background.shares import Busy
+from relayer_service.background.shares import RETRY_AFTER_SECONDS, Busy
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.ttl_cache import TTLCache
 
@@ -56,7 +56,6 @@ def refusals() -> Iterator[None]:
 # A body of a thousand wrong fields is answered with the first of them.
 MAX_FAULTS = 50
 MAX_FAULT_LENGTH = 200
-RETRY_AFTER_SECONDS = 5
 BUSY_RETRY_AFTER_SECONDS = 1
 BUSY = "All threads that may wait for nodes and signers are in use"
 LOGGED_SECONDS = 60

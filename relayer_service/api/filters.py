@@ -1,7 +1,5 @@
 """Narrowing a list by query parameters, which are ignored without the extension that a viewset declares for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -60,8 +58,7 @@ class ListFilters(BaseFilterBackend):
                 raise ValidationError({name: ["this parameter stands twice"]})
             if each.choices and values[0] not in each.choices:
                 raise ValidationError({name: [f"must be one of: {', '.join(each.choices)}"]})
-            # PostgreSQL takes no NUL, so that no row has one.
-            queryset = queryset.none() if "\0" in values[0] else each.narrow(queryset, values[0])
+            queryset = each.narrow(queryset, values[0])
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:

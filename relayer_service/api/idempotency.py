@@ -5,8 +5,6 @@ requests at once the second waits for the first one's row, and gets its answer. 
 it can be sent again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json
@@ -27,6 +25,7 @@ from rest_framework.viewsets import GenericViewSet
 from relayer_service import extensions
 from relayer_service.api.exceptions import Conflict
 from relayer_service.models import IDEMPOTENCY_KEPT, IdempotentRequest
+from relayer_service.storage.nul import has_nul
 
 HEADER = "Idempotency-Key"
 REPLAYED = {"Idempotent-Replayed": "true"}
@@ -57,8 +56,8 @@ def read_key(view: GenericViewSet[Any]) -> str | None:
 def from_request(view: GenericViewSet[Any]) -> IdempotentRequest | None:
     """Return what a request's key stands for, not stored yet; None for a request without one."""
     request, key = view.request, read_key(view)
-    if key is None or "\0" in request.path:
-        # No id has one, nor can it be looked up: what the path names does not exist.
+    if key is None or has_nul(request.path):
+        # It can be stored for no such path, which names nothing that exists.
         return None
     route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
     return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest(request))

@@ -1,7 +1,5 @@
 """Lists of resources."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import connection

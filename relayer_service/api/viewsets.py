@@ -70,8 +70,7 @@ class ResourceViewSet(GenericViewSet[Any]):
             identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
         rows = self.get_queryset()
         for wanted in dict.fromkeys([identifier, identifier.removesuffix("/")]):
-            # PostgreSQL takes no NUL, so that no id has one.
-            found = None if "\0" in wanted else rows.filter(identifier=wanted).first()
+            found = rows.filter(identifier=wanted).first()
             if found is not None:
                 self.check_object_permissions(self.request, found)
                 return found

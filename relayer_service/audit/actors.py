@@ -1,7 +1,5 @@
 """Who makes the changes of the request, task or command in progress."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -8,8 +8,6 @@ A model that is recorded has a method `audited`, which returns its fields by the
 them. What may not be read in the log is `Hidden` there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any

@@ -1,7 +1,5 @@
 """Retention: entries older than AUDIT_KEEP_DAYS are deleted, a batch at a time."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """What belongs to one process, such as threads, connections and locks, and must not be used after a fork."""
 
-from __future__ import annotations
-
 import os
 import threading
 

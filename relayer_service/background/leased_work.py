@@ -1,7 +1,5 @@
 """Work on rows that are due: claimed under a lease, done in threads that are shared fairly, written in batches."""
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

@@ -1,7 +1,5 @@
 """An event loop in a thread of its own, for threads that use what only loops can do."""
 
-from __future__ import annotations
-
 import asyncio
 import atexit
 import threading
@@ -9,10 +7,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from django.conf import settings
-
+from relayer_service.background import pools
 from relayer_service.background.forks import ProcessState
-from relayer_service.background.pools import Pool
 
 Result = TypeVar("Result")
 
@@ -75,7 +71,7 @@ class LoopThread(ProcessState):
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._loop.set_default_executor(Pool(f"{self.name}-resolver", settings.RESOLVER_THREADS))
+            self._loop.set_default_executor(pools.Pool(f"{self.name}-resolver", pools.RESOLVER_THREADS))
             self._thread = threading.Thread(target=self._run, args=[self._loop], name=self.name, daemon=True)
             self._thread.start()
         return self._loop

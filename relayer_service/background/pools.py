@@ -1,6 +1,4 @@
-"""Thread pools: named, with sizes from the settings, and shown by /metrics."""
-
-from __future__ import annotations
+"""Thread pools: named, and shown by /metrics."""
 
 import contextvars
 import weakref
@@ -9,12 +7,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
-from django.conf import settings
-
 from relayer_service.observability import metrics
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+# Threads that only wait cost little memory. For nodes: how many are asked at once by a round of health checks, by a
+# reading of prices or by a page of the admin.
+NODE_THREADS = 100
+# For name servers, in a pool each for webhooks, nodes and signers.
+RESOLVER_THREADS = 64
 
 
 class Pool(ThreadPoolExecutor):
@@ -54,5 +56,5 @@ def at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[R
     """
     if not items:
         return []
-    with Pool("nodes", min(len(items), settings.NODE_THREADS)) as pool:
+    with Pool("nodes", min(len(items), NODE_THREADS)) as pool:
         return list(pool.map(function, items))

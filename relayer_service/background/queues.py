@@ -1,7 +1,5 @@
 """The task queue that a URL names. Its storage never blocks a caller, even if the queue hangs."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import queue

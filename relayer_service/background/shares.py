@@ -11,6 +11,9 @@ from django.conf import settings
 
 from relayer_service.storage.databases import release_connection
 
+# What whoever is refused as all threads are in use, or as the database is away, is told to wait.
+RETRY_AFTER_SECONDS = 5
+
 
 class Busy(Exception):
     """All threads that such a request may occupy are in use: the same request may succeed in a moment."""

@@ -38,6 +38,9 @@ HEARTBEAT_SECONDS = 10
 # How often a queue that cannot wake its workers is polled, and how long one that failed is not called.
 POLL_SECONDS = 0.2
 BROKEN_SECONDS = 2
+# How long a worker that is stopped may take to finish its tasks: longer than one attempt at a webhook or a node, and
+# shorter than the stop timeouts in `deploy`.
+STOP_SECONDS = 25
 
 
 queue = create_queue(settings.TASK_QUEUE_URL)

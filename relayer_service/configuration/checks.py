@@ -8,6 +8,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, connections
 
+from relayer_service.configuration.environment import REMOVED
+
 GENERATE = (
     "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
     '.decode())"'
@@ -15,6 +17,10 @@ GENERATE = (
 MIN_SECRET_KEY_LENGTH = 50
 # Different characters or bytes in a key: a random one has far more.
 MIN_DIFFERENT = 8
+
+
+def warn(condition: object, text: str, hint: str, number: str) -> list[CheckMessage]:
+    return [Warning(text, hint=hint, id=f"relayer_service.{number}")] if condition else []
 
 
 @register(Tags.security)
@@ -40,33 +46,22 @@ def check_secrets(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.caches, deploy=True)
 def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
-    warning = Warning(
-        "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone.",
-        hint="Set REDIS_URL, or run one process.",
-        id="relayer_service.W001",
-    )
-    return [warning] if settings.WEB_PROCESSES > 1 and not settings.REDIS_URL else []
+    text = "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone."
+    has_several = settings.WEB_PROCESSES > 1 and not settings.REDIS_URL
+    return warn(has_several, text, "Set REDIS_URL, or run one process.", "W001")
 
 
 @register(Tags.database, deploy=True)
 def check_database(**kwargs: Any) -> list[CheckMessage]:
-    warning = Warning(
-        "A production profile runs on SQLite.",
-        hint="Set DATABASE_URL to a PostgreSQL database, or PROFILE=local.",
-        id="relayer_service.W002",
-    )
-    on_sqlite = "sqlite" in settings.DATABASES["default"]["ENGINE"]
-    return [warning] if settings.PROFILE == "production" and on_sqlite else []
+    on_sqlite = settings.PROFILE == "production" and "sqlite" in settings.DATABASES["default"]["ENGINE"]
+    hint = "Set DATABASE_URL to a PostgreSQL database, or PROFILE=local."
+    return warn(on_sqlite, "A production profile runs on SQLite.", hint, "W002")
 
 
 @register(Tags.security, deploy=True)
 def check_hosts(**kwargs: Any) -> list[CheckMessage]:
-    warning = Warning(
-        "ALLOWED_HOSTS accepts every host name.",
-        hint="Name the hosts under which the service is reached.",
-        id="relayer_service.W003",
-    )
-    return [warning] if "*" in settings.ALLOWED_HOSTS else []
+    hint = "Name the hosts under which the service is reached."
+    return warn("*" in settings.ALLOWED_HOSTS, "ALLOWED_HOSTS accepts every host name.", hint, "W003")
 
 
 @register()
@@ -82,20 +77,22 @@ def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
     return [error] if unknown else []
 
 
+@register()
+def check_removed_variables(**kwargs: Any) -> list[CheckMessage]:
+    ignored = [name for name in REMOVED if name in os.environ]
+    text = f"Settings that no longer exist are set in the environment and ignored: {', '.join(ignored)}."
+    return warn(ignored, text, "Remove them from the environment or from .env.", "W006")
+
+
 @register(Tags.files)
 def check_secret_files(**kwargs: Any) -> list[CheckMessage]:
     """Find secrets that other users of the machine can read."""
     messages: list[CheckMessage] = []
     for name in ("secret_key", "encryption_keys", "token_peppers"):
         path = settings.DATA_DIR / name
-        if name.upper() not in os.environ and path.exists() and path.stat().st_mode & 0o077:
-            messages.append(
-                Warning(
-                    f"{name} in DATA_DIR can be read by other users.",
-                    hint=f"chmod 600 DATA_DIR/{name}",
-                    id="relayer_service.W004",
-                )
-            )
+        is_open = name.upper() not in os.environ and path.exists() and path.stat().st_mode & 0o077
+        text = f"{name} in DATA_DIR can be read by other users."
+        messages += warn(is_open, text, f"chmod 600 DATA_DIR/{name}", "W004")
     return messages
 
 

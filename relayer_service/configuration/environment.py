@@ -12,6 +12,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+# Variables that were settings once and are read no more.
+REMOVED = (
+    *("BODY_TIMEOUT_SECONDS", "HEALTH_FAILURES_TO_DISABLE", "HEALTH_SUCCESSES_TO_ENABLE", "NODE_FAILURES_TO_PAUSE"),
+    *("NODE_MAX_ANSWER_BYTES", "NODE_THREADS", "RESOLVER_THREADS", "RPC_CACHE_SECONDS", "TOKEN_CACHE_SECONDS"),
+    *("WEBHOOK_DATABASE_THREADS", "WEBHOOK_JITTER_PERCENT", "WEBHOOK_KEY_OVERLAP_HOURS", "WEBHOOK_TARGETS"),
+    *("WEBHOOK_TARGET_CONCURRENCY", "WEB_BACKLOG", "WEB_CONNECTIONS", "WEB_DRAIN_SECONDS"),
+    *("WEB_PROCESS_LIFETIME_HOURS", "WEB_STOP_SECONDS", "WORKER_STOP_SECONDS"),
+)
 # No setting needs more digits, and Python refuses to read thousands of them.
 MAX_DIGITS = 18
 KEY_ID = re.compile(r"[0-9A-Za-z]{1,16}")

@@ -1,7 +1,5 @@
 """A fleet file that is being checked: its lists of entries, and every fault and warning found so far."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping

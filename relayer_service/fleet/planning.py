@@ -1,7 +1,5 @@
 """What a fleet file changes, and changing it: all of it, or nothing."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """References to the environment in a fleet file: `${NAME}` stands for a variable, `$${` for the text `${`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What jobs do, and the words for it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Jobs are started, run a batch at a time by a worker that holds the lease, and stopped between two batches."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Sequence

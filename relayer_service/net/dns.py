@@ -1,15 +1,11 @@
 """The addresses of names, for threads: a name server may hang for longer than a request may take."""
 
-from __future__ import annotations
-
 import socket
 from concurrent.futures import Future
 from typing import Any
 
-from django.conf import settings
-
+from relayer_service.background import pools
 from relayer_service.background.forks import ProcessState
-from relayer_service.background.pools import Pool
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
 
@@ -20,7 +16,7 @@ KEEP_SECONDS = 10
 class _Resolver(ProcessState):
     def reset(self) -> None:
         super().reset()
-        self._pool: Pool | None = None
+        self._pool: pools.Pool | None = None
         self._found: TTLCache[tuple[str, int], Future[list[Any]]] = TTLCache()
 
     def resolve(self, host: str, port: int, seconds: float) -> list[Any]:
@@ -33,7 +29,7 @@ class _Resolver(ProcessState):
         with self._lock:
             found = self._found.get((host, port))
             if found is None:
-                self._pool = self._pool or Pool("nodes-resolver", settings.RESOLVER_THREADS)
+                self._pool = self._pool or pools.Pool("nodes-resolver", pools.RESOLVER_THREADS)
                 found = self._pool.submit(_ask, host, port, socket.AI_ADDRCONFIG)
                 self._found.set((host, port), found, KEEP_SECONDS)
         try:

@@ -4,8 +4,6 @@ The policy is that of `outgoing`: an address is checked when it is connected to,
 followed, no proxy of the environment is used and no cookie is kept. Threads share the connections that are idle.
 """
 
-from __future__ import annotations
-
 import base64
 import http.client
 import io
@@ -18,13 +16,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from typing import Any, cast
+from typing import cast
 
-from django.conf import settings
 from yarl import URL
 
+from relayer_service.background import pools
 from relayer_service.background.forks import ProcessState
 from relayer_service.net import dns, outgoing
+from relayer_service.net.bounded import AnswerTooLarge, BoundedReader, time_left
 
 PART_BYTES = 65_536
 
@@ -88,38 +87,15 @@ def unpack(text: bytes, encoding: str, max_bytes: int) -> bytes:
     except zlib.error:
         raise http.client.HTTPException("not in its encoding") from None
     if len(content) > max_bytes:
-        raise outgoing.AnswerTooLarge
+        raise AnswerTooLarge
     return content
 
 
-def time_left(deadline: float) -> float:
-    """Return the seconds until a deadline; raise TimeoutError if there are none."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
-
-
-class _Stream(io.RawIOBase):
-    """A connection as `http.client` reads it: until a deadline, and no more than a maximum of bytes."""
-
-    def __init__(self, connection: socket.socket, deadline: float, max_bytes: int) -> None:
-        self._connection, self._deadline, self._max_bytes = connection, deadline, max_bytes
-        self.received = 0
+class _Stream(BoundedReader):
+    """A connection as `http.client` reads it."""
 
     def makefile(self, mode: str) -> io.BufferedReader:
         return io.BufferedReader(self)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._connection.settimeout(time_left(self._deadline))
-        count = self._connection.recv_into(buffer)
-        self.received += count
-        if self.received > self._max_bytes:
-            raise outgoing.AnswerTooLarge
-        return count
 
     def send(self, text: bytes) -> None:
         # Not `sendall`, which begins its time anew for each part that it sends over TLS.
@@ -216,12 +192,12 @@ class _IdleConnections(ProcessState):
     def keep(self, target: Target, connection: socket.socket) -> None:
         """Add a connection; in a full list it replaces the oldest."""
         with self._lock:
-            self._drop_old(settings.NODE_THREADS - 1)
+            self._drop_old(pools.NODE_THREADS - 1)
             self._idle.append((target, connection, time.monotonic() + outgoing.KEEP_ALIVE_SECONDS))
 
     def _pop(self, target: Target) -> socket.socket | None:
         with self._lock:
-            self._drop_old(settings.NODE_THREADS)
+            self._drop_old(pools.NODE_THREADS)
             for position in range(len(self._idle) - 1, -1, -1):
                 if self._idle[position][0] == target:
                     return self._idle.pop(position)[1]

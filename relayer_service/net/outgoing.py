@@ -2,10 +2,8 @@
 
 An address is checked when it is connected to, whatever form it had in the URL and whatever the name server said
 before. No redirect is followed and no proxy of the environment is used: either could lead anywhere. Signers share one
-session and its event loop, webhooks have their own in their sender, and nodes are asked by `blocking`.
+session and its event loop, webhooks have their own in their sender, and nodes are asked by `node_http`.
 """
-
-from __future__ import annotations
 
 import asyncio
 import socket
@@ -22,6 +20,7 @@ from django.conf import settings
 
 from relayer_service.background.loops import LoopThread
 from relayer_service.net import addresses
+from relayer_service.net.bounded import AnswerTooLarge
 
 # Less than the 5 seconds after which servers on Node.js hang up.
 KEEP_ALIVE_SECONDS = 4
@@ -34,10 +33,6 @@ loop = LoopThread("outgoing")
 
 class ForbiddenAddress(OSError):
     """A connection was to be made to an address or a port that is not allowed."""
-
-
-class AnswerTooLarge(Exception):
-    """An answer exceeded the maximum size and was not read to its end."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import cache as cached
-from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -75,31 +74,28 @@ def ready_notes() -> dict[str, str]:
 
 def parts_that_work() -> dict[str, bool]:
     """Return by name whether each part works; one that does not answer by the deadline does not."""
-    worked = readiness.run({name: partial(require, probe) for name, probe in PROBES.items()}, PROBE_SECONDS)
+    worked = readiness.run(PROBES, PROBE_SECONDS)
     return {name: name in worked for name in PROBES}
 
 
-def require(probe: Callable[[], bool]) -> None:
-    if not probe():
+# A probe raises an error if its part does not work.
+
+
+def require_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def require_cache() -> None:
+    # Only Redis can be away.
+    if hasattr(cache, "ping") and not cache.ping():
         raise ProbeFailed("it does not work")
 
 
-def database_answers() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-        return bool(cursor.fetchone() == (1,))
-
-
-def cache_answers() -> bool:
-    ping = getattr(cache, "ping", None)
-    return bool(ping()) if ping else True
-
-
-def migrations_are_applied() -> bool:
+def require_migrations() -> None:
     applied = MigrationRecorder(connection).migration_qs.values_list("app", "name")
     if missing := all_migrations() - set(applied):
         raise ProbeFailed(f"{len(missing)} of them are not applied")
-    return True
 
 
 @cached
@@ -108,8 +104,8 @@ def all_migrations() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
-def worker_beats() -> bool:
-    """Return whether a worker takes tasks and can write, as the heartbeat does, and no periodic work is late."""
+def require_worker() -> None:
+    """Require that a worker takes tasks and can write, as the heartbeat does, and that no periodic work is late."""
     # By the clock of the database, as that of a worker may be wrong.
     rows = PeriodicRun.objects.values_list("name", Now() - F("started_at"), Now() - F("finished_at"))
     ages = {name: (since_start, since_finish) for name, since_start, since_finish in rows}
@@ -124,30 +120,27 @@ def worker_beats() -> bool:
     ]
     if late:
         raise ProbeFailed(f"periodic work is late: {', '.join(late)}")
-    return True
 
 
-def encryption_keys_fit() -> bool:
-    """Return whether every key that was used for encryption is configured, with the same value."""
+def require_encryption_keys() -> None:
+    """Require every key that was used for encryption, with the same value."""
     if problems := EncryptionKey.objects.problems():
         raise ProbeFailed(" ".join(problems))
-    return True
 
 
-def peppers_fit() -> bool:
-    """Return whether a configured pepper verifies each token that is in use, as far as can be known."""
+def require_peppers() -> None:
+    """Require a pepper that verifies each token that is in use, as far as can be known."""
     if problem := import_string(settings.PEPPER_PROBLEM)():
         raise ProbeFailed(problem)
-    return True
 
 
-PROBES: dict[str, Callable[[], bool]] = {
-    "database": database_answers,
-    "cache": cache_answers,
-    "migrations": migrations_are_applied,
-    "encryption": encryption_keys_fit,
-    "peppers": peppers_fit,
-    "worker": worker_beats,
+PROBES: dict[str, Callable[[], None]] = {
+    "database": require_database,
+    "cache": require_cache,
+    "migrations": require_migrations,
+    "encryption": require_encryption_keys,
+    "peppers": require_peppers,
+    "worker": require_worker,
 }
 
 

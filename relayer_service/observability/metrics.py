@@ -1,7 +1,5 @@
 """Metrics for Prometheus, named `relayer_...`: requests, tasks, pools, processes, and what the apps add."""
 
-from __future__ import annotations
-
 import os
 import platform
 import time

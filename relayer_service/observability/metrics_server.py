@@ -1,7 +1,5 @@
 """The metrics of a process that answers no requests, over HTTP, for the networks in METRICS_ALLOW."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from http import HTTPStatus

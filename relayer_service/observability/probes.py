@@ -1,7 +1,5 @@
 """Probes: functions that may fail or hang, run side by side with one deadline for all of them."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The clock by which work is due: the database's, as the processes that share it may have clocks that differ."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

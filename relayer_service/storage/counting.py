@@ -7,8 +7,6 @@ one bucket, say where a page begins. Appending takes no lock, so writers never w
 what was appended into one row a bucket and one a part.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

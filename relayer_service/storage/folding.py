@@ -1,7 +1,5 @@
 """Counts that are kept as rows with changes: writers append rows and take no lock, the worker folds them into sums."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

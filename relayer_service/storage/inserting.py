@@ -1,7 +1,5 @@
 """Inserts that take the ORM several times as long: thousands of rows that are nearly equal, and a row with another."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import repeat

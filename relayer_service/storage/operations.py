@@ -4,8 +4,6 @@ They are Django's own for PostgreSQL, made to run on SQLite too, and to run agai
 of indexes belong in migrations of their own, with `atomic = False`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial

@@ -4,13 +4,13 @@
 code point, so that a prefix is a range of it: the same rows on both engines, and an index that sorts too.
 """
 
-from __future__ import annotations
-
 import string
 from typing import Any
 
 from django.db import models
 from django.db.models.lookups import GreaterThanOrEqual, LessThan
+
+from relayer_service.storage.nul import has_nul
 
 # PostgreSQL indexes no more than 2.7 kB of a column, and an URL may be longer.
 COMPARED = 200
@@ -50,6 +50,8 @@ class Scanned(Folded):
 
 def starts_with(column: str, text: str, folded: type[Folded] = Folded) -> models.Q:
     """Return the condition that a column begins with a text, in upper or lower case."""
+    if has_nul(text):
+        return models.Q(pk__in=[])
     prefix = text[:COMPARED].translate(LOWER)
     condition = models.Q(GreaterThanOrEqual(folded(column), models.Value(prefix)))
     if end := after(prefix):

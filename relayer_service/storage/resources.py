@@ -1,7 +1,5 @@
 """What every resource has: the id that callers use, and its place in lists."""
 
-from __future__ import annotations
-
 import re
 import uuid
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ The text has the runs of consecutive keys, each as the distance from the one bef
 key, its length: the keys 5, 6, 7 and 9 are `5x3,2`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

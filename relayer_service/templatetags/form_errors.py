@@ -1,7 +1,5 @@
 """The summary of a form that was not saved: each error, with a link to its field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The price of a token: from its sources, checked against each other, and never guessed."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Collection, Sequence

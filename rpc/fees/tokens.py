@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db.models import Q
 from eth_utils.address import is_hex_address, to_checksum_address
@@ -14,7 +13,7 @@ from eth_utils.address import is_hex_address, to_checksum_address
 from chain.networks import Network
 from relayer_service.storage.ttl_cache import TTLCache
 from relayers.policies import validate_evm_address
-from rpc import errors
+from rpc import errors, relayer_lookup
 from rpc.errors import RpcError
 from rpc.fees.sources import SOURCES
 from rpc.fees.sources.base import Source
@@ -73,14 +72,14 @@ def find(network: Network, fee_token: str) -> Token | None:
 def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str, TokenOrError]:
     """Return by name the tokens of these symbols and addresses, or without them all of the network by symbol."""
     names = None if fee_tokens is None else tuple(fee_tokens)
-    return _found.get_or_read((network.name, names), lambda: _read(network, names), settings.RPC_CACHE_SECONDS)
+    return _found.get_or_read((network.name, names), lambda: _read(network, names), relayer_lookup.CACHE_SECONDS)
 
 
 def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrError]:
     sources = PriceSource.objects.filter(token__network=network.name, token__enabled=True)
     columns = {name: _column(name) for name in names or () if name != network.symbol}
     if names is not None:
-        symbols = [name for name, column in columns.items() if column == "symbol" and _may_be_symbol(name)]
+        symbols = [name for name, column in columns.items() if column == "symbol" and len(name) <= MAX_LENGTH]
         addresses = [to_checksum_address(name) for name, column in columns.items() if column == "address"]
         sources = sources.filter(Q(token__symbol__in=symbols) | Q(token__address__in=addresses))
     groups = groupby(sources.select_related("token").order_by("token__symbol", "pk"), lambda source: source.token)
@@ -100,11 +99,6 @@ def _column(name: str) -> str | RpcError:
     except ValidationError as error:
         return errors.InvalidParams(f"fee_token: {error.message}")
     return "address"
-
-
-def _may_be_symbol(name: str) -> bool:
-    # PostgreSQL refuses to look for a NUL, which no symbol has.
-    return len(name) <= MAX_LENGTH and "\0" not in name
 
 
 def _found_as(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> TokenOrError:

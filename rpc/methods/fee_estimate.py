@@ -1,7 +1,5 @@
 """`feeEstimate`: the fee of a transaction in a chosen token, on EVM networks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`feeQuote`: the fee of a transaction in all tokens at once, expected and at most, with all that it rests on."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping

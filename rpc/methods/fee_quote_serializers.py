@@ -1,7 +1,5 @@
 """What `feeQuote` takes and returns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from rest_framework import serializers

@@ -1,7 +1,5 @@
 """Statistics of the calls through relayers."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from django.db import models

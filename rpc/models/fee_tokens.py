@@ -1,7 +1,5 @@
 """Fee tokens and the sources of their prices."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

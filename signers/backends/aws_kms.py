@@ -14,9 +14,10 @@ from cryptography.hazmat.primitives.asymmetric import utils
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 from eth_keys import datatypes
 
-from signers.backends import bounded
+from relayer_service.net.bounded import bounded_pools
+from signers.backends import http
 from signers.backends.base import Library, SignerError, public_key_of
-from signers.backends.http import Unavailable, deadline, retried
+from signers.backends.http import ClientBackend, Unavailable, deadline, retried
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -46,7 +47,7 @@ REFUSALS = {
 THROTTLED = "ThrottlingException"
 
 
-class AwsKms(bounded.ClientBackend):
+class AwsKms(ClientBackend):
     """An asymmetric KMS key of the spec ECC_SECG_P256K1."""
 
     provider = "AWS KMS"
@@ -54,7 +55,7 @@ class AwsKms(bounded.ClientBackend):
 
     def check(self) -> None:
         if not REGION.fullmatch(self.config["region"]):
-            raise SignerError(BAD_REGION, permanent=True)
+            raise SignerError(BAD_REGION)
 
     def _public_key(self) -> datatypes.PublicKey:
         answer = self._call("get_public_key")
@@ -63,7 +64,7 @@ class AwsKms(bounded.ClientBackend):
         except (KeyError, ValueError, UnsupportedAlgorithm):
             raise self._not_understood() from None
         if key is None or answer.get("KeyUsage") != "SIGN_VERIFY":
-            raise SignerError(NOT_FOR_SIGNING, permanent=True)
+            raise SignerError(NOT_FOR_SIGNING)
         return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
@@ -100,8 +101,8 @@ class AwsKms(bounded.ClientBackend):
             raise BOTO3.missing() from None
         # One attempt: retries and their time are limited as for the other providers.
         options = Config(
-            connect_timeout=bounded.CONNECT_SECONDS,
-            read_timeout=bounded.ANSWER_SECONDS,
+            connect_timeout=http.CONNECT_SECONDS,
+            read_timeout=http.ATTEMPT_SECONDS,
             retries={"mode": "standard", "total_max_attempts": 1},
         )
         try:
@@ -109,10 +110,10 @@ class AwsKms(bounded.ClientBackend):
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except ValueError:
-            raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", permanent=True) from None
+            raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.") from None
         # botocore has no setting for the size and time of a whole answer.
         pools = client._endpoint.http_session._pool_classes_by_scheme
-        pools.update(bounded.bounded_pools(pools))
+        pools.update(bounded_pools(pools, http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
         return client
 
 
@@ -123,10 +124,10 @@ def _refused(error: ClientError) -> SignerError:
     if code == THROTTLED or status == 429:
         return Unavailable("AWS KMS takes no more requests just now.")
     if code in REFUSALS:
-        return SignerError(REFUSALS[code], permanent=True)
+        return SignerError(REFUSALS[code])
     if status >= 500:
         return Unavailable("AWS KMS has a fault of its own just now.")
-    return SignerError("AWS KMS refused the request.", permanent=True)
+    return SignerError("AWS KMS refused the request.")
 
 
 def _not_sent(error: BotoCoreError) -> SignerError:
@@ -138,7 +139,7 @@ def _not_sent(error: BotoCoreError) -> SignerError:
     if isinstance(error, exceptions.CredentialRetrievalError | exceptions.MetadataRetrievalError):
         return SignerError("The AWS credentials cannot be fetched just now.", permanent=False)
     if isinstance(error, exceptions.InvalidRegionError):
-        return SignerError(BAD_REGION, permanent=True)
+        return SignerError(BAD_REGION)
     if isinstance(error, exceptions.ParamValidationError):
-        return SignerError("The key_id is not one that AWS KMS could have.", permanent=True)
-    return SignerError("There are no AWS credentials, or boto3's settings are wrong.", permanent=True)
+        return SignerError("The key_id is not one that AWS KMS could have.")
+    return SignerError("There are no AWS credentials, or boto3's settings are wrong.")

@@ -3,8 +3,6 @@
 A backend is one file with one class, which implements `_public_key` and `_sign`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -33,7 +31,7 @@ class SignerError(Exception):
     A permanent error lasts until the configuration is changed; others may pass by themselves.
     """
 
-    def __init__(self, message: str, *, permanent: bool) -> None:
+    def __init__(self, message: str, *, permanent: bool = True) -> None:
         super().__init__(message)
         self.permanent = permanent
 
@@ -59,7 +57,7 @@ class Library:
     def missing(self) -> SignerError:
         """Return the error of a signer whose library cannot be imported."""
         text = f"{self.package} is not installed: {self.command} in the project's folder."
-        return SignerError(text, permanent=True)
+        return SignerError(text)
 
 
 def _is_there(module: str) -> bool:
@@ -165,7 +163,7 @@ class Secp256k1Backend(Backend[datatypes.PublicKey]):
         for recovery_id, recovered in recover(digest, r, s):
             if recovered == self.public_key:
                 return Signature(r, s, recovery_id)
-        raise SignerError("The signature that came back is not by this signer's key.", permanent=True)
+        raise SignerError("The signature that came back is not by this signer's key.")
 
 
 class Ed25519Backend(Backend[Ed25519PublicKey]):
@@ -184,5 +182,5 @@ class Ed25519Backend(Backend[Ed25519PublicKey]):
         try:
             self.public_key.verify(signature, message)
         except InvalidSignature:
-            raise SignerError("The signature that came back is not by this signer's key.", permanent=True) from None
+            raise SignerError("The signature that came back is not by this signer's key.") from None
         return signature

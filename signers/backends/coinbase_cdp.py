@@ -3,8 +3,6 @@
 The environment variable CDP_API_URL, read at each call, replaces the address of the service.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -47,7 +45,7 @@ class CoinbaseCdp(Secp256k1Backend):
         for _, public_key in recover(INTRODUCTION, r, s):
             if public_key.to_address() == self.config["account_address"].lower():
                 return public_key
-        raise SignerError("Coinbase CDP's signature is not by the account at account_address.", permanent=True)
+        raise SignerError("Coinbase CDP's signature is not by the account at account_address.")
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
         url = f"{os.environ.get('CDP_API_URL', API_URL).rstrip('/')}/v2/evm/accounts/{self._address()}/sign"
@@ -66,19 +64,17 @@ class CoinbaseCdp(Secp256k1Backend):
     def _address(self) -> str:
         address: str = self.config["account_address"]
         if ADDRESS.fullmatch(address) is None:
-            raise SignerError("account_address is not an EVM address.", permanent=True)
+            raise SignerError("account_address is not an EVM address.")
         return address
 
     def _keys(self) -> tuple[EllipticCurvePrivateKey | Ed25519PrivateKey, EllipticCurvePrivateKey]:
         """Return the API key and the wallet's key."""
         api_key = _api_key(self.config["api_key_secret"])
         if api_key is None:
-            raise SignerError(
-                "api_key_secret is neither an Ed25519 key in base64 nor a P-256 key in PEM.", permanent=True
-            )
+            raise SignerError("api_key_secret is neither an Ed25519 key in base64 nor a P-256 key in PEM.")
         wallet_key = _wallet_key(self.config["wallet_secret"])
         if wallet_key is None:
-            raise SignerError("wallet_secret is not a P-256 key in DER and base64.", permanent=True)
+            raise SignerError("wallet_secret is not a P-256 key in DER and base64.")
         return api_key, wallet_key
 
     def _credentials(self, url: str, body: bytes) -> dict[str, str]:

@@ -20,9 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa, utils
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
 from eth_keys import datatypes
 
-from signers.backends import bounded
+from relayer_service.net.bounded import bounded_adapter
+from signers.backends import http
 from signers.backends.base import Library, SignerError, public_key_of
-from signers.backends.http import Unavailable, deadline, retried, seconds_to_wait
+from signers.backends.http import ClientBackend, Unavailable, deadline, retried, seconds_to_wait
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import GoogleAPICallError
@@ -45,7 +46,7 @@ REFUSALS = {
 }
 
 
-class GoogleKms(bounded.ClientBackend):
+class GoogleKms(ClientBackend):
     """A key version of the algorithm EC_SIGN_SECP256K1_SHA256."""
 
     provider = "Google Cloud KMS"
@@ -64,9 +65,7 @@ class GoogleKms(bounded.ClientBackend):
         if answer.name != name or not _intact(answer.pem.encode(), answer.pem_crc32c):
             raise _corrupted()
         if answer.algorithm != CryptoKeyVersion.CryptoKeyVersionAlgorithm.EC_SIGN_SECP256K1_SHA256:
-            raise SignerError(
-                "The key in Google Cloud KMS is not of the algorithm EC_SIGN_SECP256K1_SHA256.", permanent=True
-            )
+            raise SignerError("The key in Google Cloud KMS is not of the algorithm EC_SIGN_SECP256K1_SHA256.")
         try:
             key = public_key_of(load_pem_public_key(answer.pem.encode()))
         except (ValueError, UnsupportedAlgorithm):
@@ -103,25 +102,25 @@ class GoogleKms(bounded.ClientBackend):
         for kind, (section, field, default) in parts.items():
             value = self._text(section, field, default)
             if not NAME_PART.fullmatch(value):
-                raise SignerError(f"The field {section}.{field} has a character that no name has.", permanent=True)
+                raise SignerError(f"The field {section}.{field} has a character that no name has.")
             path += f"{kind}/{value}/"
         version = str(key.get("key_version", 1))
         if not VERSION.fullmatch(version):
-            raise SignerError("The field key.key_version must be a whole number above 0.", permanent=True)
+            raise SignerError("The field key.key_version must be a whole number above 0.")
         return f"{path}cryptoKeyVersions/{version}"
 
     def _section(self, section: str) -> Mapping[str, Any]:
         value = self.config.get(section)
         if not isinstance(value, Mapping):
-            raise SignerError(f"The field {section} is missing.", permanent=True)
+            raise SignerError(f"The field {section} is missing.")
         return value
 
     def _text(self, section: str, field: str, default: str = "") -> str:
         value = self._section(section).get(field, default)
         if value == "":
-            raise SignerError(f"The field {section}.{field} is missing.", permanent=True)
+            raise SignerError(f"The field {section}.{field} is missing.")
         if not isinstance(value, str):
-            raise SignerError(f"The field {section}.{field} must be a string.", permanent=True)
+            raise SignerError(f"The field {section}.{field} must be a string.")
         return value
 
     def _call(self, method: Callable[..., Any], request: dict[str, Any]) -> Any:
@@ -141,7 +140,7 @@ class GoogleKms(bounded.ClientBackend):
         except RequestException:
             raise Unavailable("Google Cloud KMS cannot be reached.") from None
         except GoogleAuthError:
-            raise SignerError("Google's client cannot use the service account.", permanent=True) from None
+            raise SignerError("Google's client cannot use the service account.") from None
         except (ParseError, ValueError):
             raise self._not_understood() from None
 
@@ -157,19 +156,17 @@ class GoogleKms(bounded.ClientBackend):
         try:
             client = KeyManagementServiceClient(credentials=credentials, transport="rest", client_options=options)
         except (GoogleAuthError, ValueError):
-            raise SignerError(
-                "The settings of Google's client in the environment are wrong.", permanent=True
-            ) from None
+            raise SignerError("The settings of Google's client in the environment are wrong.") from None
         # Google's client has no setting for the size and time of a whole answer.
         transport: Any = client.transport
         for prefix in ("http://", "https://"):
-            transport._session.mount(prefix, bounded.bounded_adapter())
+            transport._session.mount(prefix, bounded_adapter(http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
         return client
 
     def _service_account(self) -> tuple[rsa.RSAPrivateKey, str, str]:
         """Return the key of the service account, the key's id, and the account's name."""
         if self._text("service_account", "universe_domain", UNIVERSE) != UNIVERSE:
-            raise SignerError(f"The field service_account.universe_domain can only be {UNIVERSE}.", permanent=True)
+            raise SignerError(f"The field service_account.universe_domain can only be {UNIVERSE}.")
         email = self._text("service_account", "client_email")
         key_id = self._text("service_account", "private_key_id")
         try:
@@ -177,9 +174,7 @@ class GoogleKms(bounded.ClientBackend):
         except (TypeError, ValueError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise SignerError(
-                "The field service_account.private_key is not an RSA private key in PEM.", permanent=True
-            )
+            raise SignerError("The field service_account.private_key is not an RSA private key in PEM.")
         return key, key_id, email
 
 
@@ -207,7 +202,7 @@ def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credential
 
 def _with_timeouts(call: Callable[..., Any]) -> Callable[..., Any]:
     """Return a call with a timeout each for connecting and reading; Google's client has one for both."""
-    return functools.partial(call, timeout=(bounded.CONNECT_SECONDS, bounded.ANSWER_SECONDS))
+    return functools.partial(call, timeout=(http.CONNECT_SECONDS, http.ATTEMPT_SECONDS))
 
 
 def _refused(error: GoogleAPICallError) -> SignerError:
@@ -217,7 +212,7 @@ def _refused(error: GoogleAPICallError) -> SignerError:
         return Unavailable("Google Cloud KMS takes no more requests just now.", retry_after=wait)
     if error.code is None or error.code >= 500:
         return Unavailable("Google Cloud KMS has a fault of its own just now.", retry_after=wait)
-    return SignerError(REFUSALS.get(error.code, "Google Cloud KMS refused the request."), permanent=True)
+    return SignerError(REFUSALS.get(error.code, "Google Cloud KMS refused the request."))
 
 
 def _intact(data: bytes, checksum: int | None) -> bool:

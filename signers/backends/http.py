@@ -1,14 +1,13 @@
 """What backends that call a server share: timeouts, bounded retries, and errors in words."""
 
-from __future__ import annotations
-
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic, sleep
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -16,8 +15,11 @@ import aiohttp
 import orjson
 
 from relayer_service.net import outgoing
-from signers.backends.base import SignerError
+from relayer_service.net.bounded import AnswerTooLarge
+from signers.backends.base import Secp256k1Backend, SignerError
 
+# For a connection, where the client has a limit of its own for it.
+CONNECT_SECONDS = 3.0
 # For one attempt, and for a call with all its attempts and pauses.
 ATTEMPT_SECONDS = 10.0
 CALL_SECONDS = 20.0
@@ -43,7 +45,7 @@ class Refused(SignerError):
     """The server refuses, and would do so again."""
 
     def __init__(self, message: str, *, status: int) -> None:
-        super().__init__(message, permanent=True)
+        super().__init__(message)
         self.status = status
 
 
@@ -99,9 +101,7 @@ def refusal(provider: str, status: int, headers: Mapping[str, str]) -> SignerErr
     if status == 404:
         return Refused(f"{provider} does not know this signer's key (HTTP 404).", status=status)
     if 300 <= status < 400:
-        return SignerError(
-            f"{provider} redirects (HTTP {status}), and is not followed: check its address.", permanent=True
-        )
+        return SignerError(f"{provider} redirects (HTTP {status}), and is not followed: check its address.")
     if status >= 400:
         return Refused(f"{provider} refused the request (HTTP {status}): check the configuration.", status=status)
     return not_understood(provider)
@@ -150,14 +150,38 @@ class JsonApi:
                 max_bytes=MAX_ANSWER_BYTES,
                 proxy=_proxy_for(url) if self.uses_proxies else None,
             )
-        except outgoing.AnswerTooLarge:
+        except AnswerTooLarge:
             return not_understood(self.provider)
         except (ValueError, aiohttp.NonHttpUrlClientError):
-            return SignerError(self.unusable, permanent=True)
+            return SignerError(self.unusable)
         except (aiohttp.ClientError, OSError) as error:
             if outgoing.is_forbidden(error):
-                return SignerError(f"The address of {self.provider} is not allowed.", permanent=True)
+                return SignerError(f"The address of {self.provider} is not allowed.")
             return unreachable(self.provider)
+
+
+class ClientBackend(Secp256k1Backend):
+    """A key behind the client of its provider, made once: threads may share it, but not make it at the same time."""
+
+    provider: ClassVar[str]
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        super().__init__(config)
+        self._lock = threading.Lock()
+        self._made: Any = None
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """Return a client that reads only bounded answers."""
+
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._connect()
+            return self._made
+
+    def _not_understood(self) -> SignerError:
+        return SignerError(f"{self.provider} gave an answer that cannot be understood.", permanent=False)
 
 
 def _json_object(text: bytes) -> dict[str, Any] | None:

@@ -1,7 +1,5 @@
 """A key that the service holds itself."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +24,7 @@ class Local(Secp256k1Backend):
         if self._key is None:
             self._key = _parse(self.config.get("key"))
         if self._key is None:
-            raise SignerError("The key must be a secp256k1 private key: 32 bytes in hex.", permanent=True)
+            raise SignerError("The key must be a secp256k1 private key: 32 bytes in hex.")
         return self._key
 
     def check(self) -> None:

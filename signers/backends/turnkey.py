@@ -3,8 +3,6 @@
 The environment variable TURNKEY_API_URL, read at each call, replaces the address of the service.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from time import sleep, time_ns
@@ -42,7 +40,7 @@ class Turnkey(Secp256k1Backend):
             point = bytes.fromhex(self.config["public_key"].removeprefix("0x"))
             return eth_key(ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), point))
         except ValueError:
-            raise SignerError("public_key is not a secp256k1 public key in hex.", permanent=True) from None
+            raise SignerError("public_key is not a secp256k1 public key in hex.") from None
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
         until = deadline()
@@ -55,11 +53,11 @@ class Turnkey(Secp256k1Backend):
         status = activity["status"]
         if status == CONSENSUS_NEEDED:
             # A retry would be a new activity, which needs the same approvals.
-            raise SignerError("Turnkey's policies ask for more approvals of this signature.", permanent=True)
+            raise SignerError("Turnkey's policies ask for more approvals of this signature.")
         if status in WAITING:
             raise SignerError("Turnkey has not finished the signature in time.", permanent=False)
         if status != COMPLETED:
-            raise SignerError("Turnkey has not made the signature: it failed or was rejected.", permanent=True)
+            raise SignerError("Turnkey has not made the signature: it failed or was rejected.")
         return _signature(activity)
 
     def _intent(self, digest: bytes) -> dict[str, Any]:
@@ -96,9 +94,7 @@ class Turnkey(Secp256k1Backend):
         try:
             stamp: str = stamper.stamp(body).stamp_header_value
         except ValueError:
-            raise SignerError(
-                "api_private_key and api_public_key are not a pair of P-256 keys in hex.", permanent=True
-            ) from None
+            raise SignerError("api_private_key and api_public_key are not a pair of P-256 keys in hex.") from None
         return stamp
 
 

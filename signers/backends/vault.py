@@ -3,8 +3,6 @@
 The secret at `key_name` holds the key, in hex, in its field `value`.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Mapping
@@ -46,7 +44,7 @@ class Vault:
         try:
             addresses.split_http_url(self.config["address"])
         except ValidationError:
-            raise SignerError("The address of Vault is not an http or https URL.", permanent=True) from None
+            raise SignerError("The address of Vault is not an http or https URL.") from None
 
     def ask(self, method: str, path: str, body: bytes | None, until: float) -> dict[str, Any]:
         """Return the data of the answer to a request that needs a login."""
@@ -72,7 +70,7 @@ class Vault:
         try:
             token = _token(self._part("auth", "POST", "auth/approle/login", self._login, until), asked)
         except Refused:
-            raise SignerError("Vault refused the AppRole login.", permanent=True) from None
+            raise SignerError("Vault refused the AppRole login.") from None
         if token is None:
             raise not_understood("Vault")
         return token
@@ -159,7 +157,6 @@ class VaultKv(Secp256k1Backend):
             key.address()
         except SignerError:
             raise SignerError(
-                "The secret in Vault has no secp256k1 private key, 32 bytes in hex, in its field `value`.",
-                permanent=True,
+                "The secret in Vault has no secp256k1 private key, 32 bytes in hex, in its field `value`."
             ) from None
         return key

@@ -1,7 +1,5 @@
 """An Ed25519 key that never leaves HashiCorp Vault's Transit engine, which signs messages with it."""
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Mapping
@@ -36,7 +34,7 @@ class VaultTransit(Ed25519Backend):
             raw = bytes.fromhex(text) if len(text) == HEX_DIGITS else base64.b64decode(text, validate=True)
             return Ed25519PublicKey.from_public_bytes(raw)
         except ValueError:
-            raise SignerError("pubkey is not an Ed25519 public key in base64 or hex.", permanent=True) from None
+            raise SignerError("pubkey is not an Ed25519 public key in base64 or hex.") from None
 
     def _sign(self, message: bytes) -> bytes:
         path = f"{self.config.get('mount_point', 'transit')}/sign/{self.config['key_name']}"

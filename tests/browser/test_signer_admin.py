@@ -73,7 +73,7 @@ def test_a_key_is_replaced_after_a_question_that_names_the_relayers(
     page.locator("[name=plain__key]").fill(OTHER_KEY)
     box.check()
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text(f"Moved to {OTHER_ADDRESS}: 1 relayer.")).to_be_visible()
+    expect(page.get_by_text(f"moved to {OTHER_ADDRESS}: 1 relayer")).to_be_visible()
     relayer.refresh_from_db()
     assert relayer.address == OTHER_ADDRESS
 

@@ -39,10 +39,10 @@ def faulty(hardhat: str) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
-def quick_nodes(settings: Any) -> None:
+def quick_nodes(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nodes have less time than they have by default, so that those that hang cost little."""
     settings.NODE_ATTEMPT_SECONDS = 2
-    settings.NODE_MAX_ANSWER_BYTES = 1_000_000
+    monkeypatch.setattr(attempts, "MAX_ANSWER_BYTES", 1_000_000)
 
 
 @dataclass(frozen=True)

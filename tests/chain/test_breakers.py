@@ -24,8 +24,7 @@ URL = "https://node.example.com/SECRET"
 OTHER = "https://other.example.com/SECRET"
 
 
-def test_a_node_is_paused_after_some_failures(settings: Any) -> None:
-    settings.NODE_FAILURES_TO_PAUSE = 3
+def test_a_node_is_paused_after_some_failures() -> None:
     seen = []
     for _ in range(3):
         breakers.note_failure(URL)

@@ -104,8 +104,10 @@ def refuse_zero(found: list[Any]) -> None:
         raise Fault("it is behind")
 
 
-def test_a_node_whose_answer_does_not_pass_the_check_is_followed_by_the_next_and_paused(settings: Any) -> None:
-    settings.NODE_FAILURES_TO_PAUSE = 1
+def test_a_node_whose_answer_does_not_pass_the_check_is_followed_by_the_next_and_paused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(breakers, "FAILURES_TO_PAUSE", 1)
     with node(answering({"result": "0x0"})) as behind, node(answering({"result": "0x1"})) as other:
         given = [(behind.url, 100), (other.url, 100)]
         # So that it comes last.
@@ -121,8 +123,8 @@ def test_where_no_answer_passes_the_check_the_call_says_why() -> None:
     assert caught.value.reasons == "it is behind"
 
 
-def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, settings: Any) -> None:
-    settings.NODE_FAILURES_TO_PAUSE = 1
+def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(breakers, "FAILURES_TO_PAUSE", 1)
     refused = answering(error(3, "execution reverted", data="0x"))
     with node(refused) as one, node(good, hardhat) as other:
         breakers.pause(other.url, 60)
@@ -133,10 +135,7 @@ def test_an_error_of_the_chain_is_the_answer_and_pauses_nobody(hardhat: str, set
         assert breakers.paused([one.url]) == set()
 
 
-def test_a_node_that_fails_again_and_again_is_asked_last(
-    hardhat: str, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.NODE_FAILURES_TO_PAUSE = 3
+def test_a_node_that_fails_again_and_again_is_asked_last(hardhat: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(breakers, "PAUSE_SECONDS", 3600)
     with node(status(500)) as bad:
         given = [(hardhat, 1), (bad.url, 100)]
@@ -252,8 +251,8 @@ def test_no_node_has_no_state() -> None:
     assert nodes.statuses([], CHAIN) == []
 
 
-def test_what_is_our_own_fault_does_not_pause_a_node(settings: Any) -> None:
+def test_what_is_our_own_fault_does_not_pause_a_node() -> None:
     for is_ours, paused in ((True, set()), (False, {A})):
-        for _ in range(settings.NODE_FAILURES_TO_PAUSE):
+        for _ in range(breakers.FAILURES_TO_PAUSE):
             nodes.note(A, Fault("it answered 413", is_client_error=is_ours))
         assert breakers.paused([A]) == paused

@@ -16,7 +16,7 @@ from chain.errors import InsufficientData
 from chain.networks import networks
 from chain.readings import ChainReading, gather
 from relayers.models import Relayer
-from rpc import dispatch, errors
+from rpc import dispatch, errors, relayer_lookup
 from rpc.fees import tokens
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken
@@ -155,9 +155,9 @@ def test_where_everything_is_known_no_node_is_asked(node: FeeNode, at: At) -> No
 
 
 def test_what_a_call_needs_of_the_database_is_kept_for_a_moment(
-    post: Post, node: FeeNode, settings: Any, at: At, django_assert_num_queries: Any
+    post: Post, node: FeeNode, monkeypatch: pytest.MonkeyPatch, at: At, django_assert_num_queries: Any
 ) -> None:
-    settings.RPC_CACHE_SECONDS = 1
+    monkeypatch.setattr(relayer_lookup, "CACHE_SECONDS", 1)
     relayer(node)
     chainlink_native_source(fee_token(decimals=18))
     at(0)
@@ -316,8 +316,8 @@ def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
 
 
 @pytest.mark.django_db
-def test_what_staff_change_while_decimals_are_read_counts_for_the_next_caller(settings: Any) -> None:
-    settings.RPC_CACHE_SECONDS = 60
+def test_what_staff_change_while_decimals_are_read_counts_for_the_next_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relayer_lookup, "CACHE_SECONDS", 60)
     token, network = fee_token(decimals=None), networks()["hardhat"]
     fixed_source(token)
     asked = tokens.find(network, token.symbol)

@@ -25,6 +25,7 @@ from tests.contract import bodies, raw
 from tests.servers import free_port, wait_for_port
 
 COMMAND = [sys.executable, "-m", "relayer_service.server"]
+DRAIN = "relayer_service.processes.DRAIN_SECONDS={}"
 
 pytestmark = [pytest.mark.long, pytest.mark.one_engine, pytest.mark.django_db(transaction=True)]
 
@@ -116,7 +117,7 @@ def test_a_request_that_was_half_received_at_the_stop_is_answered() -> None:
 
 def test_a_server_that_drains_answers_on_new_connections_too() -> None:
     # For half of it, and so for as long as this takes.
-    with serving(WEB_DRAIN_SECONDS="600") as (process, port):
+    with serving(TEST_CONSTANTS=DRAIN.format(600)) as (process, port):
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: is_stopping(port))
         outcomes: Counter[str] = Counter()
@@ -133,7 +134,7 @@ def is_stopping(port: int) -> bool:
 
 def test_processes_are_replaced_without_a_failed_request() -> None:
     # On connections that stay open, as a proxy has them. None is idle for as long as a process drains.
-    with serving(WEB_PROCESSES="2", WEB_DRAIN_SECONDS="5") as (process, port), Load(port, 50) as load:
+    with serving(WEB_PROCESSES="2", TEST_CONSTANTS=DRAIN.format(5)) as (process, port), Load(port, 50) as load:
         old = list(processes.children(process.pid))
         process.send_signal(signal.SIGHUP)
         wait_until(lambda: not any(is_running(pid) for pid in old))
@@ -206,8 +207,7 @@ def test_processes_are_replaced_when_they_are_old() -> None:
         "server.Server.startup = lambda self: print(self.workers_lifetime);"
         "server.WebServer('application', None).startup()"
     )
-    assert run_program(program, WEB_PROCESS_LIFETIME_HOURS="2") == "7200\n"
-    assert run_program(program, WEB_PROCESS_LIFETIME_HOURS="0") == "None\n"
+    assert run_program(program) == "86400\n"
 
 
 def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:

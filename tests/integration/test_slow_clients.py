@@ -21,7 +21,8 @@ from tests.contract import bodies, raw
 from tests.relayers.factories import relayer, signer
 
 # Few threads, and less patience than the defaults have.
-SETTINGS = {"WEB_THREADS": "4", "CLIENT_TIMEOUT_SECONDS": "8", "BODY_TIMEOUT_SECONDS": "8"}
+BODY_TIMEOUT = "relayer_service.request_bodies.TIMEOUT_SECONDS={}"
+SETTINGS = {"WEB_THREADS": "4", "CLIENT_TIMEOUT_SECONDS": "8", "TEST_CONSTANTS": BODY_TIMEOUT.format(8)}
 HALF_HEAD = b"GET /api/v1/signers HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 JSON_TYPE = b"Content-Type: application/json\r\n"
 
@@ -46,7 +47,7 @@ def patient_port(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[int]:
     log = tmp_path_factory.mktemp("large-bodies") / "log"
-    with django_db_blocker.unblock(), processes.web(log, BODY_TIMEOUT_SECONDS="3600") as port:
+    with django_db_blocker.unblock(), processes.web(log, TEST_CONSTANTS=BODY_TIMEOUT.format(3600)) as port:
         yield port
 
 

@@ -156,10 +156,3 @@ def test_a_key_that_is_removed_signs_nothing_more(api: Api, hook: Notification) 
     for key in ("the first key", "", "another key"):
         api.patch("/api/v1/notifications/hook-1", {"signing_key": key})
     assert keys_that_verify(hook, "the first key", "another key") == ["another key"]
-
-
-def test_the_overlap_is_a_setting(api: Api, hook: Notification, settings: Any) -> None:
-    settings.WEBHOOK_KEY_OVERLAP_HOURS = 0
-    for key in ("the first key", "the second key"):
-        api.patch("/api/v1/notifications/hook-1", {"signing_key": key})
-    assert keys_that_verify(hook, "the first key", "the second key") == ["the second key"]

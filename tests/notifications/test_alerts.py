@@ -29,9 +29,9 @@ ANSWERED = {
 
 
 @pytest.fixture(autouse=True)
-def schedule(settings: Settings) -> None:
+def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    settings.WEBHOOK_JITTER_PERCENT = 0
+    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
 
 
 def target(name: str) -> Notification:

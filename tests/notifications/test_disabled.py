@@ -32,9 +32,9 @@ LIST = "/admin/notifications/notification/"
 
 
 @pytest.fixture(autouse=True)
-def schedule(settings: Settings) -> None:
+def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    settings.WEBHOOK_JITTER_PERCENT = 0
+    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
 
 
 def set_enabled(notification: Notification, enabled: bool) -> None:

@@ -27,9 +27,9 @@ OTHERS = uuid.UUID(int=2)
 
 
 @pytest.fixture(autouse=True)
-def schedule(settings: Settings) -> None:
+def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    settings.WEBHOOK_JITTER_PERCENT = 0
+    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
 
 
 def taken(notification: Notification) -> Delivery:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import random
 from datetime import UTC, datetime, timedelta
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from notifications.delivery import schedule
 from notifications.delivery.schedule import MAX_RETRY_AFTER, next_attempt
 from relayer_service.net.outgoing import parse_retry_after
 
@@ -18,13 +20,14 @@ SCHEDULE = [0, 5, 300, 1800, 7200, 18000, 36000, 50400, 72000, 86400]
 DAY = 86_400
 
 
-def wait(attempts_made: int, jitter: int = 0, retry_after: timedelta | None = None) -> float | None:
-    moment = next_attempt(SCHEDULE, jitter, attempts_made, NOW, retry_after)
+def wait(attempts_made: int, jitter: float = 0, retry_after: timedelta | None = None) -> float | None:
+    with patch.object(schedule, "JITTER", jitter):
+        moment = next_attempt(SCHEDULE, attempts_made, NOW, retry_after)
     return None if moment is None else (moment - NOW).total_seconds()
 
 
 def test_the_usual_schedule_is_that_of_the_standard(settings: Settings) -> None:
-    assert (settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT) == (SCHEDULE, 10)
+    assert (settings.WEBHOOK_SCHEDULE, schedule.JITTER) == (SCHEDULE, 0.1)
 
 
 def test_each_wait_follows_the_schedule_and_none_follows_the_last_attempt() -> None:
@@ -33,21 +36,21 @@ def test_each_wait_follows_the_schedule_and_none_follows_the_last_attempt() -> N
 
 
 def test_a_schedule_of_one_attempt_has_no_second() -> None:
-    assert next_attempt([0], 10, 1, NOW, None) is None
-    assert next_attempt([0], 10, 1, NOW, timedelta(hours=1)) is None
+    assert next_attempt([0], 1, NOW) is None
+    assert next_attempt([0], 1, NOW, timedelta(hours=1)) is None
 
 
-@given(st.integers(1, 9), st.integers(0, 100), st.randoms(use_true_random=False))
-def test_the_jitter_keeps_to_its_share_on_both_sides(attempts_made: int, jitter: int, source: random.Random) -> None:
+@given(st.integers(1, 9), st.floats(0, 1), st.randoms(use_true_random=False))
+def test_the_jitter_keeps_to_its_share_on_both_sides(attempts_made: int, jitter: float, source: random.Random) -> None:
     random.seed(source.random())
     waited = wait(attempts_made, jitter)
     assert waited is not None
     planned = SCHEDULE[attempts_made]
-    assert planned * (1 - jitter / 100) - 1e-3 <= waited <= planned * (1 + jitter / 100) + 1e-3
+    assert planned * (1 - jitter) - 1e-3 <= waited <= planned * (1 + jitter) + 1e-3
 
 
 def test_targets_that_failed_together_are_not_tried_together() -> None:
-    waits = [wait(2, 10) for _ in range(200)]
+    waits = [wait(2, schedule.JITTER) for _ in range(200)]
     assert len(set(waits)) > 190
     assert min(filter(None, waits)) < 285
     assert max(filter(None, waits)) > 315
@@ -121,6 +124,6 @@ WORDS = st.sampled_from([*DAYS, *TIMES, ",", ":", "-", "+", ".", "1.5", "é"])
 @example("Mon, 01 Jan 0001 00:00:00 +2359")
 @given(st.text() | st.lists(WORDS, max_size=8).map(" ".join) | st.lists(WORDS, max_size=8).map("".join))
 def test_no_header_leads_to_more_than_a_day_or_to_the_past(value: str) -> None:
-    moment = next_attempt([0, 5], 0, 1, NOW, parse_retry_after(value, NOW))
-    assert moment is not None
-    assert NOW + timedelta(seconds=5) <= moment <= NOW + MAX_RETRY_AFTER
+    waited = wait(1, retry_after=parse_retry_after(value, NOW))
+    assert waited is not None
+    assert 5 <= waited <= MAX_RETRY_AFTER.total_seconds()

@@ -100,8 +100,8 @@ def test_what_is_due_is_delivered_once_and_verified_by_its_receiver(sender: Send
     assert Attempt.objects.filter(response_code=200, error="").count() == 100
 
 
-def test_a_target_has_at_most_so_many_deliveries_at_once(sender: Sender, settings: Settings) -> None:
-    settings.WEBHOOK_TARGET_CONCURRENCY = 3
+def test_a_target_has_at_most_so_many_deliveries_at_once(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "TARGET_CONCURRENCY", 3)
     with receiver(full(3)) as server:
         notification = target_of(server)
         emit_many(notification, 15)
@@ -111,8 +111,10 @@ def test_a_target_has_at_most_so_many_deliveries_at_once(sender: Sender, setting
     assert len(server.requests) == 15
 
 
-def test_workers_together_send_no_more_at_once_than_one_and_nothing_twice(settings: Settings) -> None:
-    settings.WEBHOOK_TARGET_CONCURRENCY = 3
+def test_workers_together_send_no_more_at_once_than_one_and_nothing_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sender_module, "TARGET_CONCURRENCY", 3)
     with receiver(full(3)) as server, running() as first, running() as second, running() as third:
         notification = target_of(server)
         emitted = []
@@ -147,8 +149,8 @@ def test_a_hanging_target_does_not_hold_a_fast_one(sender: Sender) -> None:
     deliver_beside_hanging_target(sender)
 
 
-def test_targets_that_fail_do_not_take_the_places_of_others(settings: Settings) -> None:
-    settings.WEBHOOK_TARGETS = 1
+def test_targets_that_fail_do_not_take_the_places_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "MAX_TARGETS", 1)
     with receiver(hang) as hanging, receiver() as fast, running() as sender:
         slow_target, fast_target = target_of(hanging, "hanging"), target_of(fast, "fast")
         Notification.objects.filter(pk=slow_target.pk).update(failing_since=timezone.now())
@@ -189,8 +191,8 @@ def test_a_failure_is_tried_again_under_the_same_id_until_it_succeeds(sender: Se
     assert notification.failing_since is None
 
 
-def test_a_target_that_is_gone_gets_nothing_more(sender: Sender, settings: Settings) -> None:
-    settings.WEBHOOK_TARGET_CONCURRENCY = 1
+def test_a_target_that_is_gone_gets_nothing_more(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "TARGET_CONCURRENCY", 1)
     with receiver(answer(410)) as server:
         notification = target_of(server)
         emit_many(notification, 1)
@@ -202,8 +204,10 @@ def test_a_target_that_is_gone_gets_nothing_more(sender: Sender, settings: Setti
     assert len(server.requests) == 1
 
 
-def test_a_target_that_is_gone_gets_nothing_of_what_was_claimed_before(sender: Sender, settings: Settings) -> None:
-    settings.WEBHOOK_TARGET_CONCURRENCY = 2
+def test_a_target_that_is_gone_gets_nothing_of_what_was_claimed_before(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender_module, "TARGET_CONCURRENCY", 2)
     with receiver(slow(0.05, answer(410))) as server:
         notification = target_of(server)
         emit_many(notification, 20)
@@ -212,8 +216,11 @@ def test_a_target_that_is_gone_gets_nothing_of_what_was_claimed_before(sender: S
     assert len(server.requests) == 2
 
 
-def test_from_its_first_failure_on_a_target_gets_one_delivery_at_a_time(sender: Sender, settings: Settings) -> None:
-    settings.WEBHOOK_TARGET_CONCURRENCY, settings.WEBHOOK_SCHEDULE = 3, [0]
+def test_from_its_first_failure_on_a_target_gets_one_delivery_at_a_time(
+    sender: Sender, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WEBHOOK_SCHEDULE = [0]
+    monkeypatch.setattr(sender_module, "TARGET_CONCURRENCY", 3)
     lock, running, at_once = threading.Lock(), set[int](), list[int]()
 
     def fail(handler: Handler) -> None:
@@ -246,8 +253,10 @@ def test_nothing_is_sent_when_the_key_cannot_be_read(sender: Sender, settings: S
     assert Attempt.objects.first().error == "The encryption key '1' is not among ENCRYPTION_KEYS."  # type: ignore[union-attr]
 
 
-def test_a_stop_waits_for_what_is_on_its_way_and_takes_nothing_more(sender: Sender, settings: Settings) -> None:
-    settings.WEBHOOK_TARGET_CONCURRENCY = 1
+def test_a_stop_waits_for_what_is_on_its_way_and_takes_nothing_more(
+    sender: Sender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender_module, "TARGET_CONCURRENCY", 1)
 
     def until_stopped(handler: Handler) -> None:
         wait_until(lambda: sender.stopping)
@@ -344,10 +353,8 @@ def test_a_fault_in_one_attempt_does_not_stop_its_target(sender: Sender, monkeyp
     assert len(server.requests) == 3
 
 
-def test_a_sender_whose_loop_is_lost_sends_on_with_another(
-    sender: Sender, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.WEBHOOK_TARGETS = 1
+def test_a_sender_whose_loop_is_lost_sends_on_with_another(sender: Sender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender_module, "MAX_TARGETS", 1)
     real = attempts.send
 
     async def end_loop(*args: Any) -> attempts.Outcome:
@@ -414,10 +421,10 @@ def test_a_system_that_keeps_its_limit_of_files_does_not_stop_the_sender(monkeyp
 
 
 def test_no_more_than_64_results_of_a_worker_are_outstanding(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Enough threads that targets are claimed while the results of others cannot be written.
-    settings.WEBHOOK_DATABASE_THREADS = 16
+    monkeypatch.setattr(sender_module, "DATABASE_THREADS", 16)
     monkeypatch.setattr(outstanding, "SLOW_SECONDS", PATIENCE_SECONDS)
     lock, written, at_once = threading.Lock(), list[int](), list[int]()
     real = outbox.Exchange.run

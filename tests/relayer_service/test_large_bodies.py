@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
-from relayer_service import rsgi
-from relayer_service.rsgi import LargeBodies
+from relayer_service import request_bodies
+from relayer_service.request_bodies import LargeBodies
 
 
 async def whole_body() -> AsyncIterator[bytes]:
@@ -30,7 +30,7 @@ async def read_with_deadline(bodies: LargeBodies, protocol: Any, seconds: float 
 
 def test_a_body_that_just_expired_fails_no_other(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.MAX_REQUEST_BYTES = 10
-    monkeypatch.setattr(rsgi, "MAX_LARGE_BODIES", 1)
+    monkeypatch.setattr(request_bodies, "MAX_LARGE_BODIES", 1)
 
     async def read_both() -> tuple[bytes, int]:
         bodies = LargeBodies()

@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from relayers.balance_hours import HOUR, by_hour, with_reading
-from relayers.health import AccountReading, write
+from relayers.health import AccountReading, lease_length, write
 from relayers.models import Relayer
 from tests.relayers import factories
 
@@ -46,7 +46,9 @@ def test_a_check_keeps_the_balance_of_the_hour_and_one_that_reads_none_does_not(
     relayer = factories.relayer()
     hour = int(timezone.now().timestamp()) // HOUR * HOUR
     for balance in (9, 5, None):
-        write([(relayer, AccountReading(7, balance))])
+        Relayer.objects.update(due_at=timezone.now(), leased_until=None)
+        (claimed,) = Relayer.objects.all().claim(1, lease_length())
+        write([(claimed, AccountReading(7, balance))])
         relayer.refresh_from_db()
     assert relayer.balance_hours in ([[hour, "5"]], [[hour, "9"], [hour + HOUR, "5"]])
 

@@ -108,7 +108,7 @@ def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
     other = factories.relayer(identifier="relayer-2", signer=factories.signer("signer-2"))
     with django_capture_on_commit_callbacks(execute=True):
         page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS)
-    assert f"Moved to {OTHER_ADDRESS}: 1 relayer." in told(page)
+    assert f"signer-1: moved to {OTHER_ADDRESS}: 1 relayer" in told(page)
     relayer.refresh_from_db()
     assert (relayer.address, address_of(relayer.signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
     assert {name: getattr(relayer, name) for name in seen} == FORGOTTEN

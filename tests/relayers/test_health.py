@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from relayers import health
 from relayers.health import AccountReading, check_due, judge
 from relayers.models import Relayer
 from tests.chain import faults
@@ -42,9 +43,8 @@ def telling(nonce: dict[str, Any] | None = None, balance: dict[str, Any] | None 
 
 
 @pytest.fixture(autouse=True)
-def patience(settings: Any) -> None:
-    settings.HEALTH_FAILURES_TO_DISABLE = 2
-    settings.HEALTH_SUCCESSES_TO_ENABLE = 2
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "SUCCESSES_TO_ENABLE", 2)
 
 
 GOOD = {"nonce": 7, "balance_text": "100", "failed_checks": 0}

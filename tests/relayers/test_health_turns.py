@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from chain import nodes
 from notifications.models import Delivery
+from relayer_service.background import pools
 from relayer_service.background.tasks import queue
 from relayers import health
 from relayers.health import AccountReading, check_due
@@ -26,11 +27,6 @@ from tests.concurrency import PATIENCE_SECONDS, in_threads, wait_until
 from tests.notifications.clock import NOON, Clock
 from tests.relayers import factories
 from tests.relayers.health_checks import NO_REASON, OTHER_ADDRESS, UNREAD, bodies, make_due, on_nodes, state
-
-
-@pytest.fixture(autouse=True)
-def patience(settings: Any) -> None:
-    settings.HEALTH_FAILURES_TO_DISABLE = 2
 
 
 @pytest.mark.django_db
@@ -53,8 +49,7 @@ def test_relayers_on_the_same_nodes_are_read_in_one_request(hardhat: str) -> Non
 
 
 @pytest.mark.django_db
-def test_checks_that_find_nothing_new_are_written_in_one_statement(hardhat: str, settings: Any) -> None:
-    settings.HEALTH_SUCCESSES_TO_ENABLE = 1
+def test_checks_that_find_nothing_new_are_written_in_one_statement(hardhat: str) -> None:
     for number in range(25):
         on_nodes(hardhat, identifier=f"relayer-{number}")
     check_due()
@@ -191,9 +186,11 @@ def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_that_check_at_once_never_check_the_same_relayer(hardhat: str, settings: Any) -> None:
+def test_workers_that_check_at_once_never_check_the_same_relayer(
+    hardhat: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     workers = [replace(health.checks) for _ in range(4)]
-    settings.NODE_THREADS = 7
+    monkeypatch.setattr(pools, "NODE_THREADS", 7)
     with node(good, hardhat) as one:
         for number in range(60):
             address = f"0x{number:040x}"
@@ -299,8 +296,10 @@ def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(hardhat: str, settings: Any) -> None:
-    settings.NODE_THREADS = 4
+def test_more_relayers_on_a_node_that_hangs_than_threads_delay_no_other_check(
+    hardhat: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "NODE_THREADS", 4)
     released, hung = threading.Event(), list[Any]()
 
     def hang(handler: faults.Handler, asked: Any) -> None:

@@ -333,7 +333,7 @@ def test_a_token_whose_only_source_is_a_pair_is_saved_with_a_warning_unless_it_i
         del typed["enabled"]
     page = admin_client.post(page_of(token), typed, follow=True)
     why = "a pair's reserves alone are no price: a second source is needed, of another kind"
-    assert told(page)[:-1] == [f"USDC on hardhat has no price: {why}."] * warnings
+    assert told(page)[:-1] == [f"USDC on hardhat: the token has no price: {why}"] * warnings
     assert "was changed successfully" in told(page)[-1]
     assert PriceSource.objects.get().kind == "uniswap_v2"
 

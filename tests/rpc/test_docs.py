@@ -22,7 +22,7 @@ from rpc import errors
 from rpc.fees.prices import Quote
 from rpc.fees.quote import TokenFee
 from rpc.fees.sources.base import SourcePrice
-from rpc.fees.sources.chainlink import ROUND, read_round
+from rpc.fees.sources.chainlink import ROUND, Feed
 from rpc.fees.tokens import Token
 from tests.chain.answering_node import unsigned
 from tests.servers import PROJECT
@@ -49,7 +49,7 @@ def steps() -> dict[str, tuple[str, str]]:
 
 def feed(answer: dict[str, int]) -> Fraction:
     words = encode(ROUND, [1, answer["answer"], NOW, NOW, 1]), encode(["uint8"], [answer["decimals"]])
-    return read_round([f"0x{word.hex()}" for word in words], 60, NOW, "the feed").price
+    return Feed("", 60, "the feed").read([f"0x{word.hex()}" for word in words], NOW).price
 
 
 def by_the_service(answers: dict[str, Any]) -> tuple[NativeFee, TokenFee]:

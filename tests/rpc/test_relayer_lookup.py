@@ -10,7 +10,7 @@ from pytest_django import Settings
 from relayer_service.api.exceptions import NotFound
 from relayers.lookup import find_relayer
 from relayers.models import Relayer
-from rpc import dispatch
+from rpc import dispatch, relayer_lookup
 from rpc.relayer_lookup import find_cached_relayer
 from tests.chain.answering_node import unsigned
 from tests.chain.faults import SECRET
@@ -37,8 +37,8 @@ def test_an_unknown_id_is_not_found(identifier: str) -> None:
         find_cached_relayer(identifier)
 
 
-def test_what_decides_about_money_reads_the_row_as_it_is_now(settings: Settings) -> None:
-    settings.RPC_CACHE_SECONDS = 60
+def test_what_decides_about_money_reads_the_row_as_it_is_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relayer_lookup, "CACHE_SECONDS", 60)
     relayer_at(URL)
     before = find_cached_relayer("relayer-1")
     disabled = {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}

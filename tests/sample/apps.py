@@ -10,7 +10,11 @@ class SampleConfig(AppConfig):
     name = "tests.sample"
 
     def ready(self) -> None:
+        from rpc import relayer_lookup
+
         setting_changed.connect(build_urls_anew)
+        # Tests change rows, and call at once.
+        relayer_lookup.CACHE_SECONDS = 0
 
 
 def build_urls_anew(setting: str, **kwargs: Any) -> None:

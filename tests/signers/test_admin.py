@@ -254,7 +254,7 @@ def test_what_was_verified_is_forgotten_with_the_key(admin_client: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("key", "columns"), [("", set()), ("22" * 32, {"secrets", "verified_identity", "verified_at"})]
+    ("key", "columns"), [("", set()), ("22" * 32, {"secrets", "verified_identity", "verified_at", "last_error"})]
 )
 def test_only_what_staff_changed_is_written(admin_client: Client, key: str, columns: set[str]) -> None:
     signer = make_signer()

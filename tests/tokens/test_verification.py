@@ -259,13 +259,11 @@ def delete_user(token: AccessToken) -> None:
 
 @pytest.mark.parametrize("revoke", [change_behind, deactivate_user, delete_user])
 def test_what_another_process_revoked_is_refused_after_the_cache_time(
-    settings: Any,
     client: Client,
     user: User,
     monkeypatch: pytest.MonkeyPatch,
     revoke: Callable[[AccessToken], None],
 ) -> None:
-    settings.TOKEN_CACHE_SECONDS = 5
     row, text = issue(name="ci", user=user)
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
@@ -275,15 +273,6 @@ def test_what_another_process_revoked_is_refused_after_the_cache_time(
     assert is_accepted(client, text)
     monkeypatch.setattr(time, "monotonic", lambda: now + 5)
     assert not is_accepted(client, text)
-
-
-def test_a_cache_time_of_zero_verifies_every_request(
-    settings: Any, client: Client, token: str, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    settings.TOKEN_CACHE_SECONDS = 0
-    for _ in range(2):
-        with django_assert_num_queries(2):
-            assert is_accepted(client, token)
 
 
 def test_a_token_that_expires_while_it_is_remembered_is_refused(

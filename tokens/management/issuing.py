@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from relayer_service import extensions
@@ -44,13 +44,13 @@ def available_scope(text: str) -> str:
     return text
 
 
-def issue(options: dict[str, Any]) -> tuple[AccessToken, str]:
-    """Issue a token as the arguments say, and return it and its text."""
+def issue(command: BaseCommand, options: dict[str, Any]) -> str:
+    """Issue a token as the arguments say; return its text."""
     days = options["days"]
     if days is not None and not 0 < days <= MAX_DAYS:
         raise CommandError(f"--days must be between 1 and {MAX_DAYS}")
     try:
-        return writes.issue(
+        token, text = writes.issue(
             name=options["name"],
             user=_user(options["user"]),
             expires_at=timezone.now() + timedelta(days=days) if days else None,
@@ -65,11 +65,13 @@ def issue(options: dict[str, Any]) -> tuple[AccessToken, str]:
             for message in messages
         ]
         raise CommandError(" ".join(faults)) from None
+    return explained(command, token, text)
 
 
-def explanation(token: AccessToken) -> str:
-    """Return what a token may do, for standard error: standard output has the token alone."""
-    return f"It may {token.permissions_in_words}."
+def explained(command: BaseCommand, token: AccessToken, text: str) -> str:
+    """Return the text of a token, and write what it may do to standard error: standard output has the token alone."""
+    command.stderr.write(f"It may {token.permissions_in_words}.")
+    return text
 
 
 def _user(name: str | None) -> Any:

@@ -1,7 +1,5 @@
 """Write the fleet as JSON for load_config, with variables instead of secrets."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

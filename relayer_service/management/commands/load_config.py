@@ -1,7 +1,5 @@
 """Create and update the fleet from a JSON file: all of it, or nothing."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

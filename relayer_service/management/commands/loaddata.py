@@ -1,7 +1,5 @@
 """Django's `loaddata`, for rows that are counted by triggers and hold ciphertext."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser

@@ -4,8 +4,6 @@ A change of a table that waits for a long transaction holds up everything that w
 soon, and comes back: an atomic migration leaves nothing behind, and operations on indexes can run again.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

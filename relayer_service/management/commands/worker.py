@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
-from relayer_service.background.tasks import Worker, prepare_queue, queue, watchdog
+from relayer_service.background.tasks import STOP_SECONDS, Worker, prepare_queue, queue, watchdog
 from relayer_service.observability.metrics_server import start_metrics_server
 
 
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             queue,
             workers=settings.WORKER_THREADS,
             graceful_signal="TERM",
-            shutdown_timeout=settings.WORKER_STOP_SECONDS,
+            shutdown_timeout=STOP_SECONDS,
         )
         worker.run()
 

@@ -1,7 +1,5 @@
 """Django's PostgreSQL, but a closed connection of the pool fails no request, and an outage fails each at once."""
 
-from __future__ import annotations
-
 import select
 import time
 from typing import Any

@@ -4,8 +4,6 @@ While PostgreSQL is away, one attempt is made in each RETRY_SECONDS. Everybody e
 for a connection that cannot be made.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

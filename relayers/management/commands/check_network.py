@@ -1,7 +1,5 @@
 """Ask the nodes of a network what they are, and print it beside what the service knows of the network."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

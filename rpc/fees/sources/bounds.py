@@ -1,7 +1,5 @@
 """The bounds of a Chainlink feed: its aggregator reports no answer below `minAnswer` nor above `maxAnswer`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

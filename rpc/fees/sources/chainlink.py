@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,11 +29,6 @@ class Round:
     fresh_until: int
 
 
-def feed_calls(feed: str) -> list[Call]:
-    # Read with each price: another aggregator with other decimals may stand behind a feed.
-    return [contract_call(feed, "latestRoundData()"), contract_call(feed, "decimals()")]
-
-
 @dataclass(frozen=True)
 class Feed:
     address: str
@@ -44,28 +37,31 @@ class Feed:
     # None while they are unknown, or where its aggregator has none.
     bounds: Bounds | None = None
 
+    def calls(self) -> list[Call]:
+        # Read with each price: another aggregator with other decimals may stand behind a feed.
+        return [contract_call(self.address, "latestRoundData()"), contract_call(self.address, "decimals()")]
 
-def read_round(answers: Sequence[Any], heartbeat: int, now: int, what: str, bounds: Bounds | None = None) -> Round:
-    """Return the last answer of a feed; raise `NoPrice` if it cannot be trusted or is too old."""
-    try:
-        round_id, answer, _, updated_at, answered_in = read_call(answers[0], ROUND)
-        (decimals,) = read_call(answers[1], ["uint8"])
-    except Unreadable:
-        raise NoPrice(f"does not answer: {what}") from None
-    if decimals > MAX_DECIMALS:
-        raise NoPrice(f"has more decimals than it can have: {what}")
-    if answer <= 0:
-        raise NoPrice(f"gives a price that is not above zero: {what}")
-    if updated_at == 0 or answered_in < round_id:
-        raise NoPrice(f"has not finished its round: {what}")
-    if updated_at > now + MAX_CLOCK_SKEW_SECONDS:
-        raise NoPrice(f"gives a time that is still to come: {what}")
-    if bounds and bounds.are_reached_by(answer):
-        raise NoPrice(f"stands at the limit of its aggregator, which reports no price beyond it: {what}")
-    fresh_until = updated_at + heartbeat + max(heartbeat // GRACE_PART, MIN_GRACE_SECONDS)
-    if now > fresh_until:
-        raise NoPrice(f"is stale: {what} is older than its heartbeat")
-    return Round(Fraction(answer, 10**decimals), updated_at, fresh_until)
+    def read(self, answers: Sequence[Any], now: int) -> Round:
+        """Return the last answer; raise `NoPrice` if it cannot be trusted or is too old."""
+        try:
+            round_id, answer, _, updated_at, answered_in = read_call(answers[0], ROUND)
+            (decimals,) = read_call(answers[1], ["uint8"])
+        except Unreadable:
+            raise NoPrice(f"does not answer: {self.what}") from None
+        if decimals > MAX_DECIMALS:
+            raise NoPrice(f"has more decimals than it can have: {self.what}")
+        if answer <= 0:
+            raise NoPrice(f"gives a price that is not above zero: {self.what}")
+        if updated_at == 0 or answered_in < round_id:
+            raise NoPrice(f"has not finished its round: {self.what}")
+        if updated_at > now + MAX_CLOCK_SKEW_SECONDS:
+            raise NoPrice(f"gives a time that is still to come: {self.what}")
+        if self.bounds and self.bounds.are_reached_by(answer):
+            raise NoPrice(f"stands at the limit of its aggregator, which reports no price beyond it: {self.what}")
+        fresh_until = updated_at + self.heartbeat + max(self.heartbeat // GRACE_PART, MIN_GRACE_SECONDS)
+        if now > fresh_until:
+            raise NoPrice(f"is stale: {self.what} is older than its heartbeat")
+        return Round(Fraction(answer, 10**decimals), updated_at, fresh_until)
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class Chainlink(Source):
         """Return tokens for one native coin."""
 
     def calls(self) -> Sequence[Call]:
-        calls = [call for feed in self.feeds for call in feed_calls(feed.address)]
+        calls = [call for feed in self.feeds for call in feed.calls()]
         if self.sequencer_feed:
             calls.append(contract_call(self.sequencer_feed, "latestRoundData()"))
         return calls
@@ -102,10 +98,7 @@ class Chainlink(Source):
     def price(self, answers: Sequence[Any], decimals: int, now: int) -> SourcePrice:
         if self.sequencer_feed:
             self._check_sequencer(answers[-1], now)
-        rounds = [
-            read_round(answers[2 * number : 2 * number + 2], feed.heartbeat, now, feed.what, feed.bounds)
-            for number, feed in enumerate(self.feeds)
-        ]
+        rounds = [feed.read(answers[2 * at : 2 * at + 2], now) for at, feed in enumerate(self.feeds)]
         return SourcePrice(
             self.name,
             self.rate(rounds),

@@ -416,8 +416,8 @@ def test_a_fleet_file_that_creates_and_changes_every_resource(load: Callable[...
     assert written_by(lambda: load(signers=[SIGNER], relayers=[relayer], fee_tokens=[token])) == []
 
 
-def test_a_health_check_that_disables_and_enables(settings: Any) -> None:
-    settings.HEALTH_FAILURES_TO_DISABLE = 1
+def test_a_health_check_that_disables_and_enables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "FAILURES_TO_DISABLE", 1)
     factories.relayer(policies={"min_balance": 10})
 
     def check(reading: AccountReading) -> list[Entry]:

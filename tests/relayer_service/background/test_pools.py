@@ -1,11 +1,11 @@
 """Thread pools: many things at once, in as many threads as the settings allow, and as /metrics shows them."""
 
 import threading
-from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
 
+from relayer_service.background import pools
 from relayer_service.background.pools import Pool, at_once
 from tests.concurrency import PATIENCE_SECONDS
 
@@ -28,8 +28,8 @@ def test_results_come_in_the_order_of_the_items() -> None:
     assert at_once(square, []) == []
 
 
-def test_no_more_threads_are_used_than_the_setting_allows(settings: Any) -> None:
-    settings.NODE_THREADS = 2
+def test_no_more_threads_are_used_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "NODE_THREADS", 2)
     threads = at_once(lambda _: threading.get_ident(), range(20))
     assert len(set(threads)) <= 2
 

@@ -86,6 +86,13 @@ def test_what_is_allowed_raises_no_check(found: Checks, changes: dict[str, Any])
     assert found(**changes) == []
 
 
+def test_a_variable_that_is_no_longer_read_is_named(found: Checks, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_BACKLOG", "2048")
+    monkeypatch.setenv("NODE_THREADS", "no number")
+    ignored = "Settings that no longer exist are set in the environment and ignored: NODE_THREADS, WEB_BACKLOG."
+    assert found() == [("relayer_service.W006", ignored)]
+
+
 def test_no_message_shows_a_weak_secret(found: Checks) -> None:
     weak = {"SECRET_KEY": "hunter2-hunter2", "TOKEN_PEPPERS": {"1": b"hunter2." * 4}}
     assert "hunter2" not in repr(found(**weak))

@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
+from relayer_service.background import pools
 from relayer_service.net import dns
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 
@@ -65,9 +65,9 @@ def test_a_name_that_is_unknown_is_asked_for_again(name_server: NameServer) -> N
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_an_address_is_not_asked_for(address: str, settings: Settings) -> None:
+def test_an_address_is_not_asked_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # No pool has so many threads.
-    settings.RESOLVER_THREADS = 0
+    monkeypatch.setattr(pools, "RESOLVER_THREADS", 0)
     assert dns._Resolver().resolve(address, 80, PATIENCE_SECONDS)[0][4][:2] == (address, 80)
 
 

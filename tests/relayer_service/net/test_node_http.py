@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pytest_django import Settings
 
+from relayer_service.background import pools
 from relayer_service.net import node_http, outgoing
+from relayer_service.net.bounded import AnswerTooLarge
 from tests.chain import faults
 from tests.chain.faults import Behaviour, Handler, drip, node
 from tests.concurrency import PATIENCE_SECONDS, wait_until
@@ -159,7 +160,7 @@ ZEROS = bytes(MAX_BYTES + 1)
     ],
 )
 def test_an_answer_that_is_too_large_is_not_read_to_its_end(parts: list[bytes]) -> None:
-    with node(raw(*parts)) as server, pytest.raises(outgoing.AnswerTooLarge):
+    with node(raw(*parts)) as server, pytest.raises(AnswerTooLarge):
         post(server.url)
 
 
@@ -266,14 +267,14 @@ def test_a_connection_over_tls_is_verified_and_kept(
     assert refused_tls.connections == 2
 
 
-def test_threads_share_idle_connections_up_to_a_maximum(settings: Settings) -> None:
-    settings.NODE_THREADS = 2
+def test_threads_share_idle_connections_up_to_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "NODE_THREADS", 2)
     with node(OK) as first, node(OK) as second, ThreadPoolExecutor(1) as pool:
         for server in (first, second, first):
             pool.submit(post, server.url).result()
             post(server.url)
         assert (first.connections, second.connections) == (1, 1)
-        settings.NODE_THREADS = 1
+        monkeypatch.setattr(pools, "NODE_THREADS", 1)
         for server in (first, second, first):
             post(server.url)
         assert (first.connections, second.connections) == (2, 2)

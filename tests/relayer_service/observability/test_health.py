@@ -21,7 +21,8 @@ from pytest_django import DjangoAssertNumQueries, Settings
 from relayer_service.background.tasks import heartbeat
 from relayer_service.models import EncryptionKey, PeriodicRun
 from relayer_service.observability import probes
-from relayer_service.observability.health import PROBE_SECONDS, PROBES, all_migrations, cache_answers
+from relayer_service.observability.health import PROBE_SECONDS, PROBES, all_migrations, require_cache
+from relayer_service.observability.probes import ProbeFailed
 from relayer_service.storage.caches import FailOpenRedisCache
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.conftest import Log
@@ -248,11 +249,12 @@ def test_a_redis_that_hangs_is_named_too(settings: Any, client: Client) -> None:
 
 def test_while_one_asks_a_redis_that_hangs_others_get_the_last_answer(settings: Any, redis_url: str) -> None:
     settings.CACHES = shared_cache(redis_url)
-    assert cache_answers()
+    require_cache()
     settings.CACHES = shared_cache(f"redis://127.0.0.1:{free_port()}/0")
     with FailOpenRedisCache.pinging:
-        assert cache_answers()
-    assert not cache_answers()
+        require_cache()
+    with pytest.raises(ProbeFailed):
+        require_cache()
 
 
 @pytest.mark.usefixtures("worker")

@@ -118,8 +118,11 @@ def test_a_new_relayer_is_due_by_the_databases_clock(true_time: Moment) -> None:
     assert_about(Relayer.objects.get().due_at, before, true_time())
 
 
-def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(true_time: Moment, settings: Settings) -> None:
-    settings.WEBHOOK_SCHEDULE, settings.WEBHOOK_JITTER_PERCENT = [0, 60], 0
+def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(
+    true_time: Moment, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WEBHOOK_SCHEDULE = [0, 60]
+    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
     notification = create_notification()
     before = true_time()
     emit_test(notification)

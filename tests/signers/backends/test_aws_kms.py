@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 
-from signers.backends import bounded
+from signers.backends import http
 from signers.backends.aws_kms import AwsKms
 from signers.backends.base import Signature, SignerError
 from tests.servers import free_port
@@ -393,7 +393,7 @@ def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.Monke
 def test_a_server_that_does_not_answer_is_given_up(
     faulty: FaultyKms, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
-    monkeypatch.setattr(bounded, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(http, "ATTEMPT_SECONDS", 0.1)
     faulty.answer_again.clear()
 
     assert error_of(backend()) == ("AWS KMS cannot be reached.", False)

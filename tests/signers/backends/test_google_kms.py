@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
 
-from signers.backends import bounded, google_kms
+from signers.backends import google_kms, http
 from signers.backends.base import Signature, SignerError
 from signers.backends.google_kms import GoogleKms
 from tests.servers import free_port
@@ -448,7 +448,7 @@ def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.Monke
 def test_a_server_that_does_not_answer_is_given_up(
     google: GoogleServer, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
-    monkeypatch.setattr(bounded, "ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(http, "ATTEMPT_SECONDS", 0.1)
     google.answer_again.clear()
 
     assert error_of(backend()) == (UNREACHABLE, False)

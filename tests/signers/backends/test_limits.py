@@ -83,7 +83,7 @@ def test_an_endless_answer_is_cut_off(
 def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
     make: Callable[..., Any], too_long: str, too_slow: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for limit in ("http.CALL_SECONDS", "bounded.ANSWER_SECONDS"):
-        monkeypatch.setattr(f"signers.backends.{limit}", 0.2)
+    for limit in ("CALL_SECONDS", "ATTEMPT_SECONDS"):
+        monkeypatch.setattr(f"signers.backends.http.{limit}", 0.2)
     with HostileServer(slow=True) as server:
         assert failure(make(server.url, monkeypatch)) == (too_slow, False)

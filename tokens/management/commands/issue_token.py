@@ -16,6 +16,4 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> str:
         with acting_as(ActorKind.COMMAND, "issue_token"):
-            token, text = issuing.issue(options)
-        self.stderr.write(issuing.explanation(token))
-        return text
+            return issuing.issue(self, options)

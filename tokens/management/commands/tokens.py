@@ -74,9 +74,7 @@ class Command(BaseCommand):
         return "\n".join(lines)
 
     def _issue(self, options: dict[str, Any]) -> str:
-        token, text = issuing.issue(options)
-        self.stderr.write(issuing.explanation(token))
-        return text
+        return issuing.issue(self, options)
 
     def _rotate(self, options: dict[str, Any]) -> str:
         hours = options["overlap_hours"]
@@ -89,8 +87,7 @@ class Command(BaseCommand):
             if old.replaced_at:
                 raise CommandError("the token was replaced already: rotate the one that replaced it")
             new, text = replace(old, timezone.now() + timedelta(hours=hours))
-        self.stderr.write(issuing.explanation(new))
-        return text
+        return issuing.explained(self, new, text)
 
     def _revoke(self, options: dict[str, Any]) -> str:
         with transaction.atomic():
