@@ -13,7 +13,7 @@ from django.utils.html import format_html, format_html_join
 from unfold.decorators import action, display
 
 from notifications import skipped
-from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
+from notifications.deleting import delete_logs, drop_deliveries, dropped_text
 from notifications.delivery_admin import DeliveryAdmin, counted
 from notifications.filters import TargetStateFilter
 from notifications.forms import NotificationForm
@@ -25,7 +25,7 @@ from relayer_service.admin.confirmation import PendingAction, Table
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.references import may_view_users, used_by
+from relayer_service.admin.references import in_use, link, may_view_users, used_by
 from relayer_service.net.addresses import mask, without_user_info
 from relayer_service.storage.prefixes import Folded
 
@@ -125,7 +125,7 @@ class NotificationAdmin(ResourceAdmin):
         lines = [deletion_line(notification, *counts.get(pk, (0, 0))) for pk, notification in chosen.items()]
         totals = {"notifications": len(chosen), "deliveries": sum(count for count, _ in counts.values())}
         linked = may_view_users(request, Notification, [Delivery])
-        return lines, totals, set(), blockers([*chosen.values()], linked=linked)
+        return lines, totals, set(), in_use([*chosen.values()], linked=linked, without=[Delivery])
 
     def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
         # Before Django's transaction begins: a long log is not deleted in one.
@@ -187,10 +187,7 @@ class NotificationAdmin(ResourceAdmin):
         if sent is None:
             self.message_user(request, f"{notification}: it is disabled. Enable it first.", messages.WARNING)
             return
-        name: str = sent.identifier
-        if request.user.has_perm("notifications.view_delivery"):
-            url = reverse("admin:notifications_delivery_change", args=[sent.pk])
-            name = format_html('<a class="underline" href="{}">{}</a>', url, name)
+        name = link(sent) if request.user.has_perm("notifications.view_delivery") else sent.identifier
         text = format_html("{}: a test event is on its way, {}.", notification, name)
         self.message_user(request, text, messages.SUCCESS)
 

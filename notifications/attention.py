@@ -16,7 +16,7 @@ from relayer_service.admin.attention import (
     LATE,
     AttentionGroup,
     AttentionItem,
-    Checked,
+    AttentionSubject,
     counts_of,
     first_of,
     number_of,
@@ -32,20 +32,20 @@ REASONS = {
 }
 
 
-def webhooks(request: HttpRequest) -> Checked | None:
+def webhooks(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("notifications.view_notification"):
         return None
     found, rows = read_once(request, numbers), read_once(request, named)
-    kinds = [
-        AttentionGroup(title, [line(name, target) for target in rows[name]], found[name], list_of(name), "danger")
+    groups = [
+        AttentionGroup(title, [item(name, target) for target in rows[name]], found[name], list_of(name), "danger")
         for name, title in TITLES.items()
         if rows[name]
     ]
     if found["late"] and request.user.has_perm("notifications.view_delivery"):
         page = f"{reverse('admin:notifications_delivery_changelist')}?state__exact=pending"
         reason = f"Due for more than two minutes, as no worker has sent them: {found['late']:,}."
-        kinds.append(AttentionGroup("Deliveries that are late", [AttentionItem("Deliveries", page, reason)], 1, page))
-    return Checked("webhook targets", kinds)
+        groups.append(AttentionGroup("Deliveries that are late", [AttentionItem("Deliveries", page, reason)], 1, page))
+    return AttentionSubject("webhook targets", groups)
 
 
 def numbers() -> dict[str, int]:
@@ -72,7 +72,7 @@ def named() -> dict[str, list[Any]]:
     )
 
 
-def line(name: str, target: Any) -> AttentionItem:
+def item(name: str, target: Any) -> AttentionItem:
     page = reverse("admin:notifications_notification_change", args=[target.pk])
     return AttentionItem(target.identifier, page, target.last_error or REASONS[name], target.since)
 

@@ -6,17 +6,20 @@ from collections.abc import Sequence
 
 from notifications.delivery.retention import delete_finished
 from notifications.models import Delivery, Notification
-from relayer_service.admin.references import in_use
 
 
-def blockers(notifications: Sequence[Notification], *, linked: bool = False) -> list[str]:
-    """Return what blocks the deletion of notifications, in any app; deliveries do not."""
-    return in_use(notifications, linked=linked, without=[Delivery])
+def is_in_use(notifications: Sequence[Notification]) -> bool:
+    """Return whether something of any app but their deliveries refers to notifications, which blocks the deletion."""
+    relations = [each for each in Notification._meta.related_objects if each.related_model is not Delivery]
+    return any(
+        each.related_model._base_manager.filter(**{f"{each.field.name}__in": notifications}).exists()
+        for each in relations
+    )
 
 
 def delete_logs(notifications: Sequence[Notification]) -> None:
     """Delete the finished deliveries of notifications, a batch at a time, unless a deletion is blocked."""
-    if not blockers(notifications):
+    if not is_in_use(notifications):
         for notification in notifications:
             delete_finished(notification.deliveries.all())
 

@@ -173,11 +173,11 @@ class DeliveryAdmin(ReadOnlyAdmin):
 
     @display(description="notification")
     def target(self, delivery: Delivery) -> str:
-        return linked(delivery.notification, without_user_info(delivery.notification.url))
+        return format_html("{} ({})", link(delivery.notification), without_user_info(delivery.notification.url))
 
     @display(description="notification")
     def masked_target(self, delivery: Delivery) -> str:
-        return linked(delivery.notification, mask(delivery.notification.url))
+        return format_html("{} ({})", link(delivery.notification), mask(delivery.notification.url))
 
     @display(description="body")
     def shown_body(self, delivery: Delivery) -> str:
@@ -213,10 +213,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
         """Ask about one delivery, or send it at once."""
         delivery = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_delivery_change", args=[delivery.pk])
-        pending, deliveries = (
-            PendingAction.on_page(request, delivery.pk, page),
-            Delivery.objects.filter(pk=delivery.pk),
-        )
+        pending = PendingAction.on_page(request, delivery.pk, page)
+        deliveries = Delivery.objects.filter(pk=delivery.pk)
         if not pending.is_confirmed:
             texts = [kind.explanation.format(kind.counted(1)), *warnings(deliveries)]
             return confirmation.ask(request, self, pending, kind.title, texts, targets(deliveries))
@@ -229,11 +227,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
             text += f" No longer taken for gone, and sent to again: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
         return pending.leave()
-
-
-def linked(notification: Notification, shown_url: str) -> str:
-    page = reverse("admin:notifications_notification_change", args=[notification.pk])
-    return format_html('<a class="underline" href="{}">{}</a> ({})', page, notification, shown_url)
 
 
 def targets(deliveries: QuerySet[Delivery]) -> Table:

@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 
-from notifications.events import EVENTS
+from notifications.catalogue import all_events
 from notifications.models import TARGET_TROUBLES, Delivery
 from relayer_service.admin.filters import StateFilter
 
@@ -45,7 +45,7 @@ class EventFilter(DropdownFilter):
     parameter_name = "event"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name) for name in EVENTS]
+        return [(name, name) for name in all_events()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
         return queryset.filter(event=self.value()) if self.value() else queryset

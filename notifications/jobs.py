@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from django.db import transaction
 from django.db.models import QuerySet
 
-from notifications.delivery.replay import replay, retry_now
 from notifications.models import Delivery, Notification
+from notifications.replay import replay, retry_now
 from notifications.sample_events import send_test_event
 from relayer_service.audit.recording import record_same
 from relayer_service.jobs.kinds import JobKind, Result

@@ -3,35 +3,17 @@
 from collections.abc import Iterable
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
-from prometheus_client import Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from notifications import skipped
 from notifications.delivery import counts
-from notifications.delivery.attempts import Outcome
 from notifications.models import TARGET_TROUBLES, Notification
-from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
+from relayer_service.observability.metrics import StateCollector, shared
 from relayer_service.storage.states import first_state
 
 OK = "ok"
 TROUBLES = {state: TARGET_TROUBLES[state] for state in ("disabled", "gone", "failing")}
-
-ATTEMPTS = Counter(
-    "relayer_webhook_attempts_total",
-    "Attempts at deliveries, by what became of the delivery: `delivered`, `retried` later, or `failed` for good.",
-    ["outcome"],
-)
-ATTEMPT_SECONDS = Histogram(
-    "relayer_webhook_attempt_duration_seconds", "Time that one attempt takes.", buckets=(*BUCKETS, 15, 30)
-)
-
-
-def observe_attempt(outcome: Outcome) -> None:
-    is_last = outcome.gone or outcome.delivery.attempts_made + 1 >= len(settings.WEBHOOK_SCHEDULE)
-    ATTEMPTS.labels("delivered" if outcome.succeeded else "failed" if is_last else "retried").inc()
-    ATTEMPT_SECONDS.observe(outcome.milliseconds / 1000)
 
 
 class WebhookCollector(StateCollector):

@@ -229,6 +229,21 @@ class DeliveryHour(models.Model):
         return f"{self.state} of {self.hour:%Y-%m-%d %H:%M}"
 
 
+class SkippedEventCount(models.Model):
+    """How many events were skipped as their target was disabled; rows are appended, and folded by the worker."""
+
+    # No foreign key: what was skipped for a target that was deleted since stays in the total.
+    target = models.BigIntegerField(db_index=True, help_text="The key of the notification.")
+    events = models.PositiveBigIntegerField()
+
+    class Meta:
+        # The notification's page alone shows them.
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return f"{self.events} of {self.target}"
+
+
 class Attempt(models.Model):
     """One attempt at a delivery."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.emitting import emit
+from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification
 from relayer_service.audit.recording import acted, changed, record
 

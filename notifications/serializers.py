@@ -7,12 +7,12 @@ from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
-from notifications.events import timestamp
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
 from relayer_service.net.addresses import without_user_info
+from relayer_service.storage.clock import timestamp
 
 URL_HELP = (
     "An absolute http or https URL, without a user name or a password. The port is 80, 443 or at least 1024, "

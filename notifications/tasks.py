@@ -1,5 +1,6 @@
 from django.conf import settings
 
+from notifications import skipped
 from notifications.delivery import hours, outbox, retention
 from notifications.delivery.sender import sender
 from relayer_service.background.tasks import periodic, queue, task
@@ -20,8 +21,9 @@ def send_due_webhooks() -> None:
 
 @periodic(seconds=60)
 def count_deliveries() -> None:
-    """Count the deliveries of the last day by hour, for the overview."""
+    """Count the deliveries of the last day by hour, for the overview, and sum up the skipped events."""
     hours.count()
+    skipped.fold()
 
 
 @periodic(seconds=60 * 60)

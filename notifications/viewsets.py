@@ -8,13 +8,13 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from notifications.deleting import blockers, delete_logs, drop_deliveries, dropped_text
-from notifications.delivery.replay import replay
+from notifications.deleting import delete_logs, drop_deliveries, dropped_text, is_in_use
 from notifications.models import Delivery, Notification
+from notifications.replay import replay
 from notifications.sample_events import send_test_event
 from notifications.schema import (
     CREATE_NOTIFICATION,
@@ -33,6 +33,7 @@ from notifications.serializers import (
 from relayer_service.api import idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins, one_of
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, deleted, record
 
@@ -57,7 +58,7 @@ DELIVERY_FILTERS = {
     destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
 class NotificationViewSet(
-    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
+    ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
 ):
     """Change a notification: what is sent is changed, what is left out stays as it is."""
 
@@ -76,9 +77,10 @@ class NotificationViewSet(
     )
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
-    idempotent_actions = {"create", "test"}
+    idempotent_actions = {"create": "lifecycle", "test": "lifecycle"}
     action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
     list_filters = {"q": begins("identifier")}
+    filter_extension = "lifecycle"
     id_taken_message = "Notification with this ID already exists"
     not_found_message = "Notification not found"
     deleted_message = "Notification deleted successfully"
@@ -93,11 +95,9 @@ class NotificationViewSet(
 
     @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
     @action(detail=True, serializer_class=DeliverySerializer, list_filters=DELIVERY_FILTERS)
-    def deliveries(self, request: Request, **kwargs: Any) -> Response:
+    def deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
         """Return the deliveries, the newest first."""
-        rows = self.get_object().deliveries.order_by("-created_at", "-id")
-        page = self.paginate_queryset(self.filter_queryset(rows))
-        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+        return self.list_response(self.get_object().deliveries.order_by("-created_at", "-id"))
 
     @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
@@ -118,7 +118,7 @@ class NotificationViewSet(
     @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
-        return idempotency.run_idempotently(request, lambda: None, self._send_test)
+        return idempotency.run_idempotently(self, lambda: None, self._send_test)
 
     def _send_test(self, _: None) -> Any:
         # Locked, so that it is still there when the delivery is.
@@ -131,7 +131,7 @@ class NotificationViewSet(
         """Delete a notification with its deliveries. `metadata.logs` says how many were pending and are not sent."""
         # The log first, which may be long, a batch at a time.
         notification = self.get_object()
-        if blockers([notification]):
+        if is_in_use([notification]):
             raise Conflict(self.in_use_message)
         delete_logs([notification])
         return super().destroy(request, *args, **kwargs)

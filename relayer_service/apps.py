@@ -6,6 +6,12 @@ class RelayerServiceConfig(AppConfig):
     name = "relayer_service"
     verbose_name = "Operations"
     admin_panels = {"relayer_service.Job": ["relayer_service.admin.jobs.Progress"]}
+    attention_subjects = {10: "relayer_service.admin.attention.service"}
+    dashboard_cards = {
+        60: "relayer_service.admin.dashboard.readiness",
+        70: "relayer_service.admin.dashboard.periodic_work",
+        90: "relayer_service.admin.dashboard.own_changes",
+    }
 
     def ready(self) -> None:
         from relayer_service.configuration import checks  # noqa: F401  # registers the checks

@@ -168,8 +168,6 @@ SIGNER_BACKENDS = {
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
-# What emits an event to all targets that work, for apps that cannot import the one of webhooks.
-TELL_ALL_TARGETS = "notifications.delivery.alerts.tell_all"
 # For so long after a change of a signing key the one before signs too.
 WEBHOOK_KEY_OVERLAP_HOURS = env.integer("WEBHOOK_KEY_OVERLAP_HOURS", 24, maximum=24 * 365)
 WEBHOOK_JITTER_PERCENT = env.integer("WEBHOOK_JITTER_PERCENT", 10, maximum=100)
@@ -329,7 +327,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["relayer_service.api.renderers.EnvelopeRenderer"],
     "DEFAULT_PARSER_CLASSES": ["relayer_service.api.parsers.StrictJSONParser"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relayer_service.api.renderers.JSONNegotiation",
-    "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.PagePagination",
+    "DEFAULT_PAGINATION_CLASS": "relayer_service.api.pagination.PageRequest",
     "DEFAULT_FILTER_BACKENDS": ["relayer_service.api.filters.ListFilters"],
     "DEFAULT_SCHEMA_CLASS": "relayer_service.api.openapi.ApiSchema",
     "EXCEPTION_HANDLER": "relayer_service.api.exceptions.handle",

@@ -1,4 +1,4 @@
-"""The settings of the admin's theme: names, the overview's cards, and what the sidebar leads to.
+"""The settings of the admin's theme: names, colours, and what the sidebar leads to.
 
 Beside the settings and not in `admin`, as that package has models, which cannot be imported before the settings are.
 """
@@ -43,25 +43,6 @@ UNFOLD: dict[str, Any] = {
     # The accent of the dark theme, brighter than the theme's own so that it can be read on its backgrounds.
     "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
-    # Read by this service, not by the theme: the functions that say what needs attention, then those of the cards.
-    "ATTENTION": [
-        "relayer_service.admin.attention.service",
-        "relayers.attention.relayers",
-        "notifications.attention.webhooks",
-        "rpc.attention.fee_tokens",
-        "tokens.attention.access_tokens",
-    ],
-    "DASHBOARD_CARDS": [
-        "relayers.attention.by_state",
-        "notifications.dashboard.webhooks",
-        "rpc.dashboard.fee_tokens",
-        "notifications.dashboard.deliveries",
-        "rpc.calls_card.json_rpc",
-        "relayer_service.admin.dashboard.readiness",
-        "relayer_service.admin.dashboard.periodic_work",
-        "tokens.dashboard.recently_used",
-        "relayer_service.admin.dashboard.own_changes",
-    ],
     "SIDEBAR": {
         "show_search": True,
         # One search in all lists, which `relayer_service/admin/search.py` answers.

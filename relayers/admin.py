@@ -22,7 +22,7 @@ from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.references import is_key
 from relayer_service.storage.prefixes import Folded
-from relayers import dashboard, policy_fields
+from relayers import formatting, policy_fields
 from relayers.account import Answers
 from relayers.filters import NetworkFilter, RelayerStateFilter
 from relayers.forms import RelayerForm
@@ -121,15 +121,15 @@ class RelayerAdmin(ResourceAdmin):
 
     @display(description="state")
     def state(self, relayer: Relayer) -> str:
-        return dashboard.badges(relayer)
+        return formatting.badges(relayer)
 
     @display(description="address")
     def shown_address(self, relayer: Relayer) -> str:
-        return dashboard.address(relayer)
+        return formatting.address(relayer)
 
     @display(description="balance")
     def balance(self, relayer: Relayer) -> str:
-        return dashboard.balance(relayer)
+        return formatting.balance(relayer)
 
     @display(description="last check", ordering="checked_at")
     def last_check(self, relayer: Relayer) -> str:

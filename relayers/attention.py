@@ -1,4 +1,4 @@
-"""Relayers on the overview: those that need attention, and how many are in which state."""
+"""The relayers that need attention."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from relayer_service.admin.attention import (
     LATE,
     AttentionGroup,
     AttentionItem,
-    Checked,
+    AttentionSubject,
     counts_of,
     first_of,
     number_of,
     number_of_all,
     read_once,
 )
-from relayer_service.admin.dashboard import Card, label, link
 from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.storage.clock import DatabaseNow
 from relayers.account import why_no_address
-from relayers.dashboard import VARIANTS, balance_and_limit
+from relayers.formatting import VARIANTS, balance_and_limit
 from relayers.models import NODES_FAILING, TROUBLES, Relayer
 
 TITLES = {
@@ -37,23 +36,21 @@ TITLES = {
 }
 # The field whose change in the audit log began it.
 FIELDS = {"disabled": "system_disabled", "low balance": "balance_is_low", "no address": "address"}
-# What a line shows of a relayer.
+# What an item shows of a relayer.
 COLUMNS = [
     *("identifier", "name", "network", "policies", "balance_text", "balance_is_low", "disabled_reason_details"),
     *("failed_checks", "signer__type", "signer__last_error"),
 ]
 CONDITIONS = {**TROUBLES, "nodes failing": NODES_FAILING}
-# States that staff choose.
-CALM = {"paused"}
 
 
-def relayers(request: HttpRequest) -> Checked | None:
+def relayers(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
     counts, rows = read_once(request, numbers), read_once(request, named)
-    kinds = [
+    groups = [
         AttentionGroup(
-            title, [line(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name]
+            title, [item(name, relayer) for relayer in rows[name]], counts[name], list_of(name), VARIANTS[name]
         )
         for name, title in TITLES.items()
         if rows[name]
@@ -61,22 +58,8 @@ def relayers(request: HttpRequest) -> Checked | None:
     if counts["late"]:
         page = reverse("admin:relayers_relayer_changelist")
         reason = f"Due for more than two minutes, as no worker has taken them: {counts['late']:,}."
-        kinds.append(AttentionGroup("Checks that are late", [AttentionItem("Checks", page, reason)], 1, page))
-    return Checked("relayers", kinds)
-
-
-def by_state(request: HttpRequest) -> Card | None:
-    """Return the card of how many relayers there are, and how many in which state."""
-    if not request.user.has_perm("relayers.view_relayer"):
-        return None
-    counts = read_once(request, numbers)
-    page = reverse("admin:relayers_relayer_changelist")
-    rows = [[link(name.capitalize(), list_of(name)), marked(name, counts[name])] for name in CONDITIONS]
-    return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
-
-
-def marked(name: str, count: int) -> str:
-    return f"{count:,}" if name in CALM or not count else label(f"{count:,}", VARIANTS[name])
+        groups.append(AttentionGroup("Checks that are late", [AttentionItem("Checks", page, reason)], 1, page))
+    return AttentionSubject("relayers", groups)
 
 
 def numbers() -> dict[str, int]:
@@ -104,7 +87,7 @@ def began(name: str) -> Any:
     return Coalesce(newest, F("created_at")) if name == "no address" else newest
 
 
-def line(name: str, relayer: Any) -> AttentionItem:
+def item(name: str, relayer: Any) -> AttentionItem:
     page = reverse("admin:relayers_relayer_change", args=[relayer.pk])
     what = f"{relayer.name} ({relayer.identifier}) on {relayer.network}"
     return AttentionItem(what, page, reason(name, relayer), relayer.since)

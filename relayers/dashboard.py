@@ -1,62 +1,28 @@
-"""How the admin shows relayers at a glance: states, balances, addresses."""
+"""The overview's card of relayers."""
 
 from __future__ import annotations
 
-from typing import Any
+from django.http import HttpRequest
+from django.urls import reverse
 
-from django.utils.html import format_html, format_html_join
+from relayer_service.admin.attention import read_once
+from relayer_service.admin.dashboard import Card, label, link
+from relayers.attention import CONDITIONS, list_of, numbers
+from relayers.formatting import VARIANTS
 
-from chain.networks import networks
-from relayer_service.admin.dashboard import label
-from relayers.account import why_no_address
-from relayers.models import ACTIVE, Relayer
-from relayers.policy_fields import coins
-
-VARIANTS = {
-    ACTIVE: "success",
-    "disabled": "danger",
-    "paused": "info",
-    "low balance": "warning",
-    "no address": "warning",
-    "nodes failing": "warning",
-    "unknown": "default",
-}
-ADDRESS_END = 6
-# In two parts, so that a narrow list can shorten the first and still show both ends.
-ADDRESS = """
-    <span class="copied-address">
-        <code id="address-{0}" title="{1}{2}"><span>{1}</span><span>{2}</span></code>
-        <button type="button" data-copy="#address-{0}" aria-label="Copy the address">
-            <span data-copy-label aria-live="polite">Copy</span>
-        </button>
-    </span>
-"""
+# States that staff choose.
+CALM = {"paused"}
 
 
-def badges(relayer: Relayer) -> str:
-    """Return a badge for each state that the relayer is in."""
-    return format_html_join(" ", "{}", ([label(state, VARIANTS[state])] for state in relayer.states))
+def relayers(request: HttpRequest) -> Card | None:
+    """Return the card of how many relayers there are, and how many in which state."""
+    if not request.user.has_perm("relayers.view_relayer"):
+        return None
+    counts = read_once(request, numbers)
+    page = reverse("admin:relayers_relayer_changelist")
+    rows = [[link(name.capitalize(), list_of(name)), marked(name, counts[name])] for name in CONDITIONS]
+    return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
 
 
-def address(row: Any) -> str:
-    """Return the address of a relayer or a token, with a button that copies it, or why there is none."""
-    if row.address:
-        return format_html(ADDRESS, row.pk, row.address[:-ADDRESS_END], row.address[-ADDRESS_END:])
-    if not isinstance(row, Relayer):
-        return "unknown"
-    why = why_no_address(row.signer)
-    return format_html('<span class="no-address" title="{}">unknown</span>', why)
-
-
-def balance(relayer: Relayer) -> str:
-    """Return a balance in whole coins of its network; in wei where the network is unknown."""
-    return "unknown" if relayer.balance is None else coins(relayer.balance, networks().get(relayer.network))
-
-
-def balance_and_limit(relayer: Relayer) -> str:
-    """Return a balance with the minimum that is set for it."""
-    minimum = relayer.policies.get("min_balance")
-    if minimum is None:
-        return balance(relayer)
-    limit = coins(minimum, networks().get(relayer.network))
-    return f"{balance(relayer)}, {'below the minimum of' if relayer.balance_is_low else 'minimum'} {limit}"
+def marked(name: str, count: int) -> str:
+    return f"{count:,}" if name in CALM or not count else label(f"{count:,}", VARIANTS[name])

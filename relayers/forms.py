@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from chain.networks import networks
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
@@ -38,6 +38,7 @@ class NetworkInput(UnfoldAdminTextInputWidget):
         return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
 
 
+@declare_fields({PREFIX + name: field for name, field in FORM_FIELDS.items()})
 class RelayerForm(ResourceForm):
     write_class = RelayerWrite
     write: RelayerWrite
@@ -147,7 +148,3 @@ class RelayerForm(ResourceForm):
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs
-
-
-# Declared on the class, as the admin asks the class for its fields.
-RelayerForm.declared_fields.update({PREFIX + name: field for name, field in FORM_FIELDS.items()})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import random
-import threading
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,13 +12,23 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, transaction
+from django.db import transaction
 
 from chain import nodes
 from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from notifications.events import (
+from notifications.emitting import emit
+from notifications.models import Notification
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.audit.models import AuditEntry
+from relayer_service.audit.recording import changed, record
+from relayer_service.background.leased_work import LeasedWork
+from relayer_service.storage.clock import database_now
+from relayer_service.storage.encryption import DecryptionError
+from relayers.account import address_mismatches
+from relayers.balance_hours import with_reading
+from relayers.events import (
     RELAYER_BALANCE_RECOVERED,
     RELAYER_DISABLED,
     RELAYER_ENABLED,
@@ -27,36 +36,21 @@ from notifications.events import (
     DisabledReason,
     RelayerBalanceData,
     RelayerDisabledData,
-    emit,
 )
-from notifications.models import Notification
-from relayer_service.audit.actors import ActorKind, acting_as
-from relayer_service.audit.models import AuditEntry
-from relayer_service.audit.recording import changed, record
-from relayer_service.background.pools import Pool
-from relayer_service.storage.clock import database_now
-from relayer_service.storage.encryption import DecryptionError
-from relayers.account import address_mismatches
-from relayers.balance_hours import with_reading
 from relayers.metrics import observe_checks
 from relayers.models import Relayer
-from relayers.node_queues import NodeQueues
 from relayers.states import event_data
 
 logger = logging.getLogger(__name__)
 
 # Relayers in one JSON-RPC batch, with two calls each: nodes limit how many calls they take.
 RELAYERS_IN_BATCH = 25
-# How often due relayers are claimed while others still wait for their nodes.
-POLL_SECONDS = 1
 WRITING_SECONDS = 60
 # The next check comes a little earlier or later, so that checks spread over the interval by themselves.
 JITTER = 0.1
 
 # The limit of the column, and more than any account will have.
 MAX_NONCE = 2**63 - 1
-
-_checking = threading.Lock()
 
 AccountReadings = tuple[Relayer, "AccountReading"]
 
@@ -72,31 +66,6 @@ class AccountReading:
     @property
     def is_complete(self) -> bool:
         return self.nonce is not None and self.balance is not None
-
-
-def check_due() -> int:
-    """Check the relayers that are due; return how many there were.
-
-    One thread of a process does this at a time, until nothing is due: nodes that hang must not hold all threads of a
-    worker.
-    """
-    if not _checking.acquire(blocking=False):
-        return 0
-    checked = 0
-    try:
-        with Pool("health", settings.NODE_THREADS) as pool:
-            queues = NodeQueues(pool, settings.NODE_THREADS, read)
-            while True:
-                # No more than there are free threads, as each relayer may have nodes of its own.
-                taken = Relayer.objects.exclude(queues.waiting()).claim(queues.free, lease_length())
-                queues.add(batches(taken))
-                checked += len(taken)
-                if not queues.running:
-                    return checked
-                for readings in queues.finished(0 if taken else POLL_SECONDS):
-                    write(readings)
-    finally:
-        _checking.release()
 
 
 def lease_length() -> timedelta:
@@ -129,10 +98,6 @@ def read(relayers: list[Relayer]) -> list[AccountReadings]:
         found = [AccountReading(reason=error.reasons) for _ in asked]
     except DecryptionError:
         found = [AccountReading(reason="its RPC URLs cannot be opened") for _ in asked]
-    except Exception:
-        # A bug must not prevent the checks of others; these are due again when the lease ends.
-        logger.exception("Relayers could not be checked")
-        return []
     unknown = [(relayer, AccountReading()) for relayer in relayers if not relayer.address]
     return [*zip(asked, found, strict=True), *unknown]
 
@@ -159,16 +124,10 @@ def _ask(relayers: list[Relayer]) -> list[AccountReading]:
 
 
 def write(readings: list[AccountReadings]) -> None:
-    """Write readings to their relayers, and emit the events, in one transaction.
-
-    What cannot be written is due again when its lease ends, and blocks nothing else.
-    """
-    try:
-        with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
-            _write(readings)
-        observe_checks(len(readings))
-    except DatabaseError:
-        logger.exception("The checks of %d relayers could not be written", len(readings))
+    """Write readings to their relayers, and emit the events, in one transaction."""
+    with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
+        _write(readings)
+    observe_checks(len(readings))
 
 
 def _write(readings: list[AccountReadings]) -> None:
@@ -193,9 +152,7 @@ def _write(readings: list[AccountReadings]) -> None:
     # Most checks find what the last one found: one statement for all of them.
     for has_balance, relayers in unchanged.items():
         if relayers:
-            keys, leases = [relayer.pk for relayer in relayers], {relayer.lease for relayer in relayers}
-            rows = Relayer.objects.filter(pk__in=keys, lease__in=leases)
-            rows.update(due_at=due_at, lease=None, **times(has_balance, now))
+            Relayer.objects.held(relayers).update(due_at=due_at, lease=None, **times(has_balance, now))
 
 
 def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
@@ -295,3 +252,17 @@ def _announce_balance(relayer: Relayer, changes: dict[str, Any], notification: N
         minimum = relayer.policies.get("min_balance", 0)
         data = RelayerBalanceData(**event_data(relayer), balance=changes["balance_text"], min_balance=str(minimum))
         emit(RELAYER_LOW_BALANCE if changes["balance_is_low"] else RELAYER_BALANCE_RECOVERED, notification, data)
+
+
+checks = LeasedWork(
+    pool_name="health",
+    threads=lambda: settings.NODE_THREADS,
+    rows=Relayer.objects.all,
+    lease_length=lease_length,
+    # A network, and the hosts of custom nodes, whatever follows in their URLs.
+    queue_columns=["network", "masked_rpc_urls"],
+    batches=batches,
+    run=read,
+    write=write,
+)
+check_due = checks.run_due

@@ -18,7 +18,7 @@ from relayer_service.admin.panels import Panel, object_view
 from relayer_service.amounts import decimal_text
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from relayers import dashboard, timeline
+from relayers import formatting, timeline
 from relayers.account import why_no_address
 from relayers.balance_hours import by_hour
 from relayers.models import Relayer
@@ -102,9 +102,9 @@ def status(relayer: Any) -> dict[str, Any]:
     except DecryptionError:
         rows, fault = [], "The RPC URLs cannot be opened with the encryption keys that are set."
     facts = {
-        "State": dashboard.badges(relayer),
+        "State": formatting.badges(relayer),
         "Nonce": "unknown" if relayer.nonce is None else str(relayer.nonce),
-        "Balance": dashboard.balance_and_limit(relayer),
+        "Balance": formatting.balance_and_limit(relayer),
         "Last check": ago(relayer.checked_at),
     }
     if relayer.balance_at and relayer.balance_at != relayer.checked_at:

@@ -10,7 +10,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from chain.networks import Network
-from notifications.events import timestamp
 from notifications.models import Notification
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
@@ -24,6 +23,7 @@ from relayer_service.api.serializers import (
     StringField,
 )
 from relayer_service.net.addresses import mask
+from relayer_service.storage.clock import timestamp
 from relayers.account import Answers
 from relayers.models import MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmAddressField, EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
-from notifications.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData, emit_each, wake
+from notifications.delivery.creating import create_each
+from notifications.emitting import wake
 from relayer_service.audit.recording import record_same
 from relayer_service.storage.selections import Selection
+from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData
 from relayers.models import Relayer
 
 # Relayers that are locked and written together: few enough that nobody waits long for the locks.
@@ -65,7 +67,7 @@ def _write(keys: Sequence[int], paused: bool) -> tuple[Written, set[int]]:
     locked = others.select_for_update(of=("self",)).order_by("pk")
     rows = list(locked.values_list("pk", "notification", "notification__enabled", *EVENT_COLUMNS))
     Relayer.objects.filter(pk__in=[row[0] for row in rows]).update(paused=paused)
-    targets = emit_each(
+    targets = create_each(
         RELAYER_PAUSED if paused else RELAYER_RESUMED,
         [(target, enabled, _data(*columns)) for _, target, enabled, *columns in rows if target is not None],
     )

@@ -8,7 +8,7 @@ import orjson
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -20,12 +20,14 @@ from chain.networks import networks
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
+from relayers.lookup import NOT_FOUND
 from relayers.models import CONDITIONS, Relayer
 from relayers.schema import (
     BALANCE,
@@ -54,9 +56,7 @@ logger = logging.getLogger(__name__)
     partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **UPDATE_RELAYER),
     destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
 )
-class RelayerViewSet(
-    ListModelMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
-):
+class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
     """List relayers."""
 
     queryset = Relayer.objects.all()
@@ -73,6 +73,8 @@ class RelayerViewSet(
     action_errors = {
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
     }
+    idempotent_actions = {"create": "lifecycle"}
+    filter_extension = "lifecycle"
     list_filters = {
         "q": begins("identifier", "name"),
         "network": equals("network", "Only those on this network."),
@@ -84,7 +86,7 @@ class RelayerViewSet(
     # Actions that ask nodes or a signer.
     waiting_actions = {"create", "partial_update", "balance"}
     id_taken_message = "Relayer with this ID already exists"
-    not_found_message = "Relayer with ID {} not found"
+    not_found_message = NOT_FOUND
     deleted_message = "Relayer deleted successfully"
     in_use_message = "Relayer is in use"
     tags = ["Relayers"]

@@ -11,9 +11,9 @@ from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.background.tasks import push
-from relayers.dashboard import address
 from relayers.filters import NetworkFilter
-from rpc import dashboard, price_checks
+from relayers.formatting import address
+from rpc import formatting, price_checks
 from rpc.filters import FeeTokenStateFilter
 from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
@@ -90,11 +90,11 @@ class FeeTokenAdmin(ResourceAdmin):
 
     @display(description="state")
     def state(self, token: Any) -> str:
-        return dashboard.badge(token.state)
+        return formatting.badge(token.state)
 
     @display(description="last price and its age")
     def price(self, token: FeeToken) -> str:
-        return dashboard.price(token)
+        return formatting.price(token)
 
     @display(description="sources")
     def sources(self, token: FeeToken) -> str:

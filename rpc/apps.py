@@ -8,3 +8,5 @@ class RpcConfig(AppConfig):
         "relayers.Relayer": ["rpc.panels.TryEstimate", "rpc.panels.Calls"],
         "rpc.FeeToken": ["rpc.panels.Price"],
     }
+    attention_subjects = {40: "rpc.attention.fee_tokens"}
+    dashboard_cards = {30: "rpc.dashboard.fee_tokens", 50: "rpc.dashboard.calls"}

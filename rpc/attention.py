@@ -10,7 +10,7 @@ from django.db.models.functions import RowNumber
 from django.http import HttpRequest
 from django.urls import reverse
 
-from relayer_service.admin.attention import SHOWN, AttentionGroup, AttentionItem, Checked, read_once
+from relayer_service.admin.attention import SHOWN, AttentionGroup, AttentionItem, AttentionSubject, read_once
 from rpc.models import FeeToken
 
 TITLES = {
@@ -24,15 +24,15 @@ REASONS = {
 }
 
 
-def fee_tokens(request: HttpRequest) -> Checked | None:
+def fee_tokens(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
-    kinds = [
-        AttentionGroup(TITLES[name], [line(name, token) for token in rows], rows[0].total, list_of(name), "danger")
+    groups = [
+        AttentionGroup(TITLES[name], [item(name, token) for token in rows], rows[0].total, list_of(name), "danger")
         for name, rows in read_once(request, named).items()
         if rows
     ]
-    return Checked("fee tokens", kinds)
+    return AttentionSubject("fee tokens", groups)
 
 
 def named() -> dict[str, list[Any]]:
@@ -49,7 +49,7 @@ def named() -> dict[str, list[Any]]:
     return {name: [row for row in rows if row.state == name] for name in TITLES}
 
 
-def line(name: str, token: Any) -> AttentionItem:
+def item(name: str, token: Any) -> AttentionItem:
     page = reverse("admin:rpc_feetoken_change", args=[token.pk])
     reason = token.rate_error.removeprefix(f"{token}: ") if name == "failed" else REASONS[name]
     return AttentionItem(str(token), page, reason, token.rated_at)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from typing import Any
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
+from relayer_service.background.forks import ProcessState
 from rpc import metrics
 from rpc.models import CallCount
 
@@ -73,19 +73,17 @@ class Tally:
         self.slowest = max(self.slowest, other.slowest)
 
 
-class CallCounter:
+class CallCounter(ProcessState):
     """The counts of this process that are not yet written; a forked process begins with none."""
 
     def __init__(self) -> None:
         # Tests turn it off and flush themselves.
         self.writes_by_itself = True
-        self.forget()
-        os.register_at_fork(after_in_child=self.forget)
+        super().__init__()
         atexit.register(self.flush_and_close)
 
-    def forget(self) -> None:
-        # The locks and the thread too: a forked process inherits the state of the locks, but not the thread.
-        self._lock = threading.Lock()
+    def reset(self) -> None:
+        super().reset()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         self._tallies: dict[Key, Tally] = {}
@@ -170,4 +168,3 @@ def count(relayer_pk: int, method: str, outcome: str, seconds: float) -> None:
 
 
 flush = counter.flush
-forget = counter.forget

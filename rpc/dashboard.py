@@ -1,24 +1,23 @@
-"""How the admin shows fee tokens at a glance: prices, states, and the overview's card."""
+"""The overview's cards of fee tokens, and of the calls of the last day through all relayers."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from decimal import ROUND_HALF_EVEN, Context, Decimal
+from collections import Counter
 
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
 
-from chain.networks import networks
 from relayer_service.admin.attention import read_once
-from relayer_service.admin.dashboard import Card, alarm, label, link
-from relayer_service.admin.dates import ago
-from rpc import attention
-from rpc.models import FeeToken
+from relayer_service.admin.charts import HOURS, LastDay, bars
+from relayer_service.admin.dashboard import Card, alarm, link
+from relayers.attention import list_of as relayers_list_of
+from rpc import attention, errors
+from rpc.calls import LATENCY_AXIS, OK, OK_COLOUR, Group, Sums, latency
+from rpc.models import CallHour
 
-VARIANTS = {"ok": "success", "stale": "warning", "failed": "danger", "not read yet": "default", "off": "info"}
-# Of a rate in a list; the exact one is on the token's page.
-DIGITS_SHOWN = 8
+ANSWERED, OF_CALLERS, FAILED = "Answered", "Callers' mistakes", "Failed"
+COLOURS = {ANSWERED: OK_COLOUR, OF_CALLERS: "var(--color-orange-400)", FAILED: "var(--color-red-500)"}
+TITLE = "JSON-RPC calls of the last 24 hours"
 
 
 def fee_tokens(request: HttpRequest) -> Card | None:
@@ -33,38 +32,50 @@ def fee_tokens(request: HttpRequest) -> Card | None:
     return Card("Fee tokens without a price", rows, url=page)
 
 
-def badge(state: str) -> str:
-    return label(state, VARIANTS[state])
+def calls(request: HttpRequest) -> Card | None:
+    """Return the card of calls, which counts apart what failed: what callers got wrong is no outage."""
+    if not request.user.has_perm("relayers.view_relayer"):
+        return None
+    day = LastDay()
+    hours: list[list[Group]] = [[] for _ in range(HOURS)]
+    bars_of = {name: [0] * HOURS for name in COLOURS}
+    failures = Counter[str]()
+    for group in groups_since(day):
+        position, name = day.position(group.hour), judged(group.outcome)
+        hours[position].append(group)
+        bars_of[name][position] += group.calls
+        if name == FAILED:
+            failures[group.outcome] += group.calls
+    total = Sums(group for hour in hours for group in hour)
+    rows = [
+        ["Calls", f"{total.calls:,}"],
+        [OF_CALLERS, f"{sum(bars_of[OF_CALLERS]):,}"],
+        [FAILED, alarm(sum(bars_of[FAILED]))],
+        *([cause(request, outcome), f"{calls:,}"] for outcome, calls in failures.most_common()),
+        ["Slowest", "-" if total.slowest is None else f"{total.slowest:,} ms"],
+    ]
+    datasets = [*latency(hours), *(bars(name, bars_of[name], colour) for name, colour in COLOURS.items())]
+    return Card(TITLE, rows, chart=day.chart(datasets, latency=LATENCY_AXIS))
 
 
-def price(token: FeeToken) -> str:
-    """Return a token's last price in few digits, with its age; the exact one is the text's title."""
-    if not token.rate_text:
-        return "unknown"
-    exact, shown = (per_coin(token, rate) for rate in (token.rate_text, short(token)))
-    return format_html('<div title="{}">{}</div><div class="price-age">{}</div>', exact, shown, price_age(token))
+def groups_since(day: LastDay) -> list[Group]:
+    rows = CallHour.objects.filter(hour__gte=day.start).order_by("hour", "outcome")
+    return [Group(row.hour, "", row.outcome, row.calls, row.milliseconds, row.slowest_milliseconds) for row in rows]
 
 
-def short(token: FeeToken) -> str:
-    """Return a rate with few digits, marked where some are left out."""
-    exact = Decimal(token.rate_text)
-    context = Context(prec=DIGITS_SHOWN, rounding=ROUND_HALF_EVEN, Emin=-10_000, Emax=10_000)
-    shown = context.plus(exact)
-    text = f"{shown:,f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
-    return text if shown == exact else f"≈ {text}"
+def judged(outcome: str) -> str:
+    if outcome == OK:
+        return ANSWERED
+    return OF_CALLERS if outcome in errors.CLIENT_ERRORS else FAILED
 
 
-def per_coin(token: FeeToken, rate: str) -> str:
-    network = networks().get(token.network)
-    return f"{rate} {token.symbol} for 1 {network.symbol if network else 'native coin'}"
-
-
-def price_age(token: FeeToken) -> str:
-    """Return how old a token's last price is: as old as the oldest of its sources' prices."""
-    moments = [detail["updated_at"] for detail in token.rate_details]
-    return ago(moment(min(moments))) if moments else "of unknown age"
-
-
-def moment(unix: int) -> datetime:
-    return datetime.fromtimestamp(unix, UTC)
+def cause(request: HttpRequest, outcome: str) -> str:
+    """Return the name of an error, with a link to where it is seen."""
+    name = f"{errors.MESSAGES.get(outcome, 'Error')} ({outcome})"
+    if outcome == str(errors.InternalError.code):
+        return f"{name}: the log of the service has it"
+    if outcome == str(errors.NodesUnreachable.code):
+        return link(name, relayers_list_of("disabled"))
+    if outcome != str(errors.PriceUnavailable.code):
+        return link(name, reverse("admin:relayers_relayer_changelist"))
+    return link(name, reverse("admin:rpc_feetoken_changelist")) if request.user.has_perm("rpc.view_feetoken") else name

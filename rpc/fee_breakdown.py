@@ -13,9 +13,9 @@ from chain.native_fee import NativeFee
 from chain.networks import Network
 from relayer_service.admin.dates import ago
 from relayer_service.amounts import decimal_text, rate_text
-from rpc.dashboard import moment
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote, TokenFee
+from rpc.formatting import moment
 
 GWEI_DECIMALS = 9
 # Basis points add four decimals each to an amount: the buffer, the charge for unused gas, the margin of the base fee.

@@ -12,7 +12,7 @@ from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
-from rpc import calls, dashboard, errors, fee_breakdown
+from rpc import calls, errors, fee_breakdown, formatting
 from rpc.fees.quote import quote
 from rpc.forms import EstimateForm
 from rpc.relayer_lookup import RpcRelayer
@@ -93,13 +93,13 @@ class Price(Panel):
 
 def price(token: Any) -> dict[str, Any]:
     facts = {
-        "State": dashboard.badge(token.state),
-        "Price": dashboard.per_coin(token, token.rate_text) if token.rate_text else "unknown",
+        "State": formatting.badge(token.state),
+        "Price": formatting.per_coin(token, token.rate_text) if token.rate_text else "unknown",
         "Decimals": "not read yet" if token.decimals is None else str(token.decimals),
         "Last read": ago(token.rated_at),
     }
     rows = [
-        [detail["name"], dashboard.per_coin(token, detail["rate"]), ago(dashboard.moment(detail["updated_at"]))]
+        [detail["name"], formatting.per_coin(token, detail["rate"]), ago(formatting.moment(detail["updated_at"]))]
         for detail in token.rate_details
     ]
     return {"facts": facts, "fault": token.rate_error, "table": {"headers": ["Source", "Price", "Age"], "rows": rows}}

@@ -1,4 +1,4 @@
-"""Finding the relayer of a JSON-RPC call."""
+"""Finding the relayer of a JSON-RPC call, which only reads: what decides about money uses `relayers.lookup`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from typing import Any
 from django.conf import settings
 
 from chain.nodes import Node
-from relayer_service.api.exceptions import NotFound
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.ttl_cache import TTLCache
+from relayers.lookup import find_relayer
 from relayers.models import Relayer
 
-NOT_FOUND = "Relayer with ID {} not found"
 COLUMNS = ["sequence", "identifier", "network", "network_type", "address", "policies", "custom_rpc_urls"]
 
 
@@ -52,16 +51,10 @@ class RpcRelayer:
 _relayers: TTLCache[str, RpcRelayer] = TTLCache()
 
 
-def find_relayer(identifier: str) -> RpcRelayer:
+def find_cached_relayer(identifier: str) -> RpcRelayer:
     """Return a relayer as it was at most RPC_CACHE_SECONDS ago; raise `NotFound` if there is none."""
     return _relayers.get_or_read(identifier, lambda: _read(identifier), settings.RPC_CACHE_SECONDS)
 
 
 def _read(identifier: str) -> RpcRelayer:
-    row = None
-    # PostgreSQL refuses to look for a NUL, which no id has.
-    if "\0" not in identifier:
-        row = Relayer.objects.only(*COLUMNS).filter(identifier=identifier).first()
-    if row is None:
-        raise NotFound(NOT_FOUND.format(identifier))
-    return RpcRelayer.from_row(row)
+    return RpcRelayer.from_row(find_relayer(identifier, Relayer.objects.only(*COLUMNS)))

@@ -13,8 +13,9 @@ from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.background.shares import WAITING
+from relayers.lookup import NOT_FOUND
 from rpc.dispatch import answer
-from rpc.relayer_lookup import NOT_FOUND, find_relayer
+from rpc.relayer_lookup import find_cached_relayer
 from rpc.schema import CALL, RpcSchema
 from rpc.serializers import VERSION, RpcRequestSerializer
 
@@ -40,7 +41,7 @@ class RpcViewSet(ResourceViewSet):
     @action(detail=True, methods=["post"], schema=RpcSchema)
     def rpc(self, request: Request, relayer_id: str) -> Response:
         call = REQUEST.run_validation(request.data)
-        relayer = find_relayer(relayer_id)
+        relayer = find_cached_relayer(relayer_id)
         with WAITING.occupied():
             outcome = answer(relayer, call["method"], call["params"])
         return Response({"jsonrpc": VERSION, "id": answered_id(call["id"]), **outcome})

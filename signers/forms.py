@@ -20,7 +20,7 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from relayer_service.admin.forms import ResourceForm
+from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.background.shares import waiting_for_others
@@ -97,6 +97,7 @@ CONFIG_FIELDS = [
 ]
 
 
+@declare_fields({field.key: field.form_field() for field in CONFIG_FIELDS})
 class SignerForm(ResourceForm):
     """Checks a config by the same rules as the API, whatever its type."""
 
@@ -262,7 +263,3 @@ def named(rows: QuerySet[Any], *, by_name: bool) -> str:
     if not by_name:
         return text
     return f"{text}: {first_names([f'{row} ({row.address})' for row in rows[:MAX_NAMED]], count)}"
-
-
-# Declared on the class, as the admin asks the class for its fields.
-SignerForm.declared_fields.update({field.key: field.form_field() for field in CONFIG_FIELDS})

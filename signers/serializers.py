@@ -22,13 +22,13 @@ class SignerTypeField(StringField):
 class SignerConfigSerializer(serializers.Serializer[Any]):
     """The fields of the config that are not secret, as far as they were set."""
 
+    def get_fields(self) -> dict[str, Any]:
+        names = sorted({name for config in CONFIGS.values() for name in config.shown})
+        return {name: StringField(required=False) for name in names}
+
     def to_representation(self, instance: str) -> Any:
         config = orjson.loads(instance)
         return shown_config(config) if AT_SIGN.search(config.get("address", "")) else config
-
-
-for _name in sorted({name for config in CONFIGS.values() for name in config.shown}):
-    SignerConfigSerializer._declared_fields[_name] = StringField(required=False)
 
 
 class SignerSerializer(ResourceSerializer):

@@ -4,11 +4,12 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.exceptions import ParseError
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api.filters import begins
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
 from signers.models import Signer
 from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
@@ -24,7 +25,7 @@ UNCHANGEABLE = "a signer cannot be changed: create another, point its relayers t
     partial_update=extend_schema(operation_id="update_signer", summary="Refuse to change a signer", **CHANGE_SIGNER),
     destroy=extend_schema(operation_id="delete_signer", summary="Delete a signer"),
 )
-class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
+class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
     """Create signers and list them."""
 
     queryset = Signer.objects.all()
@@ -35,7 +36,9 @@ class SignerViewSet(ListModelMixin, CreateMixin, RetrieveModelMixin, DestroyMixi
     action_scopes = dict.fromkeys(("list", "retrieve"), "read") | dict.fromkeys(
         ("create", "partial_update", "destroy"), "manage"
     )
+    idempotent_actions = {"create": "lifecycle"}
     list_filters = {"q": begins("identifier")}
+    filter_extension = "lifecycle"
     id_taken_message = "Signer with this ID already exists"
     not_found_message = "Signer not found"
     deleted_message = "Signer deleted successfully"

@@ -106,7 +106,7 @@ def start_probe(start: Callable[[Any], Future[Any]], probe: Callable[[], Any]) -
 
 def forget_everything() -> None:
     ttl_cache.clear_all()
-    counters.forget()
+    counters.counter.reset()
     FailOpenRedisCache.down_until = 0.0
     outage.forget()
     health.readiness.forget()

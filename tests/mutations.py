@@ -56,14 +56,14 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     3: Mutation(
         "The total of a list is that of its largest bucket of 10,000 rows.",
-        "relayer_service/storage/pages.py",
+        "relayer_service/api/lists.py",
         "coalesce(sum(CAST(n AS integer)), 0) AS total",
         "coalesce(max(CAST(n AS integer)), 0) AS total",
         ("tests/relayer_service/storage/test_counting.py",),
     ),
     4: Mutation(
         "The rows of a page come in the reverse order of their creation.",
-        "relayer_service/storage/pages.py",
+        "relayer_service/api/lists.py",
         "ORDER BY page.sequence",
         "ORDER BY page.sequence DESC",
         ("tests/contract/test_pagination.py",),
@@ -106,8 +106,8 @@ MUTATIONS: dict[int, Mutation] = {
     10: Mutation(
         "A worker whose lease was lost writes over what another has done.",
         "relayer_service/storage/leases.py",
-        "filter(pk=self.pk, lease=self.lease)",
-        "filter(pk=self.pk)",
+        "held |= models.Q(lease=lease, pk__in=claimed)",
+        "held |= models.Q(pk__in=claimed)",
         ("tests/notifications/test_outbox_outcomes.py",),
     ),
     11: Mutation(

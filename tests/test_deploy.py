@@ -20,7 +20,7 @@ import pytest
 import yaml
 from django.conf import settings
 
-from relayer_service.run import Supervisor
+from relayer_service.supervisor import Supervisor
 from tests import proxy, servers
 from tests.servers import PROJECT
 from tests.test_repository import variables_read

@@ -7,7 +7,7 @@ import pytest
 
 from tests.servers import PROJECT
 
-DOCUMENTS = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "docs").glob("*.md"))]
+DOCUMENTS = [*sorted(PROJECT.glob("*.md")), *sorted((PROJECT / "docs").glob("*.md")), PROJECT / "tests/README.md"]
 FILE = re.compile(r"`([\w.-]+(?:/[\w.-]+)*\.(?:py|json|yaml|toml|md|html|example))`")
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
@@ -23,12 +23,12 @@ def missing(line: str) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_every_file_that_is_named_exists(document: Path) -> None:
     assert [name for line in document.read_text().splitlines() for name in missing(line)] == []
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_every_link_leads_to_a_file(document: Path) -> None:
     assert [name for name in LINK.findall(document.read_text()) if not (document.parent / name).exists()] == []
 

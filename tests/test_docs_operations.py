@@ -39,7 +39,7 @@ def in_shell(commands: str, folder: Path, **environment: str) -> None:
 
 def in_process(commands: str, alias: str, sqlite_alias: str = "") -> None:
     """Run the `manage.py` commands of a block on the database of an alias, or with an empty DATABASE_URL on SQLite."""
-    for line in commands.replace("umask 077\n", "").splitlines():
+    for line in commands.replace("umask 077\n", "").replace("\\\n", "").splitlines():
         words = shlex.split(line)
         database = sqlite_alias if words[0] == "DATABASE_URL=" else alias
         assert words[-1] == "default" or "--database" not in words

@@ -1,4 +1,4 @@
-"""What docs/webhooks.md shows: its receivers are run, and its bodies and figures are those of the service."""
+"""What docs/webhooks.md shows: the receivers work, and its bodies and figures are those of the service."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ import requests
 from django.conf import settings
 
 from notifications import signing
+from notifications.catalogue import all_events
 from notifications.delivery import attempts, outbox
-from notifications.events import EVENTS
 from relayer_service.net import outgoing
 from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import PROJECT, free_port, wait_for_port
 
 DOCUMENT = (PROJECT / "docs/webhooks.md").read_text()
+EXAMPLES = PROJECT / "examples/webhooks"
 
 IDENTIFIER = "msg_0123456789abcdef0123456789abcdef"
 BODY = '{"type":"notification.test","timestamp":"2026-11-15T04:38:58Z","data":{"notification_id":"Zürich"}}'.encode()
@@ -52,23 +53,20 @@ def executable(name: str) -> str:
 
 
 def python_program(folder: Path) -> list[str]:
-    return [sys.executable, str(written(folder / "receiver.py", "python"))]
+    (source,) = blocks("python")
+    program = folder / "receiver.py"
+    program.write_text(source)
+    return [sys.executable, str(program)]
 
 
 def javascript_program(folder: Path) -> list[str]:
-    return [executable("node"), str(written(folder / "receiver.mjs", "js"))]
+    return [executable("node"), str(EXAMPLES / "receiver.mjs")]
 
 
 def go_program(folder: Path) -> list[str]:
-    program, source = folder / "receiver", written(folder / "receiver.go", "go")
-    subprocess.run([executable("go"), "build", "-o", str(program), str(source)], check=True)
+    program = folder / "receiver"
+    subprocess.run([executable("go"), "build", "-o", str(program), str(EXAMPLES / "receiver.go")], check=True)
     return [str(program)]
-
-
-def written(file: Path, language: str) -> Path:
-    (source,) = blocks(language)
-    file.write_text(source)
-    return file
 
 
 @pytest.fixture(
@@ -79,7 +77,7 @@ def written(file: Path, language: str) -> Path:
     ],
 )
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The command that runs a receiver of the document."""
+    """The command that runs a receiver of the document or of the examples."""
     command: list[str] = request.param(tmp_path_factory.mktemp("receiver"))
     return command
 
@@ -220,17 +218,20 @@ def declared(kind: Any) -> Any:
 
 def test_every_event_is_shown_with_a_body_as_it_is_sent() -> None:
     (shown,) = blocks("json")
-    bodies = [orjson.loads(line) for line in shown.splitlines()]
-    assert [orjson.dumps(body).decode() for body in bodies] == shown.splitlines()
-    assert [body["type"] for body in bodies] == list(EVENTS)
+    lines = re.sub(r"\n +", "", shown).splitlines()
+    bodies = [orjson.loads(line) for line in lines]
+    assert [orjson.dumps(body).decode() for body in bodies] == lines
+    assert [body["type"] for body in bodies] == list(all_events())
     assert {body["type"]: shape(body) for body in bodies} == {
-        event.name: {"type": str, "timestamp": str, "data": declared(event.data)} for event in EVENTS.values()
+        event.name: {"type": str, "timestamp": str, "data": declared(event.data)} for event in all_events().values()
     }
 
 
 def test_every_event_is_described() -> None:
-    described = dict(re.findall(r"^\| `([a-z._]+)` \| (.*) \|$", DOCUMENT, re.M))
-    assert {name: described[name] for name in EVENTS} == {event.name: event.description for event in EVENTS.values()}
+    items = re.findall(r"^- `([a-z._]+)`: (.*(?:\n  .*)*)", DOCUMENT, re.M)
+    assert [(name, " ".join(words.split())) for name, words in items] == [
+        (event.name, event.description) for event in all_events().values()
+    ]
 
 
 def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:

@@ -4,6 +4,8 @@ from django.apps import AppConfig
 class TokensConfig(AppConfig):
     name = "tokens"
     verbose_name = "Access"
+    attention_subjects = {50: "tokens.attention.access_tokens"}
+    dashboard_cards = {80: "tokens.dashboard.recently_used"}
 
     def ready(self) -> None:
         # Registers the checks.

@@ -10,24 +10,24 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.timesince import timeuntil
 
-from relayer_service.admin.attention import SHOWN, AttentionGroup, AttentionItem, Checked
+from relayer_service.admin.attention import SHOWN, AttentionGroup, AttentionItem, AttentionSubject
 from relayer_service.admin.dates import ago
 from tokens.models import EXPIRES_SOON, AccessToken, states
 
 TITLE = "Access tokens that expire within 14 days"
 
 
-def access_tokens(request: HttpRequest) -> Checked | None:
+def access_tokens(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("tokens.view_accesstoken"):
         return None
     soon = AccessToken.objects.filter(states()[EXPIRES_SOON]).order_by("expires_at", "pk")
     found = list(soon.annotate(total=Window(Count("*")))[:SHOWN])
     page = f"{reverse('admin:tokens_accesstoken_changelist')}?state={EXPIRES_SOON.replace(' ', '+')}"
-    kinds = [AttentionGroup(TITLE, [line(token) for token in found], found[0].total, page)] if found else []
-    return Checked("access tokens", kinds)
+    groups = [AttentionGroup(TITLE, [item(token) for token in found], found[0].total, page)] if found else []
+    return AttentionSubject("access tokens", groups)
 
 
-def line(token: Any) -> AttentionItem:
+def item(token: Any) -> AttentionItem:
     page = reverse("admin:tokens_accesstoken_change", args=[token.pk])
     when = f"{token.expires_at:%Y-%m-%d %H:%M} UTC, in {timeuntil(token.expires_at, timezone.now(), depth=1)}"
     used = f"last used {ago(token.last_used_at)}" if token.last_used_at else "never used"

@@ -111,7 +111,8 @@ def new_target(url: str) -> Any:
 
 
 def emit_to(target: Any) -> str:
-    from notifications.events import NOTIFICATION_TEST, emit
+    from notifications.emitting import emit
+    from notifications.events import NOTIFICATION_TEST
 
     emitted = emit(NOTIFICATION_TEST, target, {"notification_id": target.identifier})
     assert emitted is not None, "the target is enabled"

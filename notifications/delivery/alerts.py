@@ -1,4 +1,4 @@
-"""Events that are not for one relayer's target: that a target fails or is gone, and that a token expires.
+"""What other targets are told of one that fails or is gone.
 
 A storm is bounded. Only targets that work are told, at most `MAX_TOLD` of them. An event is for a change of state, and
 a target that comes and goes has one `notification.failing` an hour at most. Attempts at such an event never cause
@@ -8,47 +8,44 @@ sent, as it is told once and then nothing more is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import QuerySet
 
+from notifications.catalogue import Data, Event
 from notifications.delivery.attempts import Outcome
+from notifications.delivery.creating import create_deliveries
 from notifications.events import (
     ABOUT_TARGETS,
-    EVENTS,
     NOTIFICATION_FAILING,
     NOTIFICATION_GONE,
-    Data,
-    Event,
     NotificationData,
     NotificationFailingData,
-    emit_to,
-    timestamp,
 )
 from notifications.models import Notification
-from relayer_service.storage.clock import database_now
+from relayer_service.storage.clock import database_now, timestamp
 
 MAX_TOLD = 100
 MIN_INTERVAL = timedelta(hours=1)
 
 
-def announce(target: Notification, outcomes: Iterable[Outcome], *, became_gone: bool) -> None:
-    """Emit to other targets what the outcomes have changed of this one, as part of the current transaction."""
+def announce(target: Notification, outcomes: Iterable[Outcome], *, became_gone: bool) -> set[int]:
+    """Create deliveries to other targets of what the outcomes have changed of this one; return the targets' keys."""
     if became_gone:
-        tell_others(NOTIFICATION_GONE, target, NotificationData(notification_id=target.identifier))
-        return
+        return tell_others(NOTIFICATION_GONE, target, NotificationData(notification_id=target.identifier))
     failed = [each for each in outcomes if not each.succeeded and each.delivery.event not in ABOUT_TARGETS]
     if target.failing_since is None or target.gone_at or not failed or not is_news(target, now := database_now()):
-        return
+        return set()
     data = NotificationFailingData(
         notification_id=target.identifier, failing_since=timestamp(target.failing_since), error=failed[-1].error
     )
     # A target of which nobody could be told is told of later, at another failure.
-    if tell_others(NOTIFICATION_FAILING, target, data):
+    told = tell_others(NOTIFICATION_FAILING, target, data)
+    if told:
         target.failing_announced_at = now
         Notification.objects.filter(pk=target.pk).update(failing_announced_at=now)
+    return told
 
 
 def is_news(target: Notification, now: datetime) -> bool:
@@ -58,15 +55,10 @@ def is_news(target: Notification, now: datetime) -> bool:
     return told is None or (told < target.failing_since and now - told >= MIN_INTERVAL)
 
 
-def tell_others(event: Event[Data], target: Notification, data: Data) -> int:
-    """Emit an event to the other targets that work, the oldest first; return to how many."""
-    return len(emit_to(working_targets().exclude(pk=target.pk)[:MAX_TOLD], event, data))
-
-
-def tell_all(event: str, data: Mapping[str, object]) -> int:
-    """Emit an event of an app that this one knows nothing of to all targets that work; return to how many."""
-    known: Event[Any] = EVENTS[event]
-    return len(emit_to(working_targets()[:MAX_TOLD], known, data))
+def tell_others(event: Event[Data], target: Notification, data: Data) -> set[int]:
+    """Create deliveries of an event to the other targets that work, the oldest first; return their keys."""
+    others = working_targets().exclude(pk=target.pk)[:MAX_TOLD]
+    return {delivery.notification_id for delivery in create_deliveries(event, others, data)}
 
 
 def working_targets() -> QuerySet[Notification]:

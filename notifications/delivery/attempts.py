@@ -12,10 +12,12 @@ from http import HTTPStatus
 import aiohttp
 from django.conf import settings
 from django.utils import timezone
+from prometheus_client import Counter, Histogram
 
 from notifications import signing
 from notifications.models import Delivery
 from relayer_service.net import addresses, outgoing
+from relayer_service.observability.metrics import BUCKETS
 from relayer_service.storage.encryption import DecryptionError
 
 logger = logging.getLogger(__name__)
@@ -26,6 +28,15 @@ MAX_ERROR_LENGTH = 200
 KEEP_ALIVE_SECONDS = 2
 # Statuses with which a target may say when the next attempt is welcome.
 RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+
+ATTEMPTS = Counter(
+    "relayer_webhook_attempts_total",
+    "Attempts at deliveries, by what became of the delivery: `delivered`, `retried` later, or `failed` for good.",
+    ["outcome"],
+)
+ATTEMPT_SECONDS = Histogram(
+    "relayer_webhook_attempt_duration_seconds", "Time that one attempt takes.", buckets=(*BUCKETS, 15, 30)
+)
 
 
 @dataclass
@@ -99,6 +110,12 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
             outcome.answer = as_text(text[:MAX_ANSWER_BYTES])
             if len(text) >= MAX_ANSWER_BYTES:
                 break
+
+
+def observe_attempt(outcome: Outcome) -> None:
+    is_last = outcome.gone or outcome.delivery.attempts_made + 1 >= len(settings.WEBHOOK_SCHEDULE)
+    ATTEMPTS.labels("delivered" if outcome.succeeded else "failed" if is_last else "retried").inc()
+    ATTEMPT_SECONDS.observe(outcome.milliseconds / 1000)
 
 
 def as_text(answer: bytearray) -> str:

@@ -18,9 +18,9 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Subquery
 from django.utils import timezone
 
-from notifications.delivery.attempts import Outcome
+from notifications.delivery import alerts
+from notifications.delivery.attempts import Outcome, observe_attempt
 from notifications.delivery.schedule import next_attempt
-from notifications.metrics import observe_attempt
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
@@ -58,6 +58,8 @@ class Exchange:
     unsent: list[Delivery] = field(default_factory=list)
     room: int = 0
     target_fails: bool = False
+    # The keys of other targets that deliveries were created for.
+    told: set[int] = field(default_factory=set)
 
     def run(self, include_failing: bool) -> list[Delivery]:
         """Write back and claim with the target's row locked, and return the claimed rows.
@@ -72,7 +74,7 @@ class Exchange:
             give_back(self.unsent)
             if target is not None:
                 write_outcomes(self.outcomes)
-                update_target_health(target, self.outcomes)
+                self.told = update_target_health(target, self.outcomes)
                 claimed = self._claim(target, include_failing)
         for outcome in self.outcomes:
             log_outcome(outcome)
@@ -120,7 +122,7 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
     # Most attempts succeed, and alike: one statement for all of them.
     for code in {outcome.response_code for outcome in outcomes if outcome.succeeded}:
         rows = [outcome.delivery for outcome in outcomes if outcome.response_code == code]
-        Delivery.objects.filter(pk__in=[row.pk for row in rows], lease__in={row.lease for row in rows}).update(
+        Delivery.objects.held(rows).update(
             state=Delivery.State.DELIVERED,
             due_at=None,
             lease=None,
@@ -179,8 +181,7 @@ def log_outcome(outcome: Outcome) -> None:
 def give_back(unsent: list[Delivery]) -> None:
     """Make deliveries due again that were claimed and not sent."""
     if unsent:
-        rows = Delivery.objects.filter(pk__in=[row.pk for row in unsent], lease__in={row.lease for row in unsent})
-        rows.update(due_at=DatabaseNow(), lease=None)
+        Delivery.objects.held(unsent).update(due_at=DatabaseNow(), lease=None)
 
 
 def lease_length() -> timedelta:
@@ -188,11 +189,8 @@ def lease_length() -> timedelta:
     return timedelta(seconds=seconds)
 
 
-def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
-    """Save on the target since when it fails, and when it has answered 410 Gone; tell others of it."""
-    # Imported here: events are emitted with tasks, which send what this module claims.
-    from notifications.delivery import alerts
-
+def update_target_health(target: Notification, outcomes: list[Outcome]) -> set[int]:
+    """Save on the target since when it fails, and when it has answered 410 Gone; return which others are told."""
     # Attempts at an earlier URL say nothing about the present one.
     outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
     changes: dict[str, Any] = {}
@@ -211,4 +209,4 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> None:
             record([changed(target, {name: getattr(target, name) for name in changes}, changes)])
         for name, value in changes.items():
             setattr(target, name, value)
-    alerts.announce(target, outcomes, became_gone="gone_at" in changes)
+    return alerts.announce(target, outcomes, became_gone="gone_at" in changes)

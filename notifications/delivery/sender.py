@@ -165,6 +165,8 @@ class TargetSender:
             self._claimed.extend((row, claimed_at) for row in claimed)
             self._free_places(len(outcomes))
             self._send_claimed()
+            for told in exchange.told:
+                self._sender.wake(told)
             if not self._in_flight and not self._claimed and not self._unsent and not self.wake.is_set():
                 return
             await self.wake.wait()

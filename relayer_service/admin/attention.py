@@ -1,6 +1,10 @@
-"""What needs somebody's attention, first on the overview: by name, with a reason, since when, and where it is mended.
+"""What needs somebody's attention, first on the overview: by name, with a reason, since when, and where it is fixed.
 
-`UNFOLD["ATTENTION"]` names the functions that check a subject each; one returns None for staff who may not see it.
+An app names the functions that check a subject each in its `AppConfig`, by their positions among those of all apps:
+
+    attention_subjects = {20: "relayers.attention.relayers"}
+
+Such a function returns None for staff who may not see its subject.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from django.conf import settings
+from django.apps import apps
 from django.db.models import CharField, Count, Model, Q, QuerySet, Sum, Value
 from django.http import HttpRequest
 from django.urls import reverse
@@ -41,9 +45,9 @@ PARTS = {
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """Something that needs attention, and the page on which it is mended."""
+    """Something that needs attention, and the page on which it is fixed."""
 
-    what: str
+    name: str
     url: str
     reason: str
     since: datetime | None = None
@@ -61,7 +65,7 @@ class AttentionGroup:
     """One thing that is wrong: some of those that have it, how many have it in all, and the list of them."""
 
     title: str
-    lines: Sequence[AttentionItem]
+    items: Sequence[AttentionItem]
     total: int
     url: str = ""
     # How the theme marks the number of them.
@@ -73,34 +77,39 @@ class AttentionGroup:
 
     @property
     def more(self) -> str:
-        others = self.total - len(self.lines)
+        others = self.total - len(self.items)
         return f"and {others:,} more" if others > 0 else ""
 
 
 @dataclass(frozen=True)
-class Checked:
+class AttentionSubject:
     """A subject that was checked, and what is wrong there."""
 
-    what: str
-    kinds: Sequence[AttentionGroup]
+    name: str
+    groups: Sequence[AttentionGroup]
 
 
 @dataclass(frozen=True)
 class Attention:
     """All subjects that the user may see."""
 
-    subjects: Sequence[Checked]
+    subjects: Sequence[AttentionSubject]
     at: datetime
 
     @property
-    def kinds(self) -> list[AttentionGroup]:
-        return [kind for subject in self.subjects for kind in subject.kinds]
+    def groups(self) -> list[AttentionGroup]:
+        return [group for subject in self.subjects for group in subject.groups]
 
 
 def attention(request: HttpRequest) -> Attention:
-    makers: Any = settings.UNFOLD["ATTENTION"]
-    found = [import_string(path)(request) for path in makers]
-    return Attention([subject for subject in found if subject is not None], timezone.now())
+    return Attention(declared("attention_subjects", request), timezone.now())
+
+
+def declared(attribute: str, request: HttpRequest) -> list[Any]:
+    """Return what the functions that all apps have declared return for a request, in the order of their positions."""
+    positions = [item for app in apps.get_app_configs() for item in getattr(app, attribute, {}).items()]
+    found = [import_string(path)(request) for _, path in sorted(positions)]
+    return [each for each in found if each is not None]
 
 
 def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]) -> dict[str, list[Any]]:
@@ -108,10 +117,10 @@ def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]
     branches = []
     for name, rows in querysets.items():
         first = rows.model._default_manager.filter(conditions[name]).order_by("pk").values("pk")[:SHOWN]
-        branches.append(rows.order_by().filter(pk__in=first).annotate(kind=Value(name, output_field=CharField())))
+        branches.append(rows.order_by().filter(pk__in=first).annotate(group=Value(name, output_field=CharField())))
     found = defaultdict[str, list[Any]](list)
     for row in branches[0].union(*branches[1:], all=True):
-        found[row.kind].append(row)
+        found[row.group].append(row)
     return {name: sorted(found[name], key=lambda row: row.pk) for name in querysets}
 
 
@@ -148,7 +157,7 @@ def periodic_runs() -> list[PeriodicRun]:
     return list(PeriodicRun.objects.all())
 
 
-def service(request: HttpRequest) -> Checked:
+def service(request: HttpRequest) -> AttentionSubject:
     """Return which parts of the service and which periodic work fail."""
     page = reverse("ready")
     may_view_runs = request.user.has_perm("relayer_service.view_periodicrun")
@@ -169,10 +178,10 @@ def service(request: HttpRequest) -> Checked:
         for run in runs
         if run.failed
     ]
-    kinds = [
+    groups = [
         AttentionGroup("Parts of the service that fail", failed, len(failed), page, "danger"),
         AttentionGroup(
             "Periodic work that fails", work, len(work), reverse("admin:relayer_service_periodicrun_changelist")
         ),
     ]
-    return Checked("the service and its worker", [kind for kind in kinds if kind.total])
+    return AttentionSubject("the service and its worker", [group for group in groups if group.total])

@@ -1,21 +1,22 @@
 """The first page of the admin: what needs attention, then what is going on, one card for each subject.
 
-`UNFOLD["DASHBOARD_CARDS"]` names the functions that make the cards; one returns None for staff who may not see its
-subject.
+An app names the functions that make its cards in its `AppConfig`, by their positions among those of all apps:
+
+    dashboard_cards = {50: "rpc.dashboard.calls"}
+
+Such a function returns None for staff who may not see its subject.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.module_loading import import_string
 
-from relayer_service.admin.attention import attention, periodic_runs, read_once
+from relayer_service.admin.attention import attention, declared, periodic_runs, read_once
 from relayer_service.admin.dates import ago
 from relayer_service.audit.actors import ActorKind
 from relayer_service.models import AuditEntry
@@ -37,10 +38,8 @@ class Card:
 
 
 def add_cards(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    makers: Any = settings.UNFOLD["DASHBOARD_CARDS"]
-    cards = [import_string(path)(request) for path in makers]
-    shown = [card for card in cards if card is not None]
-    return context | {"title": "Overview", "attention": attention(request), "cards": shown}
+    cards = declared("dashboard_cards", request)
+    return context | {"title": "Overview", "attention": attention(request), "cards": cards}
 
 
 def link(text: str, url: str) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from django import forms
 from django.core.exceptions import ValidationError
 
 from relayer_service.writes import Write
+
+FormClass = TypeVar("FormClass", bound="type[forms.ModelForm[Any]]")
 
 
 class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
@@ -55,3 +58,13 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
         super().full_clean()
         if self.is_bound:
             self.write.columns |= {name for name, value in self._columns().items() if value != self._stored[name]}
+
+
+def declare_fields(fields: Mapping[str, forms.Field]) -> Callable[[FormClass], FormClass]:
+    """Return a class decorator that adds fields to a form; the admin asks the class for them, before any instance."""
+
+    def decorate(form: FormClass) -> FormClass:
+        subclass: Any = type(form.__name__, (form,), {"__module__": form.__module__, **fields})
+        return subclass  # type: ignore[no-any-return]  # `type` returns a class of the same kind
+
+    return decorate

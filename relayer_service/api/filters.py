@@ -1,4 +1,4 @@
-"""Narrowing a list by query parameters: a part of the extension `lifecycle`, and ignored without it."""
+"""Narrowing a list by query parameters, which are ignored without the extension that a viewset declares for them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from rest_framework.request import Request
 
 from relayer_service import extensions
 from relayer_service.storage.prefixes import starts_with
-
-EXTENSION = "lifecycle"
 
 Rows = QuerySet[Any]
 
@@ -51,7 +49,7 @@ def begins(*columns: str) -> ListFilter:
 
 
 class ListFilters(BaseFilterBackend):
-    """Reads the parameters that a viewset declares in `list_filters`."""
+    """Reads the parameters that a viewset declares in `list_filters`, if `filter_extension` is on."""
 
     def filter_queryset(self, request: Request, queryset: Rows, view: Any) -> Rows:
         for name, each in self._filters(view).items():
@@ -74,12 +72,12 @@ class ListFilters(BaseFilterBackend):
                 "required": False,
                 "description": each.description,
                 "schema": {"type": "string", **({"enum": list(each.choices)} if each.choices else {})},
-                "x-extension": EXTENSION,
+                "x-extension": view.filter_extension,
             }
             for name, each in self._filters(view).items()
         ]
 
     @staticmethod
     def _filters(view: Any) -> dict[str, ListFilter]:
-        filters: dict[str, ListFilter] = getattr(view, "list_filters", {})
-        return filters if extensions.is_on(EXTENSION) else {}
+        extension = getattr(view, "filter_extension", "")
+        return view.list_filters if extension and extensions.is_on(extension) else {}

@@ -21,6 +21,7 @@ from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
+from rest_framework.viewsets import GenericViewSet
 
 from relayer_service import extensions
 from relayer_service.api.exceptions import Conflict
@@ -36,14 +37,26 @@ MAX_ROUTE = 1024
 OTHER_BODY = "The Idempotency-Key was used with another body"
 
 
-def from_request(request: Request) -> IdempotentRequest | None:
-    """Return what a request's key stands for, not stored yet; None for a request without one."""
-    key = request.headers.get(HEADER)
-    if key is None or not extensions.is_on("lifecycle"):
+def extension(view: Any) -> str:
+    """Return the extension by which a view's action takes a key; an empty name if it takes none."""
+    declared: str = getattr(view, "idempotent_actions", {}).get(view.action, "")
+    return declared if extensions.is_on(declared) else ""
+
+
+def read_key(view: GenericViewSet[Any]) -> str | None:
+    """Return the key of a request; None without one, or for an action that takes none."""
+    key = view.request.headers.get(HEADER)
+    if key is None or not extension(view):
         return None
     if not KEY.fullmatch(key):
         raise ValidationError({HEADER: ["one key of 1 to 255 visible ASCII characters without commas is required"]})
-    if "\0" in request.path:
+    return key
+
+
+def from_request(view: GenericViewSet[Any]) -> IdempotentRequest | None:
+    """Return what a request's key stands for, not stored yet; None for a request without one."""
+    request, key = view.request, read_key(view)
+    if key is None or "\0" in request.path:
         # No id has one, nor can it be looked up: what the path names does not exist.
         return None
     route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
@@ -57,13 +70,13 @@ def digest(request: Request) -> str:
 
 
 def run_idempotently(
-    request: Request, prepare: Callable[[], Prepared], carry_out: Callable[[Prepared], Any]
+    view: GenericViewSet[Any], prepare: Callable[[], Prepared], carry_out: Callable[[Prepared], Any]
 ) -> HttpResponse:
-    """Answer 201 with what is created, or with the answer that the same request had before.
+    """Answer an action with 201 and what it creates, or with the answer that the same request had before.
 
     `prepare` checks the request, which may take asking others; `carry_out` runs in a transaction.
     """
-    key = from_request(request)
+    request, key = view.request, from_request(view)
     if key and (answered := find(key)):
         return answered
     prepared = prepare()

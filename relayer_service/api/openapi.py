@@ -10,7 +10,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from relayer_service import extensions
-from relayer_service.api import envelope
+from relayer_service.api import envelope, idempotency
 from relayer_service.api.serializers import StrictSerializer
 
 # Marks what an extension adds: its operations, components and tag.
@@ -20,6 +20,16 @@ LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def idempotency_key(extension: str) -> OpenApiParameter:
+    return OpenApiParameter(
+        idempotency.HEADER,
+        {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+        OpenApiParameter.HEADER,
+        description="The same request with the same key, within 24 hours, is carried out once and answered the same.",
+        extensions={MARK: extension},
+    )
 
 
 ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
@@ -40,13 +50,6 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "required": list(ERROR),
     },
 }
-IDEMPOTENCY_KEY = OpenApiParameter(
-    "Idempotency-Key",
-    {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-    OpenApiParameter.HEADER,
-    description="The same request with the same key, within 24 hours, is carried out once and answered the same.",
-    extensions={MARK: "lifecycle"},
-)
 REQUEST_ID = {"schema": {"type": "string"}, "description": "The id under which the log has this request."}
 # The headers that an error has besides.
 ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
@@ -174,8 +177,8 @@ class ApiSchema(AutoSchema):
 
     def get_override_parameters(self) -> list[Any]:
         """Return the header of creations with which they can be sent again."""
-        creates = self.method == "POST" and self.view.action in getattr(self.view, "idempotent_actions", ())
-        return [IDEMPOTENCY_KEY] if creates and extensions.is_on("lifecycle") else []
+        extension = idempotency.extension(self.view)
+        return [idempotency_key(extension)] if extension else []
 
     def get_response_serializers(self) -> Any:
         deleted = getattr(self.view, "deleted_message", "")

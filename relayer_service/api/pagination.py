@@ -8,13 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 from django.conf import settings
-from django.http import HttpResponse, QueryDict
+from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
-from rest_framework.request import Request
-
-from relayer_service.api import envelope
-from relayer_service.storage import pages
 
 if TYPE_CHECKING:
     # The framework loads this module while it loads its views.
@@ -27,11 +23,11 @@ MAX_DIGITS = 18
 
 
 @dataclass
-class PageRequest:
-    """The page that a caller asks for. Pages start at 1, and page 0 is page 1."""
+class PageRequest(BasePagination):
+    """The page that a caller asks for, in place of the framework's pagination. Pages start at 1; page 0 is page 1."""
 
-    digits: str
-    per_page: int
+    digits: str = "1"
+    per_page: int = DEFAULT_PER_PAGE
     logs: list[str] = field(default_factory=list)
 
     @classmethod
@@ -52,40 +48,6 @@ class PageRequest:
         page = orjson.Fragment(self.digits if self.digits != "0" else "1")
         return {"current_page": page, "per_page": self.per_page, "total_items": total}
 
-
-def _digits(query: QueryDict, name: str, default: int) -> str:
-    """Return a parameter's digits without leading zeros."""
-    values = query.getlist(name, [str(default)])
-    if len(values) > 1:
-        raise ValidationError({name: ["this parameter stands twice"]})
-    if not INTEGER.fullmatch(values[0]):
-        raise ValidationError({name: ["a whole number of at least 0 is required"]})
-    return values[0].lstrip("0") or "0"
-
-
-def _number(digits: str) -> int:
-    return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS
-
-
-class PagePagination(BasePagination):
-    """Reads a page and its total in one statement, of the columns that the viewset's serializer shows."""
-
-    def paginate_queryset(self, queryset: Any, request: Request, view: Any = None) -> list[Any]:
-        self.renderer = request.accepted_renderer
-        self.page = PageRequest.parse(request.query_params)
-        columns = view.get_serializer_class().columns()
-        read = pages.filtered_page if queryset.query.where else pages.page
-        self.total, rows = read(queryset, columns, self.page.offset, self.page.per_page)
-        if queryset.query.where and self.total > pages.MAX_COUNTED:
-            self.total = pages.MAX_COUNTED
-            self.page.logs.append(f"total_items is capped: there are more than {pages.MAX_COUNTED}")
-        return rows
-
-    def get_paginated_response(self, data: Any) -> HttpResponse:  # type: ignore[override]  # a `Response` is one
-        """Return the page, rendered now: a `Response` would keep its rows until the garbage collector finds them."""
-        page = envelope.Page(data, self.page.pagination(self.total), self.page.logs)
-        return HttpResponse(self.renderer.render(page), content_type=self.renderer.media_type)
-
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:
             schema = {"type": "integer", "minimum": 0, "default": default}
@@ -99,3 +61,17 @@ class PagePagination(BasePagination):
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
         return schema
+
+
+def _digits(query: QueryDict, name: str, default: int) -> str:
+    """Return a parameter's digits without leading zeros."""
+    values = query.getlist(name, [str(default)])
+    if len(values) > 1:
+        raise ValidationError({name: ["this parameter stands twice"]})
+    if not INTEGER.fullmatch(values[0]):
+        raise ValidationError({name: ["a whole number of at least 0 is required"]})
+    return values[0].lstrip("0") or "0"
+
+
+def _number(digits: str) -> int:
+    return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS

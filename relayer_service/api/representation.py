@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
 
@@ -53,21 +52,8 @@ class ResourceSerializer(serializers.Serializer[Any]):
 
         return write
 
-    @classmethod
-    def many_init(cls, *args: Any, **kwargs: Any) -> Any:
-        rows = args[0] if args else kwargs.get("instance")
-        # Without rows, it is the OpenAPI document that asks what a list is.
-        return super().many_init(**kwargs) if rows is None else ResourceList([*map(cls.writer(), rows)])
-
     def to_representation(self, instance: Any) -> Any:
         return self.writer()(tuple(_value(instance, column) for column in self.columns()))
-
-
-@dataclass(frozen=True)
-class ResourceList:
-    """Rows as answers show them, in the place of the framework's list serializer, which is slow to make."""
-
-    data: list[Any]
 
 
 class RequestSerializer(BodySerializer):

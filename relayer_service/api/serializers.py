@@ -180,4 +180,4 @@ class BodySerializer(StrictSerializer):
 @cache
 def _shared_fields(serializer_class: type[BodySerializer], partial: bool) -> Any:
     # Fields ask the serializer that they belong to whether it is partial.
-    return serializers.Serializer.fields.func(serializer_class(partial=partial))  # type: ignore[attr-defined]
+    return super(BodySerializer, serializer_class(partial=partial)).fields

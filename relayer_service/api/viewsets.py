@@ -14,6 +14,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import Conflict, NotFound
+from relayer_service.api.filters import ListFilter
 from relayer_service.audit.recording import deleted, record
 
 # Of /api/v1/signers/
@@ -38,8 +39,11 @@ class ResourceViewSet(GenericViewSet[Any]):
     action_scopes: ClassVar[dict[str, str]] = {}
     # The scope that allows an action too, with the relayers that the token is limited to.
     limited_scopes: ClassVar[dict[str, str]] = {}
-    # Actions that create something, and take an Idempotency-Key.
-    idempotent_actions: ClassVar[set[str]] = {"create"}
+    # Actions that take an Idempotency-Key, each with the extension without which the header is ignored.
+    idempotent_actions: ClassVar[dict[str, str]] = {}
+    # The query parameters that narrow a list, and the extension without which they are ignored.
+    list_filters: ClassVar[dict[str, ListFilter]] = {}
+    filter_extension: ClassVar[str] = ""
     # Errors of an action besides those of all, for the OpenAPI document.
     action_errors: ClassVar[dict[str, dict[HTTPStatus, str]]] = {}
     # Actions that take no body.
@@ -83,7 +87,7 @@ class CreateMixin(ResourceViewSet):
     id_taken_message: str
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        return idempotency.run_idempotently(request, self._valid, self._create)
+        return idempotency.run_idempotently(self, self._valid, self._create)
 
     def _valid(self) -> BaseSerializer[Any]:
         serializer = self.get_serializer(data=self.request.data)

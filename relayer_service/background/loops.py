@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from relayer_service.background.forks import ProcessState
 from relayer_service.background.pools import Pool
 
 Result = TypeVar("Result")
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 STOP_SECONDS = 1.0
 
 
-class LoopThread:
+class LoopThread(ProcessState):
     """One loop for each process, started at its first use, and again after it has ended or in a forked process.
 
     The loop resolves names in a pool of its own: a name server that hangs must not hold up the names of other loops.
@@ -29,8 +29,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        super().__init__()
         atexit.register(self.stop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
@@ -67,9 +66,8 @@ class LoopThread:
         if thread is not None:
             thread.join(STOP_SECONDS)
 
-    def _forget(self) -> None:
-        # The lock too: a thread that a forked process does not have may hold it.
-        self._lock = threading.Lock()
+    def reset(self) -> None:
+        super().reset()
         self._loop = None
         self._thread: threading.Thread | None = None
         self._owned: dict[tuple[asyncio.AbstractEventLoop, Callable[[], Any]], Any] = {}

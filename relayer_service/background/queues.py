@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import logging
-import os
 import queue
 import threading
 import time
@@ -20,6 +19,7 @@ from huey import Huey
 from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
+from relayer_service.background.forks import ProcessState
 from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
 from relayer_service.storage.databases import POSTGRESQL_SCHEMES
 
@@ -31,15 +31,14 @@ MAX_WAITING = 1_000
 FLUSH_SECONDS = 5.0
 
 
-class BackgroundThread:
+class BackgroundThread(ProcessState):
     """Run what is submitted in one thread, started at its first use and again in a forked process."""
 
     _started: bool
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._forget()
-        os.register_at_fork(after_in_child=self._forget)
+        super().__init__()
         atexit.register(self.flush)
 
     def submit(self, work: Callable[[], None]) -> bool:
@@ -67,9 +66,8 @@ class BackgroundThread:
         while True:
             waiting.get()()
 
-    def _forget(self) -> None:
-        # The lock too: a thread that a forked process does not have may hold it.
-        self._lock = threading.Lock()
+    def reset(self) -> None:
+        super().reset()
         self._waiting: queue.Queue[Callable[[], None]] = queue.Queue(MAX_WAITING)
         self._started = False
 

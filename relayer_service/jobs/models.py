@@ -69,7 +69,7 @@ class Job(Leased):
 
     def held(self) -> models.QuerySet[Job]:
         """Return the row, unless the lease was lost meanwhile."""
-        return Job.objects.filter(pk=self.pk, lease=self.lease)
+        return Job.objects.held([self])
 
     def end(self, state: str, now: datetime) -> dict[str, Any]:
         return {"state": state, "finished_at": now, "due_at": None, "lease": None}

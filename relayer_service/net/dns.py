@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import threading
 from concurrent.futures import Future
 from typing import Any
 
 from django.conf import settings
 
+from relayer_service.background.forks import ProcessState
 from relayer_service.background.pools import Pool
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
@@ -18,14 +17,9 @@ from relayer_service.storage.ttl_cache import TTLCache
 KEEP_SECONDS = 10
 
 
-class _Resolver:
-    def __init__(self) -> None:
-        self._forget()
-        # A forked process does not have the threads of its parent.
-        os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        self._lock = threading.Lock()
+class _Resolver(ProcessState):
+    def reset(self) -> None:
+        super().reset()
         self._pool: Pool | None = None
         self._found: TTLCache[tuple[str, int], Future[list[Any]]] = TTLCache()
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 import base64
 import http.client
 import io
-import os
 import select
 import socket
 import ssl
-import threading
 import time
 import zlib
 from collections.abc import Mapping
@@ -25,6 +23,7 @@ from typing import Any, cast
 from django.conf import settings
 from yarl import URL
 
+from relayer_service.background.forks import ProcessState
 from relayer_service.net import dns, outgoing
 
 PART_BYTES = 65_536
@@ -191,19 +190,17 @@ def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-class _IdleConnections:
+class _IdleConnections(ProcessState):
     """Connections of a process that wait for the next request, those that were used last at the end."""
 
     def __init__(self) -> None:
         # Each with its target, and with the time at which it is too old.
         self._idle: list[tuple[Target, socket.socket, float]] = []
-        self._lock = threading.Lock()
-        # A forked process must not speak on connections of its parent.
-        os.register_at_fork(after_in_child=self._forget)
+        super().__init__()
 
-    def _forget(self) -> None:
-        # A thread that a forked process does not have may hold the lock.
-        self._lock = threading.Lock()
+    def reset(self) -> None:
+        super().reset()
+        # A forked process must not speak on connections of its parent.
         self._drop_old(0)
 
     def take(self, target: Target) -> socket.socket | None:

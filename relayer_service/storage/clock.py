@@ -20,6 +20,11 @@ class DatabaseNow(Now):
         return self.as_sql(compiler, connection, template=template, **extra_context)
 
 
+def timestamp(moment: datetime) -> str:
+    """Return a moment, which is in UTC, as API responses and webhook bodies have it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def database_now() -> datetime:
     """Return the current time of the database, read by a separate query."""
     query = Query(None)

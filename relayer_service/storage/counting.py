@@ -19,9 +19,10 @@ from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
-from django.db.models import Count, Model, Sum
+from django.db.models import Model, Sum
 
 from relayer_service.models import RowDelta
+from relayer_service.storage import folding
 
 BUCKET_ROWS = 10_000
 PART_ROWS = 500
@@ -82,26 +83,11 @@ COMPARE = """
 SELECT coalesce(sum(there), 0), coalesce(sum(counted), 0), coalesce(sum(abs(there - counted)), 0)
 FROM ({buckets}) AS buckets
 """
-FOLD_ROWS = 500
 
 
 def fold() -> None:
-    """Replace what was appended by its sums. Each step is one transaction: readers see the one or the other."""
-    groups = RowDelta.objects.values("list_name", "bucket").annotate(parts=Count("id")).filter(parts__gt=1)
-    for group in groups.order_by().values("list_name", "bucket"):
-        while _fold_some(**group) == FOLD_ROWS:
-            pass
-
-
-def _fold_some(list_name: str, bucket: int) -> int:
-    with transaction.atomic():
-        rows = RowDelta.objects.filter(list_name=list_name, bucket=bucket).select_for_update(skip_locked=True)
-        deltas = list(rows[:FOLD_ROWS])
-        total = sum(delta.rows for delta in deltas)
-        RowDelta.objects.filter(pk__in=[delta.pk for delta in deltas]).delete()
-        if total:
-            RowDelta.objects.create(list_name=list_name, bucket=bucket, rows=total)
-    return len(deltas)
+    """Replace what was appended by its sums."""
+    folding.fold(RowDelta, "rows", "list_name", "bucket")
 
 
 def total(model: type[Model]) -> int | None:

@@ -6,6 +6,8 @@ All times are the database's: a worker whose own clock is wrong claims nothing t
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self
 
@@ -40,6 +42,17 @@ class LeasedQuerySet(models.QuerySet[Any]):
         release_connection()
         return rows
 
+    def held(self, rows: Iterable[Leased]) -> Self:
+        """Return those of these rows that are still held under the lease that they were claimed with."""
+        keys = defaultdict(list)
+        for row in rows:
+            if row.lease:
+                keys[row.lease].append(row.pk)
+        held = models.Q(pk__in=[])
+        for lease, claimed in keys.items():
+            held |= models.Q(lease=lease, pk__in=claimed)
+        return self.filter(held)
+
 
 class Leased(models.Model):
     # The column that a claim sets to the end of its lease.
@@ -58,7 +71,10 @@ class Leased(models.Model):
         """Return the condition for rows that a worker holds."""
         return models.Q(("lease__isnull", False), (f"{cls.lease_end}__gt", DatabaseNow()))
 
+    def clean_fields(self, exclude: Collection[str] | None = None) -> None:
+        # The time may be an expression, for the database to evaluate.
+        super().clean_fields({*(exclude or ()), "due_at"})
+
     def release(self, due_at: datetime | Combinable | None, **changes: Any) -> bool:
         """Save the result of the work and when the row is due again, unless the lease was lost meanwhile."""
-        rows = type(self).objects.filter(pk=self.pk, lease=self.lease)
-        return bool(rows.update(due_at=due_at, lease=None, **changes))
+        return bool(type(self).objects.held([self]).update(due_at=due_at, lease=None, **changes))

@@ -22,7 +22,7 @@ from django.db.models import Model
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from notifications.models import Delivery, DeliveryHour, Notification
+from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
 from relayer_service.models import AuditEntry, Job, PeriodicRun, RowDelta
 from relayers.models import Relayer
 from rpc.models import CallHour, FeeToken
@@ -49,7 +49,7 @@ PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
     *(AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
-    *(CallHour, DeliveryHour, RowDelta, AccessToken, User),
+    *(CallHour, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, User),
 ]
 
 FOLDER = Path(__file__).parent

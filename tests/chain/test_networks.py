@@ -365,14 +365,15 @@ def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
 
 def test_the_docs_list_the_networks_and_the_fields() -> None:
     text = (PROJECT / "docs/networks.md").read_text()
-    rows = [
-        f"| `{found.name}` | {found.chain_id} | {found.symbol} | {found.block_seconds:g} s | {found.kind} |"
-        for found in shipped().values()
-    ]
-    assert text.split("## Networks that are known")[1].splitlines()[6:] == rows
+    names: dict[NetworkKind, list[str]] = {}
+    for found in shipped().values():
+        names.setdefault(found.kind, []).append(f"`{found.name}` {found.chain_id}")
+    listed = [" ".join(item.split()) for item in text.split("## Supported networks")[1].split("\n- ")[1:]]
+    assert listed == [f"**{kind}**: {', '.join(names[kind])}" for kind in names]
     said = [sentence.removeprefix(f"{name} was ") for name, sentence in networks.closed().items()]
     assert [line for line in text.splitlines() if "shut down in" in line] == [
         f"| `{name}` | {words} |" for name, words in zip(networks.closed(), said, strict=True)
     ]
     assert [name for name in networks.CHECKS if f"`{name}`" not in text] == []
-    assert [kind for kind in NetworkKind if f"| `{kind}` |" not in text] == []
+    fees = (PROJECT / "docs/fee-estimation.md").read_text()
+    assert [kind for kind in NetworkKind if f"- **`{kind}`**: " not in fees] == []

@@ -148,6 +148,18 @@ def test_a_path_of_an_extension_that_is_on_is_answered(api: Api, on: None) -> No
     assert not Item.objects.exists()
 
 
+@pytest.mark.parametrize(("extension", "status", "names"), [("quotes", 201, ["A"]), ("lifecycle", 409, ["B", "A"])])
+def test_keys_and_filters_are_those_of_the_extension_that_a_viewset_names(
+    api: Api, settings: Settings, extension: str, status: int, names: list[str]
+) -> None:
+    settings.EXTENSIONS = [extension]
+    Item.objects.create(identifier="b", name="B")
+    body, headers = {"id": "a", "name": "A"}, {"Idempotency-Key": "4b1e-7"}
+    assert api.post("/api/v1/items", body, headers=dict(headers)).status == 201
+    assert api.post("/api/v1/items", body, headers=dict(headers)).status == status
+    assert [item["name"] for item in api.get("/api/v1/items?name=A").body["data"]] == names
+
+
 def test_the_document_has_nothing_of_extensions_that_are_off(api: Api, off: None) -> None:
     found = document(api)
     assert marks(found) == {}
@@ -159,6 +171,8 @@ def test_the_document_has_nothing_of_extensions_that_are_off(api: Api, off: None
 def test_the_document_marks_all_that_an_extension_brings_and_nothing_else(api: Api, on: None) -> None:
     assert marks(document(api)) == dict.fromkeys(
         [
+            "/paths//api/v1/items/get/parameters/0",
+            "/paths//api/v1/items/post/parameters/0",
             "/paths//api/v1/items/{identifier}/delete",
             "/paths//api/v1/items/{identifier}/polish/post",
             "/components/schemas/Polish",

@@ -279,6 +279,20 @@ def test_a_lease_that_was_lost_releases_nothing() -> None:
 
 
 @pytest.mark.django_db
+def test_each_row_is_held_only_under_the_lease_that_it_was_claimed_with() -> None:
+    create_jobs(4)
+    (lost,) = Job.objects.all().claim(1, timedelta(seconds=-1))
+    (one,) = Job.objects.exclude(pk=lost.pk).claim(1, LEASE)
+    others = Job.objects.all().claim(2, LEASE)
+    never_claimed = Job.objects.exclude(pk__in=[lost.pk, one.pk, *(job.pk for job in others)]).get()
+    # One that was lost is held by the lease of the others now.
+    assert lost.pk in {job.pk for job in others}
+    rows = [lost, one, *(job for job in others if job.pk != lost.pk), never_claimed]
+    assert {job.pk for job in Job.objects.held(rows)} == {job.pk for job in rows} - {lost.pk, never_claimed.pk}
+    assert not Job.objects.held([])
+
+
+@pytest.mark.django_db
 def test_a_row_that_is_leased_is_not_claimed_until_the_lease_ends() -> None:
     create_jobs(1)
     assert len(Job.objects.all().claim(10, LEASE)) == 1

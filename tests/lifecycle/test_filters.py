@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from relayer_service.storage import pages
+from relayer_service.api import lists
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
@@ -78,7 +78,7 @@ def test_a_narrowed_list_shows_the_same_and_is_paged(api: Api) -> None:
 
 
 def test_the_total_of_a_narrowed_list_is_capped_and_says_so(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pages, "MAX_COUNTED", 1)
+    monkeypatch.setattr(lists, "MAX_COUNTED", 1)
     fleet()
     answer = api.get("/api/v1/relayers?state=active&per_page=0").body
     assert answer == bodies.page([], per_page=0, total_items=1, logs=["total_items is capped: there are more than 1"])

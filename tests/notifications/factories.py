@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from notifications.delivery import attempts
 from notifications.delivery.outbox import Exchange
-from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.emitting import emit
+from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification
 
 BODY = b'{"type":"notification.test","timestamp":"2026-01-01T12:00:00.000000Z","data":{"notification_id":"hook"}}'

@@ -69,7 +69,7 @@ def test_a_relayer_that_is_pointed_here_meanwhile_keeps_what_is_pending(
     notification = with_log(1)
     emit_test(notification)
     factories.relayer(notification=notification)
-    monkeypatch.setattr("notifications.admin.blockers", lambda notifications, **options: [])
+    monkeypatch.setattr("notifications.admin.in_use", lambda notifications, **options: [])
     with commits(execute=True):
         page = delete(admin_client, notification, post="yes")
     assert (page.status_code, page.url) == (302, LIST)

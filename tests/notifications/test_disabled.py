@@ -13,11 +13,12 @@ from pytest_django import Settings
 
 from notifications import skipped
 from notifications.delivery import outbox
-from notifications.delivery.replay import replay
-from notifications.events import NOTIFICATION_TEST, NotificationData, emit
-from notifications.models import Delivery, Notification
-from relayer_service.storage import counting
+from notifications.emitting import emit
+from notifications.events import NOTIFICATION_TEST, NotificationData
+from notifications.models import Delivery, Notification, SkippedEventCount
+from notifications.replay import replay
 from tests.api import Api
+from tests.concurrency import in_threads
 from tests.notifications.admin_pages import rows, told
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import URL, create_notification, emit_test, exchange, outcome
@@ -57,9 +58,32 @@ def test_an_event_for_a_disabled_target_is_skipped_and_counted() -> None:
     emit_test(other)
     assert Delivery.objects.values_list("notification", flat=True).get() == other.pk
     assert (skipped.total(), skipped.total(disabled), skipped.total(other)) == (2, 2, 0)
-    counting.fold()
+    skipped.fold()
     skip_test(disabled)
     assert (skipped.total(), skipped.total(disabled)) == (3, 3)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_skipped_events_are_counted_exactly_while_many_are_and_are_folded() -> None:
+    def count() -> None:
+        for _ in range(20):
+            skipped.count({1: 1, 2: 2})
+
+    def fold() -> None:
+        for _ in range(10):
+            skipped.fold()
+
+    in_threads(count, count, fold)
+    skipped.fold()
+    assert sorted(SkippedEventCount.objects.values_list("target", "events")) == [(1, 40), (2, 80)]
+
+
+def test_skipped_events_of_a_deleted_target_stay_in_the_total() -> None:
+    disabled = create_notification()
+    set_enabled(disabled, False)
+    skip_test(disabled)
+    disabled.delete()
+    assert skipped.total() == 1
 
 
 def test_what_is_pending_is_held_and_due_again_when_the_target_is_enabled(clock: Clock) -> None:

@@ -11,21 +11,19 @@ from django.db import transaction
 from huey.storage import MemoryStorage
 
 from notifications import events
+from notifications.catalogue import all_events
+from notifications.delivery.creating import create_each
 from notifications.delivery.outbox import due_targets
-from notifications.events import (
-    DisabledReason,
-    NotificationData,
-    NotificationFailingData,
-    RelayerBalanceData,
-    RelayerData,
-    RelayerDisabledData,
-    emit,
-)
+from notifications.emitting import emit
+from notifications.events import NotificationData, NotificationFailingData
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.observability.logs import request_id
+from relayers import events as relayer_events
+from relayers.events import DisabledReason, RelayerBalanceData, RelayerData, RelayerDisabledData
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
+from tokens.events import TOKEN_EXPIRING, TokenExpiringData
 
 RELAYER = RelayerData(relayer_id="r-1", name="Größe", network="mainnet", network_type="evm")
 DISABLED = RelayerDisabledData(
@@ -41,6 +39,7 @@ BALANCE = RelayerBalanceData(
 FAILING = NotificationFailingData(
     notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="The target answered 500."
 )
+EXPIRING = TokenExpiringData(name="ci", token="rms_key", expires_at="2026-01-01T11:00:00.000000Z")
 
 
 def pushed() -> list[tuple[str, Any]]:
@@ -48,7 +47,8 @@ def pushed() -> list[tuple[str, Any]]:
 
 
 def test_the_catalogue_has_these_events() -> None:
-    assert list(events.EVENTS) == [
+    catalogue = all_events()
+    assert list(catalogue) == [
         "relayer.disabled",
         "relayer.enabled",
         "relayer.paused",
@@ -60,7 +60,7 @@ def test_the_catalogue_has_these_events() -> None:
         "notification.gone",
         "token.expiring",
     ]
-    assert all(event.name == name and event.description for name, event in events.EVENTS.items())
+    assert all(event.name == name and event.description for name, event in catalogue.items())
 
 
 @pytest.mark.django_db(transaction=True)
@@ -92,24 +92,39 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("event", "data"),
+    ("event", "data", "subject"),
     [
-        (events.RELAYER_DISABLED, DISABLED),
-        (events.RELAYER_ENABLED, RELAYER),
-        (events.RELAYER_PAUSED, RELAYER),
-        (events.RELAYER_RESUMED, RELAYER),
-        (events.RELAYER_LOW_BALANCE, BALANCE),
-        (events.RELAYER_BALANCE_RECOVERED, BALANCE),
-        (events.NOTIFICATION_TEST, NotificationData(notification_id="hook")),
-        (events.NOTIFICATION_FAILING, FAILING),
-        (events.NOTIFICATION_GONE, NotificationData(notification_id="hook")),
+        (relayer_events.RELAYER_DISABLED, DISABLED, "r-1"),
+        (relayer_events.RELAYER_ENABLED, RELAYER, "r-1"),
+        (relayer_events.RELAYER_PAUSED, RELAYER, "r-1"),
+        (relayer_events.RELAYER_RESUMED, RELAYER, "r-1"),
+        (relayer_events.RELAYER_LOW_BALANCE, BALANCE, "r-1"),
+        (relayer_events.RELAYER_BALANCE_RECOVERED, BALANCE, "r-1"),
+        (events.NOTIFICATION_TEST, NotificationData(notification_id="hook"), ""),
+        (events.NOTIFICATION_FAILING, FAILING, ""),
+        (events.NOTIFICATION_GONE, NotificationData(notification_id="hook"), ""),
+        (TOKEN_EXPIRING, EXPIRING, ""),
     ],
 )
-def test_the_body_of_an_event_is_its_type_its_time_and_its_data(event: Any, data: Any, clock: Clock) -> None:
+def test_the_body_of_an_event_is_its_type_its_time_and_its_data(
+    event: Any, data: Any, subject: str, clock: Clock
+) -> None:
     emit(event, create_notification(), data)
-    body = bytes(Delivery.objects.get().body)
-    assert orjson.loads(body) == {"type": event.name, "timestamp": "2026-01-01T12:00:00.000000Z", "data": data}
+    delivery = Delivery.objects.get()
+    assert delivery.subject == subject
+    assert orjson.loads(bytes(delivery.body)) == {
+        "type": event.name,
+        "timestamp": "2026-01-01T12:00:00.000000Z",
+        "data": data,
+    }
     assert set(data) == set(event.data.__annotations__)
+
+
+@pytest.mark.django_db
+def test_mypy_refuses_the_data_of_another_event() -> None:
+    # Without this comment the type check fails; without the error it does too.
+    emit(relayer_events.RELAYER_DISABLED, create_notification(), RELAYER)  # type: ignore[misc]
+    assert Delivery.objects.get().event == "relayer.disabled"
 
 
 @pytest.mark.django_db
@@ -179,6 +194,6 @@ def test_the_sweep_finds_each_target_once_and_only_what_is_due(clock: Clock) -> 
 def test_many_events_have_the_id_of_their_request() -> None:
     notification = create_notification()
     context = request_id.set("req-1")
-    events.emit_each(events.RELAYER_PAUSED, [(notification.pk, True, RELAYER)] * 2)
+    create_each(relayer_events.RELAYER_PAUSED, [(notification.pk, True, RELAYER)] * 2)
     request_id.reset(context)
     assert list(Delivery.objects.values_list("request_id", flat=True)) == ["req-1", "req-1"]

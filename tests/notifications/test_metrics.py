@@ -12,7 +12,8 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from notifications.delivery import counts
-from notifications.events import NOTIFICATION_TEST, NotificationData, emit
+from notifications.emitting import emit
+from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.metrics import WebhookCollector
 from notifications.models import Delivery, Notification
 from relayer_service.observability import metrics

@@ -12,8 +12,8 @@ import pytest
 from pytest_django import DjangoAssertNumQueries, Settings
 
 from notifications.delivery import outbox
-from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery, Notification
+from notifications.replay import replay
 from relayer_service.observability import logs, metrics
 from tests.conftest import Log
 from tests.notifications.clock import NOON, Clock

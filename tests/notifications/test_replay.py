@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from notifications.delivery.replay import replay, retry_now
 from notifications.models import Attempt, Delivery, Notification
+from notifications.replay import replay, retry_now
 from relayer_service.background.tasks import queue
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome

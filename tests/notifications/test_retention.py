@@ -11,8 +11,8 @@ from pytest_django import Settings
 
 from notifications import tasks
 from notifications.delivery import retention
-from notifications.delivery.replay import replay
 from notifications.models import Attempt, Delivery
+from notifications.replay import replay
 from tests.concurrency import PATIENCE_SECONDS, in_threads
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test

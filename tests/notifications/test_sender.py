@@ -396,6 +396,15 @@ def test_an_event_whose_task_was_lost_reaches_the_sender_by_the_sweep(
     assert len(server.requests) == 1
 
 
+def test_other_targets_are_sent_at_once_that_one_fails(sender: Sender) -> None:
+    with receiver(answer(500)) as failing, receiver() as server:
+        notification, other = target_of(failing, "failing"), target_of(server, "other")
+        emit_many(notification, 1)
+        sender.wake(notification.pk)
+        wait_until(lambda: other.deliveries.filter(state=Delivery.State.DELIVERED).exists())
+    assert list(other.deliveries.values_list("event", flat=True)) == ["notification.failing"]
+
+
 def test_a_system_that_keeps_its_limit_of_files_does_not_stop_the_sender(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(kind: int, limits: tuple[int, int]) -> None:
         raise ValueError("not allowed to raise maximum limit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -148,10 +149,9 @@ def test_an_event_that_cannot_be_written_leaves_the_state_as_it_was(
 
     monkeypatch.setattr(health, "emit", fail)
     on_nodes(notification=factories.notification(), failed_checks=1)
-    (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
-    health.write([(taken, UNREAD)])
+    assert check_due() == 1
     assert state(Relayer.objects.get()) == NO_REASON
-    assert "The checks of 1 relayers could not be written" in caplog.text
+    assert "The results of 1 rows could not be written (health)" in caplog.text
 
 
 @pytest.mark.django_db
@@ -170,7 +170,7 @@ def test_a_relayer_that_breaks_the_check_does_not_stop_the_others(
     on_nodes(hardhat, identifier="relayer-2")
     check_due()
     assert list(Relayer.objects.values_list("nonce", flat=True)) == [None, 0]
-    assert "Relayers could not be checked" in caplog.text
+    assert "The work on 1 rows failed (health)" in caplog.text
 
 
 @pytest.mark.django_db
@@ -191,17 +191,14 @@ def test_a_lease_is_longer_than_the_slowest_reading(settings: Any) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_workers_that_check_at_once_never_check_the_same_relayer(
-    hardhat: str, monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
-    # Each thread stands for a worker.
-    monkeypatch.setattr(health, "_checking", threading.Semaphore(4))
+def test_workers_that_check_at_once_never_check_the_same_relayer(hardhat: str, settings: Any) -> None:
+    workers = [replace(health.checks) for _ in range(4)]
     settings.NODE_THREADS = 7
     with node(good, hardhat) as one:
         for number in range(60):
             address = f"0x{number:040x}"
             on_nodes(one.url, identifier=f"relayer-{number}", address=address)
-        checked = in_threads(*[check_due] * 4)
+        checked = in_threads(*[worker.run_due for worker in workers])
         asked = [call["params"][0] for batch in one.requests for call in batch if call["method"] == "eth_getBalance"]
     assert sum(checked) == 60
     assert sorted(asked) == sorted(f"0x{number:040x}" for number in range(60))

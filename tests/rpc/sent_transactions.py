@@ -248,7 +248,7 @@ def mined_by_hand(chain: Chain, deployed: Deployed, relayer: Relayer, seed: int)
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """Return the outcomes by kind, as docs/fee-estimation.md has them."""
+    """Return a table of the outcomes by kind, which docs/fee-estimation.md sums up."""
     rows = [
         "| kind | number | expected / paid - 1: median | lowest | highest | maximum / paid: lowest | highest |",
         "|---|---|---|---|---|---|---|",

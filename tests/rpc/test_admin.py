@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from rpc import dashboard
+from rpc import formatting
 from rpc.models import FeeToken
 from tests.chain.answering_node import node_answering
 from tests.chain.faults import NodeServer
@@ -103,7 +103,7 @@ def test_the_list_shows_what_matters(admin_client: Client) -> None:
     ],
 )
 def test_a_rate_is_shortened_and_marked_where_digits_are_left_out(rate: str, shown: str) -> None:
-    assert dashboard.short(FeeToken(rate_text=rate)) == shown
+    assert formatting.short(FeeToken(rate_text=rate)) == shown
 
 
 @pytest.mark.parametrize(

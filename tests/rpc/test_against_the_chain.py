@@ -1,6 +1,6 @@
 """Quotes against what is really paid in the next block: 200 random transactions, while base fees rise and fall.
 
-`pytest tests/rpc/test_against_the_chain.py -s` prints the tables of docs/fee-estimation.md.
+`pytest tests/rpc/test_against_the_chain.py -s` prints the figures that docs/fee-estimation.md sums up.
 """
 
 from __future__ import annotations

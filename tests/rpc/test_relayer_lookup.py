@@ -8,8 +8,10 @@ import pytest
 from pytest_django import Settings
 
 from relayer_service.api.exceptions import NotFound
+from relayers.lookup import find_relayer
+from relayers.models import Relayer
 from rpc import dispatch
-from rpc.relayer_lookup import find_relayer
+from rpc.relayer_lookup import find_cached_relayer
 from tests.chain.answering_node import unsigned
 from tests.chain.faults import SECRET
 from tests.rpc.estimates import failure, relayer_at
@@ -22,7 +24,7 @@ PARAMS: dict[str, Any] = {"fee_token": "ETH", "network": "hardhat", "transaction
 
 def test_it_has_what_methods_need_of_the_row() -> None:
     row = relayer_at(URL, policies={"gas_price_cap": 2**128 - 1})
-    found = find_relayer("relayer-1")
+    found = find_cached_relayer("relayer-1")
     assert (found.pk, found.network, found.network_type) == (row.pk, "hardhat", "evm")
     assert (found.address, found.policies) == (row.address, {"gas_price_cap": 2**128 - 1})
     assert found.node_urls() == ((URL, 100),)
@@ -32,12 +34,23 @@ def test_it_has_what_methods_need_of_the_row() -> None:
 def test_an_unknown_id_is_not_found(identifier: str) -> None:
     relayer_at(URL)
     with pytest.raises(NotFound, match="not found"):
-        find_relayer(identifier)
+        find_cached_relayer(identifier)
+
+
+def test_what_decides_about_money_reads_the_row_as_it_is_now(settings: Settings) -> None:
+    settings.RPC_CACHE_SECONDS = 60
+    relayer_at(URL)
+    before = find_cached_relayer("relayer-1")
+    disabled = {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}
+    Relayer.objects.update(paused=True, policies={"gas_price_cap": 1}, **disabled)
+    assert find_cached_relayer("relayer-1") is before
+    found = find_relayer("relayer-1")
+    assert (found.paused, found.system_disabled, found.policies) == (True, True, {"gas_price_cap": 1})
 
 
 def test_nothing_that_shows_it_shows_its_urls() -> None:
     relayer_at(URL)
-    assert SECRET not in repr(find_relayer("relayer-1"))
+    assert SECRET not in repr(find_cached_relayer("relayer-1"))
 
 
 def test_urls_that_cannot_be_decrypted_fail_only_what_asks_a_node(
@@ -45,7 +58,7 @@ def test_urls_that_cannot_be_decrypted_fail_only_what_asks_a_node(
 ) -> None:
     relayer_at(URL)
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
-    found = find_relayer("relayer-1")
+    found = find_cached_relayer("relayer-1")
     wrong = dispatch.answer(found, "feeEstimate", PARAMS | {"network": "base"})
     assert wrong == failure(-32602, "Invalid params", "network: the relayer is on hardhat (evm)")
     assert dispatch.answer(found, "feeEstimate", PARAMS)["error"]["code"] == -32603

@@ -7,8 +7,9 @@ from typing import Any
 from relayer_service.api.serializers import IdentifierField, StrictSerializer, StringField
 from relayer_service.fleet.files import ReferenceField
 from relayer_service.fleet.references import Variables, escape
-from relayer_service.fleet.sections import Change, Section
+from relayer_service.fleet.sections import Section
 from tests.sample.models import Item
+from tests.sample.writes import ItemWrite
 
 
 class ItemEntry(StrictSerializer):
@@ -21,17 +22,7 @@ class ItemSection(Section):
     name = "items"
     entry = ItemEntry
     queryset = Item.objects.all()
-
-    def change(self, path: str, row: Item | None, values: dict[str, Any], broken: set[str]) -> Change | None:
-        if broken:
-            return None
-        if row is None:
-            return Change(Item(identifier=values["id"], name=values["name"]))
-        change = Change(row, self.snapshot(row))
-        if row.name != values["name"]:
-            row.name = values["name"]
-            change.note("name", "name")
-        return change
+    write_class = ItemWrite
 
     @classmethod
     def dump_row(cls, row: Item, variables: Variables) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 from drf_spectacular.utils import OpenApiExample, extend_schema_serializer
 
-from relayer_service.api.representation import ResourceSerializer
+from relayer_service.api.representation import CreateSerializer, ResourceSerializer
 from relayer_service.api.serializers import StrictSerializer, StringField
-from tests.sample.models import Item
+from tests.sample.writes import ItemWrite
 
 
 @extend_schema_serializer(examples=[OpenApiExample("Item", {"id": "item-1", "name": "First"})])
@@ -12,8 +12,15 @@ class ItemSerializer(ResourceSerializer, StrictSerializer):
     id = StringField(max_length=255, source="identifier")
     name = StringField()
 
-    def create(self, validated_data: dict[str, str]) -> Item:
-        return Item.objects.create(**validated_data)
+
+class CreateItemSerializer(CreateSerializer):
+    """An item to create."""
+
+    answer_class = ItemSerializer
+    write_class = ItemWrite
+
+    id = StringField(max_length=255)
+    name = StringField()
 
 
 class PolishSerializer(StrictSerializer):

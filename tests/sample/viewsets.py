@@ -2,23 +2,26 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
-from rest_framework.mixins import DestroyModelMixin, ListModelMixin
+from rest_framework.mixins import DestroyModelMixin
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from relayer_service.api.filters import equals
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, ResourceViewSet
 from tests.sample.models import Item
-from tests.sample.serializers import ItemSerializer, PolishSerializer
+from tests.sample.serializers import CreateItemSerializer, ItemSerializer, PolishSerializer
 
 
-class ItemViewSet(ListModelMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
+class ItemViewSet(ListMixin, CreateMixin, DestroyModelMixin, ResourceViewSet):
     """List and create items."""
 
     queryset = Item.objects.all()
     serializer_class = ItemSerializer
+    request_serializer_classes = {"create": CreateItemSerializer}
     id_taken_message = "Item with this ID already exists"
     not_found_message = "Item {} not found"
     throttle_classes = [TokenRateThrottle]
@@ -26,6 +29,9 @@ class ItemViewSet(ListModelMixin, CreateMixin, DestroyModelMixin, ResourceViewSe
     tags = ["items"]
     # For tests of what an extension adds.
     action_extensions = {"destroy": "quotes", "polish": "quotes"}
+    idempotent_actions = {"create": "quotes"}
+    list_filters = {"name": equals("name", "Only those of this name.")}
+    filter_extension = "quotes"
 
     @extend_schema(request=PolishSerializer, responses=PolishSerializer)
     @action(detail=True, methods=["post"])

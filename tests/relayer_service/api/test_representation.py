@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
+from relayer_service.api.lists import ListMixin
 from relayer_service.api.representation import ResourceSerializer
 from relayer_service.api.serializers import BooleanField, IntegerField, StrictSerializer, StringField
-from relayer_service.storage import pages
 from relayers.models import Relayer
 from relayers.serializers import RelayerSerializer
 from tests.relayers import factories
@@ -66,8 +66,7 @@ FULL = (
 
 
 def shown(row: tuple[Any, ...]) -> Any:
-    data: Any = BoxSerializer([row], many=True).data
-    return data[0]
+    return BoxSerializer.writer()(row)
 
 
 def written(value: Any) -> str:
@@ -130,12 +129,12 @@ def test_a_relayer_is_shown_alike_alone_and_on_a_page(is_full: bool) -> None:
             "disabled_reason_details": "No node answered.",
         }
     relayer = factories.relayer(**changes)
-    _, rows = pages.page(Relayer.objects.all(), RelayerSerializer.columns(), 0, 10)
-    (listed,) = RelayerSerializer(rows, many=True).data
+    _, (row,) = ListMixin.table_page(Relayer.objects.all(), RelayerSerializer.columns(), 0, 10)
+    listed = RelayerSerializer.writer()(row)
     assert orjson.loads(written(listed)) == orjson.loads(written(RelayerSerializer(relayer).data))
 
 
 @pytest.mark.django_db
 def test_a_page_is_one_of_the_whole_table() -> None:
     with pytest.raises(AssertionError, match="the total is that of the whole table"):
-        pages.page(Relayer.objects.filter(paused=True), ("identifier",), 0, 10)
+        ListMixin.table_page(Relayer.objects.filter(paused=True), ("identifier",), 0, 10)

@@ -13,9 +13,10 @@ from django.core.management import call_command
 from django.test import Client
 
 from chain import nodes
-from notifications.delivery.replay import replay
 from notifications.models import Delivery, Notification
+from notifications.replay import replay
 from relayer_service.models import AuditEntry, Job
+from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.health import AccountReading
 from relayers.models import Relayer
@@ -419,7 +420,9 @@ def test_a_health_check_that_disables_and_enables(settings: Any) -> None:
     factories.relayer(policies={"min_balance": 10})
 
     def check(reading: AccountReading) -> list[Entry]:
-        return written_by(lambda: health.write([(Relayer.objects.get(), reading)]))
+        Relayer.objects.update(due_at=DatabaseNow())
+        (relayer,) = Relayer.objects.all().claim(1, health.lease_length())
+        return written_by(lambda: health.write([(relayer, reading)]))
 
     details = "The nonce could not be read from any node: it hangs."
     disabled = {"system_disabled": [False, True]}

@@ -11,8 +11,9 @@ from django.apps import apps
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 
+from relayer_service.api.lists import ListMixin
 from relayer_service.models import RowDelta
-from relayer_service.storage import counting, pages
+from relayer_service.storage import counting, folding
 from relayer_service.storage.resources import Resource
 from signers.models import Signer
 
@@ -25,7 +26,7 @@ def make(count: int, prefix: str = "s") -> None:
 
 
 def total() -> int:
-    return pages.page(Signer.objects.all(), ("identifier",), 0, 0)[0]
+    return ListMixin.table_page(Signer.objects.all(), ("identifier",), 0, 0)[0]
 
 
 @pytest.mark.django_db
@@ -76,7 +77,7 @@ def test_a_rolled_back_write_is_not_counted() -> None:
 
 @pytest.mark.django_db
 def test_folding_changes_no_total_and_leaves_one_row_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "FOLD_ROWS", 4)
+    monkeypatch.setattr(folding, "FOLD_ROWS", 4)
     for n in range(11):
         Signer.objects.create(identifier=f"s{n}", type="plain", secrets={})
     Signer.objects.filter(identifier__in=["s1", "s2"]).delete()
@@ -101,7 +102,7 @@ def test_every_page_of_a_list_with_many_buckets_and_holes_is_right() -> None:
     for per_page in (1, 7, 100, 1000):
         seen: list[str] = []
         for offset in range(0, len(expected) + 2 * per_page, per_page):
-            count, rows = pages.page(Signer.objects.all(), ("identifier",), offset, per_page)
+            count, rows = ListMixin.table_page(Signer.objects.all(), ("identifier",), offset, per_page)
             assert count == len(expected)
             seen += [row[0] for row in rows]
         assert seen == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations.executor import MigrationExecutor
 
+from notifications.models import SkippedEventCount
 from relayer_service.storage import counting
 from relayer_service.storage.counting import Comparison
 from tests import databases
@@ -24,6 +26,7 @@ OLDEST = [
     ("rpc", "0001_initial"),
 ]
 LISTED = ["relayers_relayer", "signers_signer"]
+TABLE = "signers_signer"
 TRIGGERS = {
     "sqlite": "SELECT count(*) FROM sqlite_master WHERE type = 'trigger'",
     "postgresql": "SELECT count(*) FROM pg_trigger WHERE NOT tgisinternal",
@@ -39,6 +42,27 @@ def triggers(connection: BaseDatabaseWrapper) -> int:
 
 def counts(connection: BaseDatabaseWrapper) -> list[Comparison]:
     return [counting.compare(connection, table) for table in LISTED]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_count_of_skipped_events_moves_to_its_own_table_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration = import_module("notifications.migrations.0004_skipped_event_count")
+    monkeypatch.setattr(migration, "BATCH_SIZE", 2)
+    before, after = (("notifications", name) for name in ("0003_delivery_request_id", "0004_skipped_event_count"))
+    kept = [(TABLE, 1, 5), *((migration.LIST_NAME, target, events) for target, events in [(1, 2), (1, 3), (2, 4)])]
+    with databases.empty("counted", tmp_path) as alias:
+        old = MigrationExecutor(connections[alias]).migrate([before]).apps
+        deltas = old.get_model("relayer_service", "RowDelta").objects.using(alias)
+        for list_name, bucket, rows in kept:
+            deltas.create(list_name=list_name, bucket=bucket, rows=rows)
+        MigrationExecutor(connections[alias]).migrate([after])
+        counts = SkippedEventCount.objects.using(alias).order_by("pk")
+        assert list(counts.values_list("target", "events")) == [(1, 2), (1, 3), (2, 4)]
+        assert list(deltas.values_list("list_name", "bucket", "rows")) == kept[:1]
+        MigrationExecutor(connections[alias]).migrate([before])
+        assert list(deltas.order_by("pk").values_list("list_name", "bucket", "rows")) == kept
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,3 +1,5 @@
+"""Fee tokens and the sources of their prices."""
+
 from __future__ import annotations
 
 from datetime import timedelta
@@ -13,7 +15,6 @@ from chain.networks import networks, unknown
 from relayer_service.amounts import BASIS_POINTS, parse_rate
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.states import first_state
-from relayers.models import Relayer
 from relayers.policies import MAX_AMOUNT, validate_evm_address
 
 # What an integer column holds on every engine.
@@ -246,45 +247,3 @@ class PriceSource(models.Model):
                 faults["rate_text"] = str(error)
         if faults:
             raise ValidationError(faults)
-
-
-class CallCount(models.Model):
-    """How often a method was called through a relayer in one minute, with what outcome and in what time."""
-
-    relayer = models.ForeignKey(Relayer, on_delete=models.CASCADE, related_name="call_counts")
-    minute = models.DateTimeField(db_index=True)
-    method = models.CharField(max_length=64)
-    outcome = models.CharField(max_length=32, help_text="`ok`, or the code of the error.")
-    calls = models.PositiveBigIntegerField(default=0)
-    milliseconds = models.PositiveBigIntegerField(default=0, help_text="Of all calls together.")
-    slowest_milliseconds = models.PositiveBigIntegerField(default=0)
-
-    RETENTION = timedelta(days=30)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["relayer", "minute", "method", "outcome"], name="call_count_once_a_minute"
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.method} {self.outcome} at {self.minute:%Y-%m-%d %H:%M}"
-
-
-class CallHour(models.Model):
-    """How many calls were made through all relayers in one hour, with what outcome and in what time."""
-
-    hour = models.DateTimeField()
-    outcome = models.CharField(max_length=32, help_text="`ok`, or the code of the error.")
-    calls = models.PositiveBigIntegerField(default=0)
-    milliseconds = models.PositiveBigIntegerField(default=0, help_text="Of all calls together.")
-    slowest_milliseconds = models.PositiveBigIntegerField(default=0)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["hour", "outcome"], name="call_hour_once_an_outcome")]
-        # The overview alone shows them.
-        default_permissions = ()
-
-    def __str__(self) -> str:
-        return f"{self.outcome} at {self.hour:%Y-%m-%d %H:%M}"

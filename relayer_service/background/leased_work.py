@@ -1,0 +1,140 @@
+"""Work on rows that are due: claimed under a lease, done in threads that are shared fairly, written in batches."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Generic, TypeVar
+
+from django.db import DatabaseError
+from django.db.models import Q
+
+from relayer_service.background.pools import Pool
+from relayer_service.storage.leases import Leased, LeasedQuerySet
+
+logger = logging.getLogger(__name__)
+
+# How often due rows are claimed while others are still worked on.
+POLL_SECONDS = 1
+
+Row = TypeVar("Row", bound=Leased)
+Result = TypeVar("Result")
+# The values of the columns that make a queue, as JSON.
+QueueKey = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeasedWork(Generic[Row, Result]):
+    """One kind of work on due rows.
+
+    What fails, or cannot be written, is due again when its lease ends, and blocks nothing else. So `write` must write
+    only to rows that are still held (`LeasedQuerySet.held`).
+    """
+
+    pool_name: str
+    threads: Callable[[], int]
+    rows: Callable[[], LeasedQuerySet]
+    # Longer than the slowest batch and its writing.
+    lease_length: Callable[[], timedelta]
+    # Rows with the same values in these columns wait for the same others, such as nodes, and share a queue.
+    queue_columns: Sequence[str]
+    # Splits claimed rows; a batch waits in the queue of its first row.
+    batches: Callable[[list[Row]], Iterable[list[Row]]]
+    # Runs in a thread of the pool.
+    run: Callable[[list[Row]], list[Result]]
+    # Writes the results of one batch, in a transaction.
+    write: Callable[[list[Result]], None]
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def run_due(self) -> int:
+        """Work on due rows until there are none; return how many there were.
+
+        One thread of a process does this at a time: others that hang must not hold all threads of a worker.
+        """
+        if not self._lock.acquire(blocking=False):
+            return 0
+        claimed = 0
+        try:
+            with Pool(self.pool_name, self.threads()) as pool:
+                queues = FairQueues(pool, self.threads(), self.queue_columns, self._run)
+                while True:
+                    # No more than there are free threads, as each row may be a batch of its own.
+                    rows = self.rows().exclude(queues.waiting()).claim(queues.free, self.lease_length())
+                    queues.add(self.batches(rows))
+                    claimed += len(rows)
+                    if not queues.running:
+                        return claimed
+                    for results in queues.finished(0 if rows else POLL_SECONDS):
+                        self._write(results)
+        finally:
+            self._lock.release()
+
+    def _run(self, batch: list[Row]) -> list[Result]:
+        try:
+            return self.run(batch)
+        except Exception:
+            logger.exception("The work on %d rows failed (%s)", len(batch), self.pool_name)
+            return []
+
+    def _write(self, results: list[Result]) -> None:
+        try:
+            self.write(results)
+        except DatabaseError:
+            logger.exception("The results of %d rows could not be written (%s)", len(results), self.pool_name)
+
+
+class FairQueues:
+    """The threads of a pool, shared between queues of batches so that slow ones do not delay others.
+
+    A queue never holds more threads than are free: however many rows of a queue hang, half of the threads are left to
+    a second queue, and a queue that holds none gets the last one. What waits in a queue is claimed already, and no
+    more of its rows are claimed meanwhile.
+    """
+
+    def __init__(
+        self, pool: Executor, threads: int, columns: Sequence[str], run: Callable[[list[Any]], list[Any]]
+    ) -> None:
+        self.running: dict[Future[list[Any]], QueueKey] = {}
+        self._pool, self._threads, self._columns, self._run = pool, threads, columns, run
+        self._waiting: dict[QueueKey, deque[list[Any]]] = defaultdict(deque)
+
+    @property
+    def free(self) -> int:
+        return self._threads - len(self.running)
+
+    def waiting(self) -> Q:
+        """Return the condition for rows of queues in which batches wait; without any, one that no row fulfils."""
+        condition = Q(pk__in=[])
+        for key in self._waiting:
+            condition |= Q(*zip(self._columns, map(json.loads, key), strict=True))
+        return condition
+
+    def add(self, batches: Iterable[list[Any]]) -> None:
+        for batch in batches:
+            key = tuple(json.dumps(getattr(batch[0], column)) for column in self._columns)
+            self._waiting[key].append(batch)
+        self._start()
+
+    def finished(self, seconds: float) -> Iterator[list[Any]]:
+        """Yield the results of each batch that has ended, once one has or after so many seconds."""
+        done, _ = wait(self.running, seconds, FIRST_COMPLETED)
+        for future in done:
+            del self.running[future]
+        self._start()
+        for future in done:
+            yield future.result()
+
+    def _start(self) -> None:
+        held = Counter(self.running.values())
+        for key, batches in list(self._waiting.items()):
+            while batches and held[key] < self.free:
+                self.running[self._pool.submit(self._run, batches.popleft())] = key
+                held[key] += 1
+            if not batches:
+                del self._waiting[key]

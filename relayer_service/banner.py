@@ -1,0 +1,56 @@
+"""What `make run` prints once the service answers: its addresses and, on the first run, login and token."""
+
+from __future__ import annotations
+
+import io
+import secrets
+
+from django.conf import settings
+from django.core.management import call_command
+
+from relayer_service import extensions
+
+
+def print_banner() -> None:
+    reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(settings.HOST, settings.HOST)  # noqa: S104  # a comparison
+    url = f"http://{reachable}:{settings.PORT}"
+    lines = [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
+    if settings.EXTENSIONS:
+        lines.append(f"Extensions   {', '.join(settings.EXTENSIONS)} (off with: EXTENSIONS= make run)")
+    else:
+        lines.append(f"Extensions   none (on with: EXTENSIONS={','.join(extensions.BUILT)} make run)")
+    # Created last and printed at once, so that after a failed start the next one prints them.
+    created = create_admin()
+    if created:
+        password, token, explanation = created
+        lines += [
+            f"Admin login  admin / {password}",
+            f"Token        {token}",
+            "             (shown this once; keep them)",
+            f"             {explanation}",
+            f"Try          curl -H 'Authorization: Bearer {token}' {url}/api/v1/signers",
+        ]
+    else:
+        where = "" if settings.DATA_DIR == settings.BASE_DIR / "var" else f"DATA_DIR={settings.DATA_DIR} "
+        lines.append(f"New token    {where}.venv/bin/python manage.py issue_token NAME")
+    print("\n" + "\n".join(lines) + "\nCtrl-C stops it.\n", flush=True)
+
+
+def create_admin() -> tuple[str, str, str] | None:
+    """Create the first user and its token, with every scope that there is.
+
+    Return the password, the token and what it may do in words; None if there is a user already.
+    """
+    from django.contrib.auth import get_user_model
+    from django.db import transaction
+
+    users = get_user_model().objects
+    if users.exists():
+        return None
+    password = secrets.token_urlsafe(15)
+    with transaction.atomic():
+        users.create_superuser("admin", password=password)
+        output, explanation = io.StringIO(), io.StringIO()
+        scopes = extensions.available_scopes()
+        call_command("issue_token", "first token", user="admin", scope=scopes, stdout=output, stderr=explanation)
+    return password, output.getvalue().strip(), explanation.getvalue().strip()

@@ -1,0 +1,51 @@
+"""The events about relayers."""
+
+from __future__ import annotations
+
+from typing import TypedDict, TypeVar
+
+from notifications.catalogue import Event
+
+
+class DisabledReason(TypedDict):
+    type: str
+    details: str
+
+
+class RelayerData(TypedDict):
+    relayer_id: str
+    name: str
+    network: str
+    network_type: str
+
+
+class RelayerDisabledData(RelayerData):
+    disabled_reason: DisabledReason
+
+
+class RelayerBalanceData(RelayerData):
+    # In wei, as text: no JSON number is exact at this size everywhere.
+    balance: str
+    min_balance: str
+
+
+Data = TypeVar("Data", bound=RelayerData)
+
+
+class RelayerEvent(Event[Data]):
+    def subject(self, data: Data) -> str:
+        return data["relayer_id"]
+
+
+RELAYER_DISABLED = RelayerEvent("relayer.disabled", RelayerDisabledData, "The health check has disabled a relayer.")
+RELAYER_ENABLED = RelayerEvent("relayer.enabled", RelayerData, "The health check has enabled a relayer again.")
+RELAYER_PAUSED = RelayerEvent("relayer.paused", RelayerData, "Staff have paused a relayer.")
+RELAYER_RESUMED = RelayerEvent("relayer.resumed", RelayerData, "Staff have resumed a relayer.")
+RELAYER_LOW_BALANCE = RelayerEvent(
+    "relayer.low_balance", RelayerBalanceData, "The balance of a relayer has fallen below its `min_balance`."
+)
+RELAYER_BALANCE_RECOVERED = RelayerEvent(
+    "relayer.balance_recovered",
+    RelayerBalanceData,
+    "The balance of a relayer is no longer below its `min_balance`, which is `0` where it was removed.",
+)

@@ -1,0 +1,54 @@
+"""How the admin shows fee tokens at a glance: prices and states."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+
+from django.utils.html import format_html
+
+from chain.networks import networks
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago
+from rpc.models import FeeToken
+
+VARIANTS = {"ok": "success", "stale": "warning", "failed": "danger", "not read yet": "default", "off": "info"}
+# Of a rate in a list; the exact one is on the token's page.
+DIGITS_SHOWN = 8
+
+
+def badge(state: str) -> str:
+    return label(state, VARIANTS[state])
+
+
+def price(token: FeeToken) -> str:
+    """Return a token's last price in few digits, with its age; the exact one is the text's title."""
+    if not token.rate_text:
+        return "unknown"
+    exact, shown = (per_coin(token, rate) for rate in (token.rate_text, short(token)))
+    return format_html('<div title="{}">{}</div><div class="price-age">{}</div>', exact, shown, price_age(token))
+
+
+def short(token: FeeToken) -> str:
+    """Return a rate with few digits, marked where some are left out."""
+    exact = Decimal(token.rate_text)
+    context = Context(prec=DIGITS_SHOWN, rounding=ROUND_HALF_EVEN, Emin=-10_000, Emax=10_000)
+    shown = context.plus(exact)
+    text = f"{shown:,f}"
+    text = text.rstrip("0").rstrip(".") if "." in text else text
+    return text if shown == exact else f"≈ {text}"
+
+
+def per_coin(token: FeeToken, rate: str) -> str:
+    network = networks().get(token.network)
+    return f"{rate} {token.symbol} for 1 {network.symbol if network else 'native coin'}"
+
+
+def price_age(token: FeeToken) -> str:
+    """Return how old a token's last price is: as old as the oldest of its sources' prices."""
+    moments = [detail["updated_at"] for detail in token.rate_details]
+    return ago(moment(min(moments))) if moments else "of unknown age"
+
+
+def moment(unix: int) -> datetime:
+    return datetime.fromtimestamp(unix, UTC)

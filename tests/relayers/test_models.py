@@ -1,0 +1,16 @@
+"""What a relayer's own rules say."""
+
+from __future__ import annotations
+
+import pytest
+
+from relayers.models import Relayer
+from tests.relayers import factories
+
+
+@pytest.mark.django_db
+def test_a_relayer_that_is_not_saved_yet_can_be_validated() -> None:
+    relayer = Relayer(identifier="relayer-1", name="Relayer 1", network="sepolia", signer=factories.signer())
+    relayer.full_clean()
+    relayer.save()
+    assert Relayer.objects.get().due_at

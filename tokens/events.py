@@ -1,0 +1,19 @@
+"""The events about access tokens."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+from notifications.catalogue import Event
+
+
+class TokenExpiringData(TypedDict):
+    name: str
+    # The public part.
+    token: str
+    expires_at: str
+
+
+TOKEN_EXPIRING = Event(
+    "token.expiring", TokenExpiringData, "An access token expires soon: told 14 days before, and 3 days before."
+)
