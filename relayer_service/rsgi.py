@@ -23,7 +23,7 @@ from granian.rsgi import HTTPProtocol, Scope
 from relayer_service import processes
 from relayer_service.api import envelope
 from relayer_service.background.pools import Pool
-from relayer_service.net.headers import UNREADABLE_HEADER
+from relayer_service.net.incoming import UNREADABLE_HEADER
 from relayer_service.observability import metrics
 from relayer_service.processes import signal_when_parent_dies, wait_for_banner
 from relayer_service.request_bodies import read_body
