@@ -9,6 +9,7 @@ from pathlib import Path
 
 import django
 from django.conf import settings
+from django.contrib.staticfiles.finders import get_finders
 from django.core.checks import ERROR, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
@@ -88,8 +89,6 @@ def prepare_service() -> None:
 
 def collect_static_files() -> None:
     """Collect static files, which takes seconds, unless they are unchanged."""
-    from django.contrib.staticfiles.finders import get_finders
-
     state = hashlib.sha256()
     for finder in get_finders():
         for name, storage in finder.list([]):

@@ -135,7 +135,7 @@ SIGNER_BACKENDS = {
     "provider_e": "signers.backends.coinbase_cdp.CoinbaseCdp",
 }
 
-# The retry schedule of webhooks: seconds before each attempt, as in Standard Webhooks; a little over three days in total.
+# The retry schedule of webhooks: seconds before each attempt, as in Standard Webhooks; over three days in total.
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
