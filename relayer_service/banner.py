@@ -32,7 +32,7 @@ def print_banner() -> None:
     else:
         where = "" if settings.DATA_DIR == settings.BASE_DIR / "var" else f"DATA_DIR={settings.DATA_DIR} "
         lines.append(f"New token    {where}.venv/bin/python manage.py issue_token NAME")
-    print("\n" + "\n".join(lines) + "\nCtrl-C stops it.\n", flush=True)
+    print("\n" + "\n".join(lines) + "\nPress Ctrl-C to stop.\n", flush=True)
 
 
 def create_admin() -> tuple[str, str, str] | None:

@@ -25,7 +25,7 @@ def steps(lines: Iterable[str], total: int, seconds: Callable[[], float]) -> Ite
             if fetched * PARTS // total > (fetched - 1) * PARTS // total:
                 yield f"{seconds():4.0f} s  fetched {fetched} of {total}"
         elif line.startswith("Installing collected packages"):
-            yield f"{seconds():4.0f} s  writing them"
+            yield f"{seconds():4.0f} s  installing them"
 
 
 def main(requirements: str) -> int:

@@ -30,7 +30,6 @@ from relayer_service.wsgi import application as wsgi_application
 logger = logging.getLogger(__name__)
 
 Wsgi = Callable[[dict[str, Any], Any], Iterable[bytes]]
-Headers = list[tuple[str, str]]
 
 # On this signal granian closes idle connections, finishes the others and exits.
 SERVER_STOP = signal.SIGINT
@@ -48,7 +47,6 @@ class Application:
         self.stopping = False
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Prepare a process before its first request."""
         self.loop = loop
         self.answered: deque[asyncio.Future[None]] = deque()
         self._end_answered_forever()
@@ -65,9 +63,8 @@ class Application:
         processes.wait_for_banner()
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End a process after its last request."""
         self.pool.shutdown()
-        # Exit handlers: multiprocessing ends a process without running them.
+        # multiprocessing exits without running the exit handlers.
         atexit._run_exitfuncs()
 
     def _stop(self) -> None:
@@ -131,7 +128,7 @@ def is_health_probe(scope: Scope) -> bool:
     return scope.path == "/health" and scope.method in {"GET", "HEAD"} and not has_body
 
 
-def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
+def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
     head: list[Any] = []
     response = wsgi(request, lambda status, headers: head.extend((status, headers)))
     try:

@@ -25,7 +25,6 @@ from relayer_service import processes
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
-APPLICATION = "relayer_service.rsgi:application"
 # The request line and headers; the server reads up to twice as much before it rejects them.
 MAX_HEAD_BYTES = 32_768
 # Connections that wait to be accepted: enough for a burst, and within the limit of Linux (net.core.somaxconn).
@@ -157,7 +156,7 @@ def share_metrics() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until a signal; `application` defaults to the service."""
+    """Serve until a signal: the service, or the application that an argument names."""
     try:
         listener = listen(settings.HOST, settings.PORT)
         share_metrics()
@@ -167,7 +166,7 @@ def main(arguments: list[str]) -> int:
     allow_connections(MAX_CONNECTIONS)
     # Children inherit the parent's handler, which would lose a signal that arrives before they install their own.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
-    WebServer(arguments[0] if arguments else APPLICATION, listener).serve(target_loader=load)
+    WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener).serve(target_loader=load)
     return 0
 
 

@@ -14,7 +14,7 @@ from relayer_service.storage import databases
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
 
-# Everything the service writes on this machine: the SQLite files, generated secrets, collected static files.
+# All files that the service writes: SQLite databases, generated secrets, collected static files.
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).absolute()
 
 # `local` is what `make run` uses: plain HTTP on this machine, one web process, SQLite.
@@ -43,9 +43,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
 SESSION_COOKIE_AGE = 12 * 60 * 60
 SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
-# Health probes come over plain HTTP from inside.
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-# API requests are rejected instead (`HttpsOnlyMiddleware`): before a redirect, the token has already been sent.
+# Probes use plain HTTP. API requests are rejected (`HttpsOnlyMiddleware`): a redirect comes after the token was sent.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 
@@ -55,9 +54,9 @@ CONTENT_SECURITY_POLICY = {
         "default-src": ["'self'"],
         # The admin theme's Alpine.js evaluates the expressions in its markup.
         "script-src": ["'self'", "'unsafe-eval'"],
-        # The theme, Swagger UI and Redoc set styles on elements and write style elements.
+        # The theme, Swagger UI and Redoc use inline styles.
         "style-src": ["'self'", "'unsafe-inline'"],
-        # Swagger UI's style sheet carries its icons.
+        # The style sheet of Swagger UI embeds its icons.
         "img-src": ["'self'", "data:"],
         # Redoc runs its search in a worker created from a blob.
         "worker-src": ["'self'", "blob:"],
@@ -241,13 +240,8 @@ TEMPLATES = [
 ]
 
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
+    {"NAME": f"django.contrib.auth.password_validation.{name}Validator"}
+    for name in ("UserAttributeSimilarity", "MinimumLength", "CommonPassword", "NumericPassword")
 ]
 
 LANGUAGE_CODE = "en"

@@ -41,7 +41,7 @@ def check_secrets(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.caches, deploy=True)
 def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
-    text = "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits separately."
+    text = "WEB_PROCESSES is greater than 1 but REDIS_URL is not set: each process counts rate limits separately."
     has_several = settings.WEB_PROCESSES > 1 and not settings.REDIS_URL
     return report(has_several, "W001", text, "Set REDIS_URL, or run one process.")
 
@@ -50,7 +50,7 @@ def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
 def check_database(**kwargs: Any) -> list[CheckMessage]:
     on_sqlite = settings.PROFILE == "production" and "sqlite" in settings.DATABASES["default"]["ENGINE"]
     hint = "Set DATABASE_URL to a PostgreSQL database, or PROFILE=local."
-    return report(on_sqlite, "W002", "A production profile runs on SQLite.", hint)
+    return report(on_sqlite, "W002", "PROFILE is production but the database is SQLite.", hint)
 
 
 @register(Tags.security, deploy=True)

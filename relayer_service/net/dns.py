@@ -9,7 +9,7 @@ from relayer_service.background.forks import ProcessState
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
 
-# How long results are cached, timeouts too.
+# How long a result, or a lookup that hangs, is cached.
 KEEP_SECONDS = 10
 
 

@@ -138,7 +138,7 @@ def _connect(target: Target, deadline: float) -> socket.socket:
     found = dns.resolve(target.host, target.port, time_left(deadline))
     for position, address_info in enumerate(found):
         try:
-            connection = outgoing.guarded_socket(outgoing.may_be_inside, address_info)
+            connection = outgoing.guarded_socket(outgoing.is_allowed_server, address_info)
             try:
                 # A share of the time for each address, so that one that hangs leaves time for the next.
                 until = time.monotonic() + time_left(deadline) / (len(found) - position)

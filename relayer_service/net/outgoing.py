@@ -88,7 +88,7 @@ def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
         return None
 
 
-def may_be_inside(host: str, port: int = 0) -> bool:
+def is_allowed_server(host: str, port: int = 0) -> bool:
     """Return whether nodes and signer servers may have this address."""
     return addresses.is_allowed(host, settings.NODE_AND_SIGNER_PRIVATE_NETWORKS)
 
@@ -130,4 +130,4 @@ def open_session(
 
 
 def _session() -> aiohttp.ClientSession:
-    return open_session(may_be_inside, keepalive_seconds=KEEP_ALIVE_SECONDS)
+    return open_session(is_allowed_server, keepalive_seconds=KEEP_ALIVE_SECONDS)

@@ -54,7 +54,7 @@ def test_a_network_holds_its_addresses_and_no_garbage(text: str, expected: bool)
 @pytest.mark.parametrize(
     ("peer", "forwarded_for", "expected"),
     [
-        # A peer that is no proxy is the client, whatever it says.
+        # A peer that is no proxy is the client, whatever it sends.
         ("203.0.113.9", "192.0.2.1", "203.0.113.9"),
         ("203.0.113.9", "", "203.0.113.9"),
         # A trusted proxy names its client.
@@ -64,7 +64,7 @@ def test_a_network_holds_its_addresses_and_no_garbage(text: str, expected: bool)
         # A chain of trusted proxies is followed to its end.
         ("10.0.0.1", "192.0.2.1, 10.0.0.3, 10.0.0.2", "192.0.2.1"),
         ("10.0.0.1", "192.0.2.1,fd00::2", "192.0.2.1"),
-        # What stands left of the first untrusted address is the caller's own invention.
+        # The caller controls everything left of the first untrusted address.
         ("10.0.0.1", "198.51.100.7, 192.0.2.1", "192.0.2.1"),
         ("10.0.0.1", "10.0.0.9, 192.0.2.1, 10.0.0.2", "192.0.2.1"),
         ("10.0.0.1", "127.0.0.1, garbage, 192.0.2.1", "192.0.2.1"),
