@@ -4,7 +4,9 @@ import io
 import secrets
 
 from django.conf import settings
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
+from django.db import transaction
 
 from relayer_service import extensions
 
@@ -17,9 +19,8 @@ def print_banner() -> None:
         lines.append(f"Extensions   {', '.join(settings.EXTENSIONS)} (disable them with: EXTENSIONS= make run)")
     else:
         lines.append(f"Extensions   none (enable them with: EXTENSIONS={','.join(extensions.BUILT)} make run)")
-    # Created last and printed at once, so that after a failed start the next one prints them.
-    created = create_admin()
-    if created:
+    # Created last and printed at once: after a failed start the next one creates and prints them.
+    if created := create_admin():
         password, token, explanation = created
         lines += [
             f"Admin login  admin / {password}",
@@ -31,17 +32,14 @@ def print_banner() -> None:
     else:
         where = "" if settings.DATA_DIR == settings.BASE_DIR / "var" else f"DATA_DIR={settings.DATA_DIR} "
         lines.append(f"New token    {where}.venv/bin/python manage.py issue_token NAME")
-    print("\n" + "\n".join(lines) + "\nCtrl-C stops it.\n", flush=True)
+    print("\n" + "\n".join(lines) + "\nPress Ctrl-C to stop.\n", flush=True)
 
 
 def create_admin() -> tuple[str, str, str] | None:
-    """Create the first user and its token, which has every scope.
+    """Create the first user; return its password, its token and a description of the token's scopes, which are all.
 
-    Return the password, the token and what it may do in words; None if there is a user already.
+    Return None if there already is a user.
     """
-    from django.contrib.auth import get_user_model
-    from django.db import transaction
-
     users = get_user_model().objects
     if users.exists():
         return None

@@ -1,7 +1,4 @@
-"""The installation of a lock file, with a line for each step: `python -m relayer_service.installation FILE`.
-
-Run before anything is installed, so that it needs the standard library alone.
-"""
+"""Install a lock file and print progress: `python -m relayer_service.installation FILE`. Standard library only."""
 
 import os
 import re
@@ -12,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 PIN = re.compile(r"^[\w.-]+(\[.*\])?==", re.MULTILINE)
-# The line that pip prints per package; other lines have its host and size.
+# Starts of the line that pip prints per package.
 FETCHED = ("Collecting ", "Requirement already satisfied: ")
 PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--require-hashes"]
 # Progress is printed this many times.
@@ -28,7 +25,7 @@ def steps(lines: Iterable[str], total: int, seconds: Callable[[], float]) -> Ite
             if fetched * PARTS // total > (fetched - 1) * PARTS // total:
                 yield f"{seconds():4.0f} s  fetched {fetched} of {total}"
         elif line.startswith("Installing collected packages"):
-            yield f"{seconds():4.0f} s  writing them"
+            yield f"{seconds():4.0f} s  installing them"
 
 
 def main(requirements: str) -> int:

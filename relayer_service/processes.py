@@ -1,4 +1,4 @@
-"""Coordination of the service's processes: they end with their parent, and wait for the banner of `make run`."""
+"""Coordination of processes: they stop with their parent, and wait for the banner of `make run`."""
 
 import ctypes
 import multiprocessing
@@ -7,15 +7,15 @@ import socket
 import sys
 from contextlib import suppress
 
-# How long a stopping web process answers with `Connection: close`, the first half on new connections too. A proxy's
-# keep-alive to this service must be shorter.
+# How long a stopping web process answers with `Connection: close`, in the first half on new connections too. Must be
+# longer than a proxy's keep-alive to this service.
 DRAIN_SECONDS = 2
-# Linux' prctl: send a process a signal when its parent has died.
+# From Linux's prctl.h.
 PR_SET_PDEATHSIG = 1
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have the kernel send this process a signal when its parent ends, or now if it has; only Linux can."""
+    """Have the kernel send this process a signal when its parent exits, or send it now if it has; Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
         parent = multiprocessing.parent_process()
@@ -34,7 +34,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_for_banner() -> None:
-    """Let `make run` print its banner before the first answer; later processes find the gate open."""
+    """Let `make run` print its banner before the first answer; a replacement process does not wait."""
     if "START_GATE" in os.environ:
         with suppress(OSError), socket.socket(fileno=int(os.environ["START_GATE"])) as gate:
             gate.sendall(b".")

@@ -7,8 +7,8 @@ from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
 # How long a client may take to send a body: enough for the largest one over a slow connection.
 TIMEOUT_SECONDS = 10
-# Bodies are kept in memory while they arrive, even anonymous ones. Large ones share the memory of so many of the
-# maximum size.
+# Bodies are kept in memory while they arrive, even anonymous ones. Large ones together take at most the memory of this
+# many of the maximum size.
 LARGE_BODY_BYTES = 65_536
 MAX_LARGE_BODIES = 64
 SLOW_BODY_SECONDS = 1
@@ -17,8 +17,7 @@ SLOW_BODY_SECONDS = 1
 class LargeBodies:
     """The large bodies that are arriving, oldest first, with the bytes of each that are in memory.
 
-    Past the limit the others wait for the oldest, which is dropped if it is slow. So a slow client delays nobody, and
-    every other gets its turn.
+    Past the limit the others wait for the oldest, which is dropped if it is slow: a slow client delays no other.
     """
 
     def __init__(self) -> None:
@@ -46,7 +45,8 @@ class LargeBodies:
             oldest = next(iter(self.held))
             if oldest is deadline:
                 return
-            if seconds_left(oldest) < TIMEOUT_SECONDS - SLOW_BODY_SECONDS:
+            seconds_left = (oldest.when() or 0) - asyncio.get_running_loop().time()
+            if seconds_left < TIMEOUT_SECONDS - SLOW_BODY_SECONDS:
                 self._release(oldest)
                 # One whose deadline has just passed ends by itself.
                 if not oldest.expired():
@@ -58,17 +58,13 @@ class LargeBodies:
         self.total -= self.held.pop(deadline, 0)
 
 
-def seconds_left(deadline: asyncio.Timeout) -> float:
-    return (deadline.when() or 0) - asyncio.get_running_loop().time()
-
-
 large_bodies = LargeBodies()
 
 
 async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
-    """Return a request's body and the length that it should have, which is greater if the body is not whole.
+    """Return a request's body and its expected length, which is greater if the body is incomplete.
 
-    What is longer than MAX_REQUEST_BYTES is not read, or if chunked not to its end: its length alone refuses it.
+    A body longer than MAX_REQUEST_BYTES is not read, or if chunked not to its end: it is rejected by its length.
     """
     declared = scope.headers.get("content-length")
     chunked = declared is None and "transfer-encoding" in scope.headers
@@ -86,6 +82,6 @@ async def read_body(scope: Scope, protocol: HTTPProtocol) -> tuple[bytes, int]:
         return body, length
     if len(body) > settings.MAX_REQUEST_BYTES:
         return b"", len(body)
-    # The server ends a body with one empty chunk. One that is malformed or ends early has another before it, and so
-    # has one with trailers, which no client of this service needs.
+    # The server ends a body with one empty chunk. One that is malformed, ends early or has trailers, which are not
+    # supported, has another before it.
     return body, len(body) + (empty_chunks > 1)

@@ -22,23 +22,21 @@ from granian.net import SocketHolder
 from granian.server import Server
 
 from relayer_service import processes
-from relayer_service.processes import is_running, signal_when_parent_dies
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
-APPLICATION = "relayer_service.rsgi:application"
-# Per connection, for the request line and headers; the server reads up to twice as much before it rejects them.
+# The request line and headers; the server reads up to twice as much before it rejects them.
 MAX_HEAD_BYTES = 32_768
 # Connections that wait to be accepted: enough for a burst, and within the limit of Linux (net.core.somaxconn).
 BACKLOG = 1024
-# Connections of a process: far more than proxies keep open, and few enough for the files of one process.
+# Connections of a process: far more than proxies keep open, and within common limits of open files.
 MAX_CONNECTIONS = 4096
-# How long a process may take to finish its requests after the drain: longer than CLIENT_TIMEOUT_SECONDS. The stop
-# timeouts in `deploy` are longer than both together.
+# How long a process may take to finish its requests after the drain: longer than CLIENT_TIMEOUT_SECONDS, and with
+# the drain shorter than the stop timeouts in `deploy`.
 STOP_SECONDS = 25
-# After a day a process is replaced, in case something in it leaks.
+# A process is replaced after a day, in case of a memory leak.
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
-# Files and sockets of a process in addition to those of its clients.
+# Open files of a process that are not client connections.
 OTHER_FILES = 1024
 # Linux' socket filters, and one that drops the first packet of each new connection.
 SO_ATTACH_FILTER = 26
@@ -58,8 +56,8 @@ class CannotStart(Exception):
 class WebServer(Server):
     """granian with one listening socket for all its processes.
 
-    By itself each process would open its own, and connections that wait in it to be accepted would be lost with a
-    process that crashes or is replaced. It would also share a busy port with another server instead of refusing it.
+    By default each process opens its own: connections that wait to be accepted are then lost with a process that
+    crashes or is replaced, and a port that another server uses is shared with it instead of rejected.
     """
 
     def __init__(self, application: str, listener: socket.socket) -> None:
@@ -85,7 +83,7 @@ class WebServer(Server):
         )
 
     def startup(self, *args: Any) -> None:
-        # Only now, as granian would warn of connections that are lost where sockets are not shared.
+        # Not in the constructor: granian warns of lost connections there, as it opens a socket per process.
         self.workers_lifetime = PROCESS_LIFETIME_SECONDS
         super().startup(*args)
 
@@ -115,33 +113,25 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         raise CannotStart(f"port {port} on {host} cannot be used ({error.strerror}); set PORT or HOST.") from None
     if sys.platform == "linux":
-        # Connections inherit it: the kernel closes one whose client leaves its answer unread for so long.
+        # Connections inherit it: the kernel closes one whose client leaves its response unread for this long.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, settings.CLIENT_TIMEOUT_SECONDS * 1000)
     listener.set_inheritable(True)
     return listener
 
 
 def stop_listening(listener: socket.socket) -> None:
-    """Accept new connections for half of the drain, then only those already in the queue.
-
-    So a proxy without another web process still gets answers, and no connection is lost with its first request.
-    """
+    """Accept new connections for half of the drain, then only those already queued, so that none is lost."""
     with listener:
         time.sleep(processes.DRAIN_SECONDS / 2)
-        ignore_new_connections(listener)
-
-
-def ignore_new_connections(listener: socket.socket) -> None:
-    """Drop new connections in the kernel, and keep those that wait to be accepted; Linux only."""
-    if sys.platform == "linux":
-        program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in DROP_NEW_CONNECTIONS))
-        address = struct.pack("HP", len(DROP_NEW_CONNECTIONS), ctypes.addressof(program))
-        listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, address)
+        if sys.platform == "linux":
+            program = b"".join(struct.pack("HBBI", *line) for line in DROP_NEW_CONNECTIONS)
+            buffer = ctypes.create_string_buffer(program)
+            address = struct.pack("HP", len(DROP_NEW_CONNECTIONS), ctypes.addressof(buffer))
+            listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, address)
 
 
 def load(application: str) -> Any:
-    """Load an application in a child process."""
-    signal_when_parent_dies(signal.SIGTERM)
+    processes.signal_when_parent_dies(signal.SIGTERM)
     return load_target(application)
 
 
@@ -161,12 +151,12 @@ def share_metrics() -> None:
         os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(settings.DATA_DIR / f"metrics/web-{settings.PORT}"))
     if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         for file in Path(folder).glob("*_*.db"):
-            if not is_running(int(file.stem.rpartition("_")[2])):
+            if not processes.is_running(int(file.stem.rpartition("_")[2])):
                 file.unlink(missing_ok=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until a signal; `application` defaults to the service."""
+    """Serve until a signal: the service, or the application that an argument names."""
     try:
         listener = listen(settings.HOST, settings.PORT)
         share_metrics()
@@ -174,9 +164,9 @@ def main(arguments: list[str]) -> int:
         print(f"Cannot start: {problem}", file=sys.stderr)
         return 1
     allow_connections(MAX_CONNECTIONS)
-    # The parent's handler, which processes inherit, would lose a signal that comes before they handle it themselves.
+    # Children inherit the parent's handler, which would lose a signal that arrives before they install their own.
     os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
-    WebServer(arguments[0] if arguments else APPLICATION, listener).serve(target_loader=load)
+    WebServer(arguments[0] if arguments else "relayer_service.rsgi:application", listener).serve(target_loader=load)
     return 0
 
 

@@ -14,7 +14,7 @@ from relayer_service.storage import databases
 BASE_DIR = Path(__file__).resolve().parent.parent
 load_dotenv(BASE_DIR / ".env")
 
-# Everything the service writes on this machine: the SQLite files, generated secrets, collected static files.
+# All files that the service writes: SQLite databases, generated secrets, collected static files.
 DATA_DIR = Path(env.text("DATA_DIR", str(BASE_DIR / "var"))).absolute()
 
 # `local` is what `make run` uses: plain HTTP on this machine, one web process, SQLite.
@@ -23,18 +23,15 @@ LOCAL = PROFILE == "local"
 DEBUG = False
 
 # Secrets have no default: a missing one fails at startup, a weak one fails the system checks.
-
 SECRET_KEY = env.secret("SECRET_KEY", DATA_DIR)
 ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", env.secret("ENCRYPTION_KEYS", DATA_DIR))
 TOKEN_PEPPERS = env.keyring("TOKEN_PEPPERS", env.secret("TOKEN_PEPPERS", DATA_DIR))
 
-# Where the web server listens.
-
+# The address of the web server.
 HOST = env.host("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
 
 # Access to the service.
-
 ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}" if LOCAL else "")
 CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
 # Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.
@@ -46,9 +43,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
 SESSION_COOKIE_AGE = 12 * 60 * 60
 SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
-# Health probes come over plain HTTP from inside.
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-# API requests are rejected instead (`HttpsOnlyMiddleware`): before a redirect, the token has already been sent.
+# Probes use plain HTTP. API requests are rejected (`HttpsOnlyMiddleware`): a redirect comes after the token was sent.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 
@@ -58,9 +54,9 @@ CONTENT_SECURITY_POLICY = {
         "default-src": ["'self'"],
         # The admin theme's Alpine.js evaluates the expressions in its markup.
         "script-src": ["'self'", "'unsafe-eval'"],
-        # The theme, Swagger UI and Redoc set styles on elements and write style elements.
+        # The theme, Swagger UI and Redoc use inline styles.
         "style-src": ["'self'", "'unsafe-inline'"],
-        # Swagger UI's style sheet carries its icons.
+        # The style sheet of Swagger UI embeds its icons.
         "img-src": ["'self'", "data:"],
         # Redoc runs its search in a worker created from a blob.
         "worker-src": ["'self'", "blob:"],
@@ -72,16 +68,14 @@ CONTENT_SECURITY_POLICY = {
 }
 
 # Processes, and threads per process.
-
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
-# How long a client may take to send a request's head, stay idle, and leave its response unread. Shorter than the stop
-# timeout, or such a client would get the process killed.
+# How long a client may take to send a request's head, stay idle, or leave its response unread. Shorter than the stop
+# timeout, so that no client gets the process killed.
 CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 20, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
 
 # Storage.
-
 DATABASE_URL = env.text("DATABASE_URL")
 DATABASES = {
     "default": databases.configuration(
@@ -113,23 +107,20 @@ CACHES: dict[str, dict[str, Any]] = {
 TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sqlite:{DATA_DIR}/tasks.sqlite3"
 
 # Extensions of the contract: none by default, all in the local profile.
-
 EXTENSIONS = env.choices(
     "EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT, planned=extensions.PLANNED
 )
 
 # Limits.
-
 PAGINATION_MAX_PER_PAGE = env.integer("PAGINATION_MAX_PER_PAGE", 1000, minimum=1)
 MAX_REQUEST_BYTES = env.integer("MAX_REQUEST_BYTES", 1_048_576, minimum=1)
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
 ERROR_DETAILS = env.boolean("ERROR_DETAILS", True)
-
 RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
 RATELIMIT_FAIL_OPEN = True
 
-# Returns the tokens that no pepper verifies, for /ready, which cannot import `tokens`.
+# The function that finds tokens without a pepper for /ready, which cannot import `tokens`.
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
 
 # The backend of each signer type; replace a path to use a custom one.
@@ -143,20 +134,16 @@ SIGNER_BACKENDS = {
     "provider_e": "signers.backends.coinbase_cdp.CoinbaseCdp",
 }
 
-# Webhooks.
-
-# The retry schedule: seconds before each attempt, as in Standard Webhooks; a little over three days in total.
+# The retry schedule of webhooks: seconds before each attempt, as in Standard Webhooks; over three days in total.
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
-# For connection and response together.
+# Of connection and response together.
 WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
 # Days to keep a finished delivery after its last attempt; 0 keeps it forever.
 DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
-
-# Relayers.
 
 # A JSON file of networks that are added to `chain/networks.json`, or replace its networks by name.
 NETWORKS_FILE = env.text("NETWORKS_FILE")
@@ -169,14 +156,10 @@ NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORK
 # How often each relayer is checked.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
 
-# The audit log.
-
-# Days to keep a change; 0 keeps it forever.
+# Days to keep an entry of the audit log; 0 keeps it forever.
 AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
 
-# Fleet files.
-
-# The sections of a file, in order: an entry may refer to entries of earlier sections.
+# The sections of a fleet file, in order: an entry may refer to entries of earlier sections.
 FLEET_SECTIONS = [
     "signers.config.SignerSection",
     "notifications.config.NotificationSection",
@@ -185,7 +168,6 @@ FLEET_SECTIONS = [
 ]
 
 # Jobs: bulk actions of staff that the worker runs.
-
 JOB_KINDS = {
     "check_relayers": "relayers.jobs.CheckRelayers",
     "verify_signers": "signers.jobs.VerifySigners",
@@ -194,16 +176,12 @@ JOB_KINDS = {
     "retry_deliveries": "notifications.jobs.RetryDeliveries",
 }
 
-# Fees.
-
-# Each overrides the value in `chain/networks.json` for all networks.
+# Fees: each overrides the value in `chain/networks.json` for all networks.
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
 # Whether a numeric JSON-RPC id is returned as a string, as in the contract, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
-
-# Django.
 
 INSTALLED_APPS = [
     "relayer_service",
@@ -262,13 +240,8 @@ TEMPLATES = [
 ]
 
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in (
-        "UserAttributeSimilarityValidator",
-        "MinimumLengthValidator",
-        "CommonPasswordValidator",
-        "NumericPasswordValidator",
-    )
+    {"NAME": f"django.contrib.auth.password_validation.{name}Validator"}
+    for name in ("UserAttributeSimilarity", "MinimumLength", "CommonPassword", "NumericPassword")
 ]
 
 LANGUAGE_CODE = "en"
@@ -282,8 +255,6 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
 }
-
-# The API.
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["tokens.authentication.BearerAuthentication"],
@@ -302,13 +273,9 @@ REST_FRAMEWORK = {
 }
 
 SPECTACULAR_SETTINGS = docs.SETTINGS
-
-# The admin.
-
 UNFOLD = theme.UNFOLD
 
 # Logs: one JSON object per line in production, readable lines in a terminal.
-
 LOGGING = logs.configuration(
     level=env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),
     style=env.choice("LOG_FORMAT", "text" if LOCAL else "json", {"json", "text"}),

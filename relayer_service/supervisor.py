@@ -1,4 +1,4 @@
-"""The parent of the web server and the worker."""
+"""The supervisor of `make run`: the parent of the web server and the worker."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ from relayer_service.processes import signal_when_parent_dies
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 30
-# Per minute: restarting does not help a process that exits more often.
-MAX_RESTARTS = 5
+# Restarting does not help a process that exits more often.
+MAX_RESTARTS_PER_MINUTE = 5
 
 
 class Supervisor:
@@ -32,8 +32,7 @@ class Supervisor:
         """Run until a signal, and announce the service when it can answer; return the exit code."""
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._stop)
-        # The web process writes to its end once it can answer, and answers once this end is closed: so the banner
-        # comes before the first answer.
+        # The web process writes to its end when it is ready, and answers once this end is closed: after the banner.
         gate, web_end = socket.socketpair()
         try:
             with gate:
@@ -51,9 +50,8 @@ class Supervisor:
 
     def _start(self, name: str, gate: int | None = None) -> None:
         # In its own session: Ctrl-C reaches only this process, which then stops the two in order.
-        command = [sys.executable, *self.arguments[name]]
         self.processes[name] = subprocess.Popen(
-            command,
+            [sys.executable, *self.arguments[name]],
             cwd=PROJECT,
             env=os.environ if gate is None else {**os.environ, "START_GATE": str(gate)},
             pass_fds=() if gate is None else (gate,),
@@ -86,7 +84,7 @@ class Supervisor:
                 continue
             self.restarts = [moment for moment in self.restarts if moment > time.monotonic() - 60]
             self.restarts.append(time.monotonic())
-            if len(self.restarts) > MAX_RESTARTS:
+            if len(self.restarts) > MAX_RESTARTS_PER_MINUTE:
                 print(f"The {name} process keeps exiting: stopping.", file=sys.stderr)
                 return False
             print(f"The {name} process exited ({process.returncode}): restarting it.", file=sys.stderr)
@@ -108,6 +106,6 @@ class Supervisor:
 
 
 def kill_session(process: subprocess.Popen[bytes]) -> None:
-    """End the children that a process left behind."""
+    """Kill the children that a process left behind."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,4 @@
-"""The settings of the admin's theme: names, colours, and what the sidebar leads to.
-
-Beside the settings and not in `admin`, as that package has models, which cannot be imported before the settings are.
-"""
+"""Settings of the admin theme. Not in `admin`, which imports models and so cannot be imported by the settings."""
 
 from typing import Any
 
@@ -11,13 +8,13 @@ from django.urls import reverse, reverse_lazy
 
 
 def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str, Any]:
-    """Return an entry of the sidebar, for users who have a permission or for all."""
+    """Return a sidebar entry for all users, or for those with a permission."""
     allowed = {"permission": lambda request: request.user.has_perm(permission)} if permission else {}
     return {"title": title, "icon": icon, "link": reverse_lazy(url_name), **allowed}
 
 
 def model_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
-    """Return an entry that leads to a model's list, for users who may view it."""
+    """Return a sidebar entry of a model's list, for users with permission to view it."""
     return link(title, icon, f"admin:{app}_{model}_changelist", f"{app}.view_{model}")
 
 
@@ -38,12 +35,12 @@ UNFOLD: dict[str, Any] = {
     ],
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
-    # The accent of the dark theme, brighter than the theme's own so that it can be read on its backgrounds.
+    # The accent of the dark theme, brighter than the default to be readable on its backgrounds.
     "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
     "SIDEBAR": {
         "show_search": True,
-        # One search in all lists, which `relayer_service/admin/search.py` answers.
+        # Searches all lists, with `relayer_service/admin/search.py`.
         "command_search": True,
         "navigation": [
             {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},

@@ -1,4 +1,4 @@
-"""The WSGI application: Django's, with HEAD and an envelope for its own failures."""
+"""The WSGI application: Django's, with no body for HEAD, and the envelope for failures outside its handlers."""
 
 import logging
 import os
@@ -24,7 +24,7 @@ def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]
             return []
         return response
     except Exception:
-        logger.exception("Django could not take the request")
+        logger.exception("A request could not be handled")
         status = HTTPStatus.INTERNAL_SERVER_ERROR
         start_response(f"{status.value} {status.phrase}", [("Content-Type", "application/json")])
         return [envelope.failure_bytes(status)]

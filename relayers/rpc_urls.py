@@ -20,7 +20,7 @@ def validate_node_url(value: str) -> None:
     if parts.path == f"/{MASK}":
         raise ValidationError("this is a URL as answers show it: the whole URL is required")
     address = addresses.literal_address(parts.hostname or "")
-    if address and not outgoing.may_be_inside(address):
+    if address and not outgoing.is_allowed_server(address):
         raise ValidationError("this address is not allowed: it is private or reserved, or clouds serve metadata there")
 
 

@@ -70,10 +70,10 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     5: Mutation(
         "X-Forwarded-For is believed from whoever sends it.",
-        "relayer_service/net/client_address.py",
-        "if not within(peer, trusted):",
+        "relayer_service/net/incoming.py",
+        "if not is_within(peer, trusted):",
         "if not peer:",
-        ("tests/relayer_service/net/test_client_address.py",),
+        ("tests/relayer_service/net/test_incoming.py",),
     ),
     6: Mutation(
         "All tokens share one count of a rate limit.",
@@ -120,7 +120,7 @@ MUTATIONS: dict[int, Mutation] = {
     12: Mutation(
         "A token is accepted from networks that it does not name.",
         "tokens/models.py",
-        "return not networks or client_address.within(address, networks)",
+        "return not networks or incoming.is_within(address, networks)",
         "return True",
         ("tests/contract/test_authentication.py",),
     ),

@@ -12,7 +12,7 @@ from django.db import DatabaseError, models, transaction
 from django.utils import timezone
 
 from relayer_service.audit.recording import changed, record
-from relayer_service.net import client_address
+from relayer_service.net import incoming
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.ttl_cache import TTLCache
 from tokens import credentials, peppers, scopes
@@ -236,7 +236,7 @@ class AccessToken(models.Model):
         if not self.enabled or self.has_expired:
             return False
         networks = [ipaddress.ip_network(item) for item in self.allowed_networks]
-        return not networks or client_address.within(address, networks)
+        return not networks or incoming.is_within(address, networks)
 
 
 # Tokens that this process verified moments ago, by a hash of their text. Threads share the rows

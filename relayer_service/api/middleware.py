@@ -17,8 +17,7 @@ from relayer_service.api import envelope
 from relayer_service.api.exceptions import error_response
 from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
-from relayer_service.net import client_address
-from relayer_service.net.headers import UNREADABLE_HEADER
+from relayer_service.net.incoming import UNREADABLE_HEADER, client_address, is_within
 from relayer_service.observability import metrics
 from relayer_service.observability.logs import redact, request_id
 
@@ -68,9 +67,9 @@ class RequestMiddleware(Middleware):
     def _resolve_client(request: HttpRequest) -> None:
         """Put the client's address into REMOTE_ADDR and drop the headers in which an untrusted peer names another."""
         peer = request.META.get("REMOTE_ADDR", "")
-        if settings.TRUSTED_PROXIES and client_address.within(peer, settings.TRUSTED_PROXIES):
+        if settings.TRUSTED_PROXIES and is_within(peer, settings.TRUSTED_PROXIES):
             forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
-            request.META["REMOTE_ADDR"] = client_address.resolve(peer, forwarded, settings.TRUSTED_PROXIES)
+            request.META["REMOTE_ADDR"] = client_address(peer, forwarded, settings.TRUSTED_PROXIES)
         else:
             for header in PROXY_HEADERS:
                 request.META.pop(header, None)

@@ -5,7 +5,7 @@ from typing import Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
-from relayer_service.net.challenges import InsufficientScope
+from relayer_service.net.incoming import InsufficientScope
 
 
 class HasScope(BasePermission):

@@ -1,1 +1,1 @@
-"""The environment and what `check` finds wrong with it."""
+"""Environment variables, and system checks of the settings."""

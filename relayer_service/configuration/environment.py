@@ -20,11 +20,13 @@ REMOVED = (
     *("WEBHOOK_TARGET_CONCURRENCY", "WEB_BACKLOG", "WEB_CONNECTIONS", "WEB_DRAIN_SECONDS"),
     *("WEB_PROCESS_LIFETIME_HOURS", "WEB_STOP_SECONDS", "WORKER_STOP_SECONDS"),
 )
-# No setting needs more digits, and Python refuses to read thousands of them.
+TRUE = {"true", "1", "yes", "on"}
+FALSE = {"false", "0", "no", "off"}
+# More than any setting needs; Python rejects integers of thousands of digits.
 MAX_DIGITS = 18
 KEY_ID = re.compile(r"[0-9A-Za-z]{1,16}")
 KEY_BYTES = 32
-# django-ratelimit's notation without what it fails on at the first request: no period, or a period of zero.
+# django-ratelimit's notation, except for rates that fail at the first request: no period, or a period of zero.
 RATE = re.compile(r"[0-9]{1,9}/(?:[smhd]|[1-9][0-9]{0,5}[smhd]?)")
 HOST_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
 
@@ -34,20 +36,14 @@ def text(name: str, default: str = "") -> str:
 
 
 def boolean(name: str, default: bool) -> bool:
-    value = os.environ.get(name)
-    if value is None:
-        return default
-    if value.lower() in {"true", "1", "yes", "on"}:
-        return True
-    if value.lower() in {"false", "0", "no", "off"}:
-        return False
-    raise ImproperlyConfigured(f"{name} must be true or false")
+    value = os.environ.get(name, str(default)).lower()
+    if value not in TRUE | FALSE:
+        raise ImproperlyConfigured(f"{name} must be true or false")
+    return value in TRUE
 
 
 def integer(name: str, default: int, minimum: int = 0, maximum: int | None = None) -> int:
-    value = os.environ.get(name)
-    if value is None:
-        return default
+    value = os.environ.get(name, str(default))
     if not _is_integer(value, maximum) or int(value) < minimum:
         limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
         raise ImproperlyConfigured(f"{name} must be an integer {limits}")
@@ -85,11 +81,11 @@ def listing(name: str, default: str = "") -> list[str]:
 
 
 def choices(name: str, default: str, allowed: Collection[str], planned: Collection[str] = ()) -> list[str]:
-    """Return a comma-separated list of unique allowed names; planned ones are rejected as not built yet."""
+    """Return a comma-separated list of unique allowed names; planned ones are not available yet."""
     items = list(dict.fromkeys(listing(name, default)))
     for item in items:
         if item not in allowed:
-            problem = "not built yet" if item in planned else "unknown"
+            problem = "not available yet" if item in planned else "unknown"
             raise ImproperlyConfigured(f"{name}: {item} is {problem}; choose from: {', '.join(allowed)}")
     return items
 
@@ -103,7 +99,7 @@ def networks(name: str, default: str = "") -> list[Network]:
 
 
 def host(name: str, default: str) -> str:
-    """Return a host name or an address as in URLs, with IPv6 in brackets, which the variable may omit."""
+    """Return a host name or an address as in URLs: IPv6 in brackets, which the variable may omit."""
     value = os.environ.get(name, default)
     if HOST_NAME.fullmatch(value):
         return value
@@ -146,7 +142,7 @@ def secret(name: str, data_dir: Path) -> str:
 
 
 def keyring(name: str, value: str) -> dict[str, bytes]:
-    """Return the keys of `id:base64,id:base64`: the first is used for new data, all of them for existing data."""
+    """Return the keys of `id:base64,id:base64`: the first is for new data, all of them for existing data."""
     keys: dict[str, bytes] = {}
     for item in (part.strip() for part in value.split(",") if part.strip()):
         key_id, separator, encoded = item.partition(":")

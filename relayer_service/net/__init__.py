@@ -1,1 +1,1 @@
-"""Client addresses, and outgoing HTTP to allowed addresses."""
+"""Incoming requests, addresses, DNS and outgoing HTTP."""

@@ -75,14 +75,14 @@ WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
     ipaddress.IPv6Network("2002::/16"): [(2, 3, 4, 5)],  # 6to4
 }
 MASK = "***"
-# Longer than any server reads, and slow to check.
+# Longer URLs are slow to validate, and no server accepts them.
 MAX_URL_LENGTH = 65_536
 MIN_UNPRIVILEGED_PORT = 1024
 MAX_HOST_LENGTH = 253
 WELL_KNOWN_PORTS = {80, 443}
 # Unicode's categories of control characters, surrogates and all kinds of space.
 UNPRINTED = {"Cc", "Cs", "Zs", "Zl", "Zp"}
-# Encoded, or as a full-width or small variant, it does not end user info, but was meant to.
+# Variants do not end the user info of a URL, but were meant to.
 AT_SIGN = re.compile("@|%40|\uff20|\ufe6b")
 HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
 # A DNS name or an address.
@@ -93,17 +93,12 @@ ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
 
 def is_allowed(address: str, opened: Iterable[Network] = ()) -> bool:
     """Return whether an address may be connected to: public or in an allowed network, and no metadata service."""
-    ip = _parse(address)
-    if is_metadata(address):
+    # The scope of an IPv6 address only names an interface.
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    forms = [ip, *(embedded_ipv4(ip) if isinstance(ip, ipaddress.IPv6Address) else ())]
+    if any(form in network for form in forms for network in METADATA):
         return False
     return any(ip in network for network in opened) or not any(ip in network for network in FORBIDDEN)
-
-
-def is_metadata(address: str) -> bool:
-    """Return whether an address, in any notation, is a cloud metadata service."""
-    ip = _parse(address)
-    forms = [ip, *(embedded_ipv4(ip) if isinstance(ip, ipaddress.IPv6Address) else ())]
-    return any(form in network for form in forms for network in METADATA)
 
 
 def embedded_ipv4(ip: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
@@ -113,11 +108,6 @@ def embedded_ipv4(ip: ipaddress.IPv6Address) -> Iterator[ipaddress.IPv4Address]:
     for network, places in WITH_IPV4.items():
         if ip in network:
             yield from (ipaddress.IPv4Address(bytes(ip.packed[byte] for byte in place)) for place in places)
-
-
-def _parse(address: str) -> Address:
-    # The scope only names an interface.
-    return ipaddress.ip_address(address.partition("%")[0])
 
 
 def mask(url: str) -> str:
@@ -131,7 +121,7 @@ def mask(url: str) -> str:
 def refuse_user_info(value: str) -> None:
     """Raise ValidationError for a user name or password in a URL that is stored in plain text.
 
-    In a value that is not a URL, anything before an @ may be one, however the @ is written.
+    In a value that is not a URL, anything before an @, in any encoding, may be one.
     """
     try:
         authority = split_http_url(value).netloc

@@ -1,8 +1,6 @@
-"""HTTP responses with a maximum size and a deadline, for any client.
+"""HTTP responses with a maximum size and a deadline, for `node_http` and the clients of AWS and Google.
 
-`node_http` sends requests to nodes itself. The clients of AWS and Google use urllib3, whose timeout is for each read:
-a server that sends a byte every few seconds would never time out. They share the reader and not the requests, as each
-of these clients keeps its own connections.
+Those use urllib3, whose timeout applies to each read: a server that sends a byte every few seconds never times out.
 """
 
 import http.client
@@ -29,7 +27,7 @@ def time_left(deadline: float) -> float:
 class BoundedReader(io.RawIOBase):
     """The received bytes of a socket, until a deadline and up to a maximum size.
 
-    A file of the same socket is closed with it: until then it keeps the socket open, even if the connection is closed.
+    `file` is a file of the same socket, closed with the reader: it keeps the socket open until then.
     """
 
     def __init__(

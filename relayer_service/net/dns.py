@@ -9,7 +9,7 @@ from relayer_service.background.forks import ProcessState
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
 
-# How long results are cached, and a name that timed out is not looked up again.
+# How long a result, or a lookup that hangs, is cached.
 KEEP_SECONDS = 10
 
 
@@ -22,15 +22,15 @@ class _Resolver(ProcessState):
     def resolve(self, host: str, port: int, seconds: float) -> list[Any]:
         """Return the result of `getaddrinfo`; raise TimeoutError if it takes longer than `seconds`.
 
-        Threads that wait for the same name share one question, so that a name that hangs takes one thread.
+        Threads that wait for the same name share one lookup, so that a name that hangs holds one thread.
         """
         if addresses.literal_address(host):
-            return _ask(host, port, socket.AI_NUMERICHOST)
+            return _look_up(host, port, socket.AI_NUMERICHOST)
         with self._lock:
             found = self._found.get((host, port))
             if found is None:
                 self._pool = self._pool or pools.Pool("nodes-resolver", pools.RESOLVER_THREADS)
-                found = self._pool.submit(_ask, host, port, socket.AI_ADDRCONFIG)
+                found = self._pool.submit(_look_up, host, port, socket.AI_ADDRCONFIG)
                 self._found.set((host, port), found, KEEP_SECONDS)
         try:
             return found.result(seconds)
@@ -40,7 +40,7 @@ class _Resolver(ProcessState):
             raise
 
 
-def _ask(host: str, port: int, flags: int) -> list[Any]:
+def _look_up(host: str, port: int, flags: int) -> list[Any]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
 
 

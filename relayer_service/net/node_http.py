@@ -1,7 +1,6 @@
-"""HTTP requests in the calling thread, which is much faster than switching to an event loop.
+"""HTTP requests to nodes in the calling thread, much faster than on an event loop, with the policy of `outgoing`.
 
-The policy is that of `outgoing`: an address is checked when it is connected to, TLS is verified, no redirect is
-followed, no proxy of the environment is used and no cookie is kept. Threads share the connections that are idle.
+An address is checked on connect, TLS is verified; redirects, cookies and proxies of the environment are ignored.
 """
 
 import base64
@@ -38,7 +37,7 @@ class Unanswered(ConnectionError):
 
 @dataclass(frozen=True)
 class Target:
-    """The host of a URL, and the head of a request to it, which may contain secrets."""
+    """The host of a URL, and the head of a request, which may contain secrets."""
 
     tls: bool
     host: str
@@ -47,10 +46,9 @@ class Target:
 
 
 def post(url: str, body: bytes, *, deadline: float, max_bytes: int) -> outgoing.Answer:
-    """Make one POST request; raise TimeoutError if all of it takes beyond the deadline, in monotonic time.
+    """Make one idempotent POST request; raise TimeoutError if it is not complete by the deadline, in monotonic time.
 
-    A server may close an idle connection in the very moment in which it is used again: then the request is sent once
-    more, on a new one. So it has to be one that may come twice.
+    If the server closes an idle connection just as it is reused, the request is sent again on a new one.
     """
     target = split(url)
     request = b"%b%d\r\n\r\n%b" % (target.head, len(body), body)
@@ -78,11 +76,11 @@ def split(url: str) -> Target:
 
 
 def unpack(text: bytes, encoding: str, max_bytes: int) -> bytes:
-    """Return the content of a response, which some servers compress unasked."""
+    """Return the content of a response; some servers compress it although the request does not accept that."""
     if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
         return text
     try:
-        # Either of both formats, by its first bytes.
+        # Detects the format, gzip or zlib.
         content = zlib.decompressobj(zlib.MAX_WBITS | 32).decompress(text, max_bytes + 1)
     except zlib.error:
         raise http.client.HTTPException("not in its encoding") from None
@@ -98,7 +96,7 @@ class _Stream(BoundedReader):
         return io.BufferedReader(self)
 
     def send(self, text: bytes) -> None:
-        # Not `sendall`, which begins its time anew for each part that it sends over TLS.
+        # Not `sendall`, which restarts its timeout for each part that it sends over TLS.
         rest = memoryview(text)
         while rest:
             self._connection.settimeout(time_left(self._deadline))
@@ -140,9 +138,9 @@ def _connect(target: Target, deadline: float) -> socket.socket:
     found = dns.resolve(target.host, target.port, time_left(deadline))
     for position, address_info in enumerate(found):
         try:
-            connection = outgoing.guarded_socket(outgoing.may_be_inside, address_info)
+            connection = outgoing.guarded_socket(outgoing.is_allowed_server, address_info)
             try:
-                # A share of the time for each address, so that one that hangs leaves some for the next.
+                # A share of the time for each address, so that one that hangs leaves time for the next.
                 until = time.monotonic() + time_left(deadline) / (len(found) - position)
                 connection.settimeout(time_left(until))
                 connection.connect(address_info[4])

@@ -1,8 +1,8 @@
 """HTTP requests to user-supplied addresses, with one policy and limits for all.
 
-An address is checked when it is connected to, whatever form it had in the URL and whatever the name server said
-before. No redirect is followed and no proxy of the environment is used: either could lead anywhere. Signers share one
-session and its event loop, webhooks have their own in their sender, and nodes are asked by `node_http`.
+An address is checked on connect, after parsing and DNS. Redirects and proxies of the environment are ignored, as they
+could lead anywhere. Signers share one session and event loop, the sender of webhooks has its own; for nodes see
+`node_http`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from relayer_service.background.loops import LoopThread
 from relayer_service.net import addresses
 from relayer_service.net.bounded import AnswerTooLarge
 
-# Less than the 5 seconds after which servers on Node.js hang up.
+# Less than the 5 seconds after which Node.js servers close idle connections.
 KEEP_ALIVE_SECONDS = 4
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
 # A compressed response could be far larger than its size on the wire.
@@ -37,7 +37,7 @@ class ForbiddenAddress(OSError):
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP response; its content may be secret and is not in its representation."""
+    """An HTTP response; headers and body may be secret and are not in its representation."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -74,11 +74,11 @@ def request(
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """Return the seconds of a Retry-After header, which may be a date; None if it is neither."""
+    """Return the delay of a Retry-After header in seconds or as a date, or None if it is invalid."""
     if not value:
         return None
     if value.isascii() and value.isdigit():
-        # Ten digits are centuries; a timedelta cannot hold arbitrarily many.
+        # A timedelta cannot hold arbitrarily many digits; ten are centuries.
         return timedelta(seconds=int(value[:10]))
     try:
         moment = parsedate_to_datetime(value)
@@ -88,8 +88,8 @@ def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
         return None
 
 
-def may_be_inside(host: str, port: int = 0) -> bool:
-    """Return whether a node or the server of a signer may be at an address; a private network can be allowed."""
+def is_allowed_server(host: str, port: int = 0) -> bool:
+    """Return whether nodes and signer servers may have this address."""
     return addresses.is_allowed(host, settings.NODE_AND_SIGNER_PRIVATE_NETWORKS)
 
 
@@ -130,4 +130,4 @@ def open_session(
 
 
 def _session() -> aiohttp.ClientSession:
-    return open_session(may_be_inside, keepalive_seconds=KEEP_ALIVE_SECONDS)
+    return open_session(is_allowed_server, keepalive_seconds=KEEP_ALIVE_SECONDS)

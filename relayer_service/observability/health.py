@@ -26,8 +26,7 @@ from rest_framework.views import APIView
 
 from relayer_service.background.tasks import HEARTBEAT, HEARTBEAT_SECONDS, periodic_intervals
 from relayer_service.models import EncryptionKey, PeriodicRun
-from relayer_service.net import client_address
-from relayer_service.net.challenges import InsufficientScope
+from relayer_service.net.incoming import InsufficientScope, is_within
 from relayer_service.observability import metrics
 from relayer_service.observability.probes import ProbeFailed, Probes
 
@@ -158,7 +157,7 @@ metrics.shared.register(ReadyCollector())
 
 
 def is_within_metrics_network(request: HttpRequest | Request) -> bool:
-    return client_address.within(request.META.get("REMOTE_ADDR", ""), settings.METRICS_ALLOW)
+    return is_within(request.META.get("REMOTE_ADDR", ""), settings.METRICS_ALLOW)
 
 
 class CommonMiddleware(common.CommonMiddleware):

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from relayer_service.net import client_address
+from relayer_service.net import incoming
 from relayer_service.observability import metrics
 
 
@@ -36,7 +36,7 @@ class MetricsServer(ThreadingHTTPServer):
 
     def verify_request(self, request: Any, client: Any) -> bool:
         """Return whether to answer a connection; others are closed before a thread is started for them."""
-        return client_address.within(client[0], settings.METRICS_ALLOW)
+        return incoming.is_within(client[0], settings.METRICS_ALLOW)
 
 
 class MetricsServer6(MetricsServer):

@@ -26,7 +26,7 @@ COMMAND = [sys.executable, "-m", "relayer_service.run"]
 
 
 def environment(data_dir: Path, **extra: str) -> dict[str, str]:
-    """Nothing but what the service is told: the tests' own settings and secrets stay out."""
+    """Return an environment without the settings and secrets of the tests."""
     return {"PATH": os.environ["PATH"], "DATA_DIR": str(data_dir), **extra}
 
 
@@ -45,7 +45,7 @@ class Service:
         with self.output.open("wb") as output, self.log.open("wb") as log:
             self.process = subprocess.Popen(COMMAND, env=env, cwd=PROJECT, stdout=output, stderr=log)
         wait_until(lambda: answers(self.port) or self.process.poll() is not None)
-        # Read at once: whoever is answered finds the banner printed.
+        # Read at once: the banner is printed before the first answer.
         self.lines = self.output.read_text().splitlines()
         assert self.process.poll() is None, self.errors()
 
@@ -87,7 +87,7 @@ def refusal(data_dir: Path, **extra: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_first_start_has_printed_addresses_login_token_and_a_first_call_when_it_answers(service: Service) -> None:
+def test_the_first_start_prints_urls_login_and_token_before_it_answers(service: Service) -> None:
     password, token = service.printed("Admin login  admin /"), service.printed("Token")
     assert re.fullmatch(r"[\w-]{20}", password)
     assert re.fullmatch(r"rms_\w{12}_\w{46}", token)
@@ -102,7 +102,7 @@ def test_the_first_start_has_printed_addresses_login_token_and_a_first_call_when
         "             (shown only once)",
         "             It may list, read and estimate fees; create, change and delete.",
         f"Try          curl -H 'Authorization: Bearer {token}' {service.url}/api/v1/signers",
-        "Ctrl-C stops it.",
+        "Press Ctrl-C to stop.",
         "",
     ]
     assert password not in service.errors()
@@ -144,7 +144,7 @@ def test_the_service_becomes_ready_with_its_worker(service: Service) -> None:
 
 
 @pytest.mark.long
-def test_a_token_can_be_issued_beside_the_running_service(service: Service) -> None:
+def test_a_token_can_be_issued_while_the_service_runs(service: Service) -> None:
     command = [sys.executable, "manage.py", "issue_token", "beside"]
     env = environment(service.data_dir)
     issued = subprocess.run(command, env=env, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
@@ -166,7 +166,7 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
         f"API docs     {again.url}/api/docs",
         "Extensions   none (enable them with: EXTENSIONS=lifecycle,quotes make run)",
         f"New token    DATA_DIR={service.data_dir} .venv/bin/python manage.py issue_token NAME",
-        "Ctrl-C stops it.",
+        "Press Ctrl-C to stop.",
         "",
     ]
     assert [pid for pid in family if is_running(pid)] == []
@@ -190,7 +190,7 @@ def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) 
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
 def test_a_service_that_is_killed_leaves_no_process(tmp_path: Path) -> None:
     service = Service(tmp_path / "data")
     service.start()
@@ -260,7 +260,7 @@ def test_a_python_that_is_too_old_is_one_line(tmp_path: Path) -> None:
     old.chmod(0o755)
     for name in ("Makefile", "requirements.lock"):
         shutil.copy(PROJECT / name, tmp_path)
-    # Without what the make that runs the tests says to those below it.
+    # Without the variables that the make that runs the tests passes to its children.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     done = run(["make", "run", f"PYTHON={old}"], env, tmp_path)
     assert done.stdout == ""

@@ -36,15 +36,15 @@ def serving(**settings: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     process = processes.start(COMMAND, processes.environment(HOST="127.0.0.1", PORT=str(port), **settings))
     try:
         wait_for_port(port, process=process)
-        wait_until(lambda: asked(port, Counter()))
+        wait_until(lambda: answers(port, Counter()))
         yield process, port
     finally:
         process.kill()
         process.wait()
 
 
-def asked(port: int, outcomes: Counter[str], times: int = 1) -> bool:
-    """Ask on one connection, as long as the server keeps it open; return whether it answered."""
+def answers(port: int, outcomes: Counter[str], times: int = 1) -> bool:
+    """Send requests on one connection while the server keeps it open; return whether it answered."""
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
     try:
         connection.connect()
@@ -78,7 +78,7 @@ class Load:
     def _ask(self, times: int) -> None:
         while not self.ended.is_set():
             outcomes: Counter[str] = Counter()
-            if not asked(self.port, outcomes, times):
+            if not answers(self.port, outcomes, times):
                 self.ended.wait(0.05)
             self.outcomes.update(outcomes)
 
@@ -121,14 +121,14 @@ def test_a_server_that_drains_answers_on_new_connections_too() -> None:
         process.send_signal(signal.SIGTERM)
         wait_until(lambda: is_stopping(port))
         outcomes: Counter[str] = Counter()
-        asked(port, outcomes, 2)
+        answers(port, outcomes, 2)
         assert outcomes == {"200": 1}
 
 
 def is_stopping(port: int) -> bool:
     """Return whether the server closes a connection after one answer, or takes none any more."""
     outcomes: Counter[str] = Counter()
-    asked(port, outcomes, 2)
+    answers(port, outcomes, 2)
     return outcomes["200"] < 2
 
 
@@ -148,11 +148,11 @@ def test_a_process_that_crashes_is_replaced_and_the_others_go_on() -> None:
     with serving(WEB_PROCESSES="2") as (process, port):
         old = list(processes.children(process.pid))
         os.kill(old[0], signal.SIGKILL)
-        assert [asked(port, Counter()) for _ in range(20)] == [True] * 20
+        assert [answers(port, Counter()) for _ in range(20)] == [True] * 20
         wait_until(lambda: len(set(processes.children(process.pid)) - set(old)) == 1)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals a process when its parent exits")
 def test_processes_end_with_a_server_that_is_killed() -> None:
     with serving() as (process, port):
         left = list(processes.children(process.pid))
@@ -161,7 +161,7 @@ def test_processes_end_with_a_server_that_is_killed() -> None:
         # Well before the time for which a client may hold a connection.
         wait_until(lambda: not any(is_running(pid) for pid in left), seconds=20)
     assert len(left) == 1
-    assert not asked(port, Counter())
+    assert not answers(port, Counter())
 
 
 def test_a_server_that_is_stopped_while_it_starts_ends_at_once() -> None:
@@ -179,7 +179,7 @@ def test_requests_share_the_connections_to_redis(redis_url: str, token: str) -> 
         answers = [WireApi(token, port).get("/api/v1/relayers").status for _ in range(50)]
         opened = client.info("stats")["total_connections_received"] - before
     assert answers == [200] * 50
-    # Those of the two threads, the queue's and what other tests open meanwhile.
+    # Those of the two threads, the queue's and those that other tests open in the meantime.
     assert opened < 25
 
 

@@ -43,14 +43,14 @@ def test_production_has_none_and_the_local_profile_all_unless_they_are_named(
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ("quotes,moon", "EXTENSIONS names moon, which is unknown; the choices are: lifecycle, quotes"),
+        ("quotes,moon", "EXTENSIONS: moon is unknown; choose from: lifecycle, quotes"),
         *(
-            (name, f"EXTENSIONS names {name}, which is not built yet; the choices are: lifecycle, quotes")
+            (name, f"EXTENSIONS: {name} is not available yet; choose from: lifecycle, quotes")
             for name in ("transactions", "signing")
         ),
     ],
 )
-def test_a_name_with_nothing_behind_it_stops_the_start(
+def test_an_unknown_or_planned_extension_fails_at_startup(
     monkeypatch: pytest.MonkeyPatch, names: str, message: str
 ) -> None:
     with pytest.raises(ImproperlyConfigured) as raised:

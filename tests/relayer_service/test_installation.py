@@ -26,5 +26,5 @@ def test_an_installation_has_a_line_for_each_step_and_names_no_host() -> None:
         "  20 s  fetched 4 of 8",
         "  30 s  fetched 6 of 8",
         "  40 s  fetched 8 of 8",
-        "  50 s  writing them",
+        "  50 s  installing them",
     ]

@@ -61,9 +61,9 @@ def test_a_good_production_configuration_has_nothing_to_say(found: Checks) -> No
         (
             {"REDIS_URL": ""},
             "W001",
-            "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits separately.",
+            "WEB_PROCESSES is greater than 1 but REDIS_URL is not set: each process counts rate limits separately.",
         ),
-        ({"DATABASES": SQLITE}, "W002", "A production profile runs on SQLite."),
+        ({"DATABASES": SQLITE}, "W002", "PROFILE is production but the database is SQLite."),
         ({"ALLOWED_HOSTS": ["relayer.example.com", "*"]}, "W003", "ALLOWED_HOSTS accepts every host name."),
     ],
 )

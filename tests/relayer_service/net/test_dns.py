@@ -22,11 +22,11 @@ class NameServer:
     """Answers but for names that begin with `hang`, which it answers at the end."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.queried: list[str] = []
         self.end = threading.Event()
 
     def __call__(self, host: str, port: int, **options: Any) -> list[Any]:
-        self.asked.append(host)
+        self.queried.append(host)
         if host.startswith("hang"):
             self.end.wait()
         if host.startswith("unknown"):
@@ -51,21 +51,21 @@ def test_a_name_server_that_hangs_holds_up_neither_its_caller_nor_other_names(na
 def test_threads_that_wait_for_the_same_name_share_one_question(name_server: NameServer) -> None:
     with ThreadPoolExecutor(5) as pool:
         waiting = [pool.submit(dns.resolve, "hang-shared.example", 80, PATIENCE_SECONDS) for _ in range(5)]
-        wait_until(lambda: name_server.asked)
+        wait_until(lambda: name_server.queried)
         name_server.end.set()
         assert [task.result() for task in waiting] == [FOUND] * 5
-    assert name_server.asked == ["hang-shared.example"]
+    assert name_server.queried == ["hang-shared.example"]
 
 
-def test_a_name_that_is_unknown_is_asked_for_again(name_server: NameServer) -> None:
+def test_a_name_that_is_unknown_is_looked_up_again(name_server: NameServer) -> None:
     for _ in range(2):
         with pytest.raises(socket.gaierror):
             dns.resolve("unknown.example", 80, PATIENCE_SECONDS)
-    assert name_server.asked == ["unknown.example"] * 2
+    assert name_server.queried == ["unknown.example"] * 2
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
-def test_an_address_is_not_asked_for(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_is_not_looked_up(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # No pool has so many threads.
     monkeypatch.setattr(pools, "RESOLVER_THREADS", 0)
     assert dns._Resolver().resolve(address, 80, PATIENCE_SECONDS)[0][4][:2] == (address, 80)

@@ -207,24 +207,24 @@ def test_a_request_is_not_sent_again_after_a_part_of_an_answer() -> None:
         assert len(server.requests) == 2
 
 
-def test_a_connection_on_which_something_came_unasked_is_not_used_again() -> None:
-    unasked, sent = threading.Event(), threading.Event()
+def test_a_connection_with_unsolicited_data_is_not_used_again() -> None:
+    unsolicited, sent = threading.Event(), threading.Event()
 
     def answer_and_add(handler: Handler, asked: Any) -> None:
         OK(handler, asked)
-        unasked.wait()
+        unsolicited.wait()
         OK(handler, asked)
         sent.set()
 
     with node(answer_and_add) as server:
         post(server.url)
-        unasked.set()
+        unsolicited.set()
         sent.wait()
         post(server.url)
         assert server.connections == 2
 
 
-def test_a_connection_that_was_closed_meanwhile_is_found_before_a_request_is_sent() -> None:
+def test_a_connection_that_was_closed_while_idle_is_not_used_again() -> None:
     closed = threading.Event()
 
     def answer_and_close(handler: Handler, asked: Any) -> None:

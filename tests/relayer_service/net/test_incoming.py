@@ -9,7 +9,7 @@ from django.test import Client
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relayer_service.net import client_address
+from relayer_service.net import incoming
 from tokens.writes import issue
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
@@ -32,7 +32,7 @@ TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
     ],
 )
 def test_an_address_is_read_as_what_it_means(text: str, expected: Any) -> None:
-    assert client_address.parse(text) == expected
+    assert incoming.parse_address(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_an_address_is_read_as_what_it_means(text: str, expected: Any) -> None:
     ],
 )
 def test_a_network_holds_its_addresses_and_no_garbage(text: str, expected: bool) -> None:
-    assert client_address.within(text, TRUSTED) is expected
+    assert incoming.is_within(text, TRUSTED) is expected
 
 
 @pytest.mark.parametrize(
     ("peer", "forwarded_for", "expected"),
     [
-        # A peer that is no proxy is the client, whatever it says.
+        # A peer that is no proxy is the client, whatever it sends.
         ("203.0.113.9", "192.0.2.1", "203.0.113.9"),
         ("203.0.113.9", "", "203.0.113.9"),
         # A trusted proxy names its client.
@@ -64,7 +64,7 @@ def test_a_network_holds_its_addresses_and_no_garbage(text: str, expected: bool)
         # A chain of trusted proxies is followed to its end.
         ("10.0.0.1", "192.0.2.1, 10.0.0.3, 10.0.0.2", "192.0.2.1"),
         ("10.0.0.1", "192.0.2.1,fd00::2", "192.0.2.1"),
-        # What stands left of the first untrusted address is the caller's own invention.
+        # The caller controls everything left of the first untrusted address.
         ("10.0.0.1", "198.51.100.7, 192.0.2.1", "192.0.2.1"),
         ("10.0.0.1", "10.0.0.9, 192.0.2.1, 10.0.0.2", "192.0.2.1"),
         ("10.0.0.1", "127.0.0.1, garbage, 192.0.2.1", "192.0.2.1"),
@@ -82,23 +82,23 @@ def test_a_network_holds_its_addresses_and_no_garbage(text: str, expected: bool)
 def test_the_client_is_the_nearest_address_that_is_no_trusted_proxy(
     peer: str, forwarded_for: str, expected: str
 ) -> None:
-    assert client_address.resolve(peer, forwarded_for, TRUSTED) == expected
+    assert incoming.client_address(peer, forwarded_for, TRUSTED) == expected
 
 
 @given(st.text())
 def test_an_untrusted_peer_cannot_change_its_address(forwarded_for: str) -> None:
-    assert client_address.resolve("203.0.113.9", forwarded_for, TRUSTED) == "203.0.113.9"
+    assert incoming.client_address("203.0.113.9", forwarded_for, TRUSTED) == "203.0.113.9"
 
 
 @given(st.text(alphabet="0123456789abcdef:., %x[]é\n"))
 def test_nothing_that_a_caller_writes_before_its_address_matters(spoofed: str) -> None:
-    assert client_address.resolve("10.0.0.1", f"{spoofed},192.0.2.1", TRUSTED) == "192.0.2.1"
+    assert incoming.client_address("10.0.0.1", f"{spoofed},192.0.2.1", TRUSTED) == "192.0.2.1"
 
 
 @given(st.one_of(st.text(), st.ip_addresses().map(str)), st.text())
 def test_the_client_is_the_peer_or_an_address_or_unknown(peer: str, forwarded_for: str) -> None:
-    client = client_address.resolve(peer, forwarded_for, TRUSTED)
-    assert client in {peer, ""} or client_address.parse(client) is not None
+    client = incoming.client_address(peer, forwarded_for, TRUSTED)
+    assert client in {peer, ""} or incoming.parse_address(client) is not None
 
 
 @pytest.mark.django_db
