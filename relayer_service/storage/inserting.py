@@ -1,4 +1,4 @@
-"""Rows that differ in a few columns alone, inserted by the thousand: several times as fast as `bulk_create`."""
+"""Bulk inserts of rows that differ in a few columns, several times as fast as `bulk_create`."""
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
@@ -9,10 +9,7 @@ from django.db.models import Model
 
 
 def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> None:
-    """Insert rows that have the same values in some columns, and a value for each row in others.
-
-    The caller gives what would be defaults of the model; a column without a value is NULL.
-    """
+    """Insert rows with the same values in some columns and a value per row in others; defaults are not applied."""
     fields: dict[str, Any] = {name: model._meta.get_field(name) for name in (*same, *each)}
     constants = [fields[name].get_db_prep_save(value, connection) for name, value in same.items()]
     columns = [[fields[name].get_db_prep_save(value, connection) for value in values] for name, values in each.items()]
@@ -23,7 +20,7 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
     into = f"INSERT INTO {quote(model._meta.db_table)} ({names})"
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # An array for each column, and one statement for all rows.
+            # One statement for all rows, with an array for each column.
             types = {name: field.target_field if field.is_relation else field for name, field in fields.items()}
             kinds = [field.rel_db_type(connection) for field in types.values()]
             arrays = ", ".join(f"%s::{kind}[]" for kind in kinds[len(same) :])

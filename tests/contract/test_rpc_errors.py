@@ -68,8 +68,8 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
             for value in (1, True, 1.5, ["ETH"], {"a": "b"})
         ),
         *((PARAMS | {name: "a\0"}, f"{name}: Null characters are not allowed.") for name in PARAMS),
-        (PARAMS | {"gas": "0x1"}, "gas: this field is not known"),
-        (PARAMS | {"Network": "hardhat"}, "Network: this field is not known"),
+        (PARAMS | {"gas": "0x1"}, "gas: unknown field"),
+        (PARAMS | {"Network": "hardhat"}, "Network: unknown field"),
         *(
             (PARAMS | {"network": name}, ANOTHER_NETWORK)
             for name in ("sepolia", "HARDHAT", "hardhat ", "EVM", "solana", "31337")

@@ -23,7 +23,7 @@ from tests.contract import bodies
 from tests.sample.models import Item
 
 TOO_MANY = "the body has more than 10000 JSON values"
-TOO_DEEP = "the body is nested more than 64 deep"
+TOO_DEEP = "the body is nested more than 64 levels deep"
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\[]{},: '))
 DOCUMENTS = st.recursive(
@@ -118,7 +118,7 @@ def test_of_many_unknown_names_only_those_are_looked_at_that_are_told(
     told = [f"name-{number}" for number in range(50)]
     assert (answer.status_code, answer.json()) == (
         400,
-        bodies.bad_request(*[f"{name}: this field is not known" for name in told]),
+        bodies.bad_request(*[f"{name}: unknown field" for name in told]),
     )
     assert looked_at == told
 
@@ -128,5 +128,5 @@ def test_nothing_of_a_long_name_is_told_back(client: Client, token: str) -> None
     answer = post(client, token, json.dumps({"id": "a", "name": "b", name: 1}).encode())
     assert (answer.status_code, answer.json()) == (
         400,
-        bodies.bad_request("(a name of over 40 characters): this field is not known"),
+        bodies.bad_request("(a name of over 40 characters): unknown field"),
     )

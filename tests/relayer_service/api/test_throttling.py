@@ -22,7 +22,7 @@ from tokens.writes import issue
 
 EMPTY_LIST = bodies.page([], total_items=0)
 TOO_MANY = bodies.failure("Too Many Requests")
-NOT_ENFORCED = "Redis cannot be reached ({}): rate limits are not enforced"
+NOT_ENFORCED = "Redis is unavailable ({}): rate limits are not enforced"
 
 
 def shared_cache(url: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:

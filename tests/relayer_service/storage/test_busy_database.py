@@ -85,11 +85,11 @@ def test_why_requests_fail_is_logged_once_and_without_a_traceback(caller: Client
     assert [answer.status_code for answer in answers] == [503] * 3
     errors = [line for line in log.parsed() if line["level"] == "ERROR"]
     assert [(line["message"].partition(":")[0], "traceback" in line) for line in errors] == [
-        ("The database cannot answer", False)
+        ("The database is unavailable", False)
     ]
 
 
-def test_a_database_that_is_away_is_unavailable(caller: Client) -> None:
+def test_a_database_that_is_down_is_unavailable(caller: Client) -> None:
     def away(execute: Callable[..., Any], *rest: Any) -> Any:
         raise OperationalError("could not connect to db.internal as relayer")
 
