@@ -5,7 +5,7 @@ from django.conf import settings
 # Descriptions for the OpenAPI document.
 BUILT: dict[str, str] = {
     "lifecycle": "Create, read, update and delete all resources; requires the scope `read` or `manage`.",
-    "quotes": "Fees in several tokens at once, with the values they are computed from: the JSON-RPC method `feeQuote`.",
+    "quotes": "Fees in several tokens at once, with all values they derive from: the JSON-RPC method `feeQuote`.",
 }
 PLANNED: tuple[str, ...] = ("transactions", "signing")
 # By scope, its extension; `read` and `manage` limit the contract's operations too.

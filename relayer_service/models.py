@@ -67,7 +67,6 @@ class PeriodicRun(models.Model):
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record the outcome of the run."""
         started = time.monotonic()
         row = PeriodicRun.objects.filter(name=self.name)
         try:

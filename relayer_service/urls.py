@@ -25,12 +25,10 @@ RESOURCES = ("signers", "notifications", "rpc", "relayers")
 API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns]
 
 # Also under the paths of the published API.
-MONITORING = (
-    [re_path(r"^health/?$", health), re_path(r"^ready/?$", ready)] if extensions.is_enabled("lifecycle") else []
-)
+PROBES = [re_path(r"^health/?$", health), re_path(r"^ready/?$", ready)] if extensions.is_enabled("lifecycle") else []
 
 urlpatterns = [
-    path("api/v1/", include([*MONITORING, *API])),
+    path("api/v1/", include([*PROBES, *API])),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

@@ -124,7 +124,6 @@ def error_response(
 
 
 def faults(exc: Exception) -> list[str]:
-    """Return the faults of a bad request, each with the path of its field."""
     if isinstance(exc, exceptions.UnsupportedMediaType):
         return ["the content type must be application/json"]
     if isinstance(exc, exceptions.APIException):

@@ -19,7 +19,6 @@ from django.db.models import QuerySet
 from django.http import HttpResponse
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
-from rest_framework.request import Request
 from rest_framework.viewsets import GenericViewSet
 
 from relayer_service import extensions
@@ -54,13 +53,10 @@ def from_request(view: GenericViewSet[Any]) -> IdempotentRequest | None:
         # The path cannot be stored, and matches no resource.
         return None
     route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
-    return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest(request))
-
-
-def digest(request: Request) -> str:
-    """Return a keyed digest of the body, which may contain secrets."""
-    body = json.dumps(request.data, sort_keys=True).encode()
-    return hmac.new(settings.SECRET_KEY.encode(), b"idempotency:" + body, hashlib.sha256).hexdigest()
+    # Keyed, as the body may contain secrets.
+    body = b"idempotency:" + json.dumps(request.data, sort_keys=True).encode()
+    digest = hmac.new(settings.SECRET_KEY.encode(), body, hashlib.sha256).hexdigest()
+    return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest)
 
 
 def run_idempotently(

@@ -62,10 +62,10 @@ _statements: dict[tuple[type[Model], tuple[str, ...], str, int], str] = {}
 class ListMixin(ResourceViewSet):
     """Lists a resource, from the query parameters to the bytes of a page.
 
-    REST framework's `ListModelMixin`, `ListSerializer` and `Response` are bypassed, as they take several times as long:
-    they create a model instance and run all fields for every row, copy the fields for every request, and a `Response`
-    keeps its rows until the garbage collector runs. Here rows are tuples, which come with their total from one
-    statement that the ORM compiles once per list; a function that the serializer prepares once
+    REST framework's `ListModelMixin`, `ListSerializer` and `Response` are bypassed, as they take several times as
+    long: they create a model instance and run all fields for every row, copy the fields for every request, and a
+    `Response` keeps its rows until the garbage collector runs. Here rows are tuples, which come with their total from
+    one statement that the ORM compiles once per list; a function that the serializer prepares once
     (`ResourceSerializer.writer`) converts each row; and the page is rendered at once.
 
     To follow a request, set a breakpoint in `list_response`: it has the queryset, the page, the rows and the bytes.
@@ -75,7 +75,6 @@ class ListMixin(ResourceViewSet):
         return self.list_response(self.get_queryset())
 
     def list_response(self, queryset: QuerySet[Any]) -> HttpResponse:
-        """Return the requested page of the filtered rows."""
         queryset = self.filter_queryset(queryset)
         page = PageRequest.parse(self.request.query_params)
         serializer_class: Any = self.get_serializer_class()
@@ -119,13 +118,5 @@ def _compile(queryset: QuerySet[Any], columns: tuple[str, ...], limit: int) -> s
     rows = queryset.order_by().filter(chosen).values_list("sequence", *columns)
     sql, parameters = rows.query.sql_with_params()
     assert not parameters, "the offset must be the only parameter"
-    return PAGE.format(
-        table=table,
-        parts=PARTS,
-        bucket_parts=BUCKET_ROWS // PART_ROWS,
-        part_rows=PART_ROWS,
-        sums=SUMS,
-        running=RUNNING,
-        limit=limit,
-        rows=sql,
-    )
+    names = {"table": table, "parts": PARTS, "sums": SUMS, "running": RUNNING}
+    return PAGE.format(bucket_parts=BUCKET_ROWS // PART_ROWS, part_rows=PART_ROWS, limit=limit, rows=sql, **names)

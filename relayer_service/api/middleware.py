@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TypeGuard
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -109,14 +109,11 @@ class HttpsOnlyMiddleware(Middleware):
     """Rejects API calls over plain HTTP where HTTPS is required; Django redirects pages for people."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if settings.SECURE_SSL_REDIRECT and not request.is_secure() and self._needs_https(request):
-            return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
+        if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+            path = request.path_info
+            if is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META):
+                return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
         return self.get_response(request)
-
-    @staticmethod
-    def _needs_https(request: HttpRequest) -> bool:
-        path = request.path_info
-        return is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META)
 
 
 class ApiMiddleware(Middleware):
@@ -130,7 +127,8 @@ class ApiMiddleware(Middleware):
         response = self.get_response(request)
         if not is_api_path(request.path_info):
             return response
-        if self._is_error_page(response):
+        is_error = response.status_code >= HTTPStatus.BAD_REQUEST and isinstance(response, HttpResponse)
+        if is_error and not response.headers.get("Content-Type", "").startswith("application/json"):
             self._envelope(response)
         if response.headers.get("Content-Type") == "application/json":
             for name, value in DATA_HEADERS.items():
@@ -138,15 +136,7 @@ class ApiMiddleware(Middleware):
         return response
 
     @staticmethod
-    def _is_error_page(response: HttpResponseBase) -> TypeGuard[HttpResponse]:
-        return (
-            response.status_code >= HTTPStatus.BAD_REQUEST
-            and isinstance(response, HttpResponse)
-            and not response.headers.get("Content-Type", "").startswith("application/json")
-        )
-
-    @staticmethod
-    def _envelope(response: HttpResponse) -> None:
+    def _envelope(response: Any) -> None:
         """Replace the body and the headers that describe it."""
         for name in [name for name in response.headers if name.lower().startswith("content-")]:
             del response[name]

@@ -22,16 +22,6 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-def idempotency_key(extension: str) -> OpenApiParameter:
-    return OpenApiParameter(
-        idempotency.HEADER,
-        {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-        OpenApiParameter.HEADER,
-        description="A request that is sent again with the same key within 24 hours returns the first response.",
-        extensions={MARK: extension},
-    )
-
-
 ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "LogEntry": object_schema({"level": {"type": "string", "examples": ["log"]}, "message": {"type": "string"}}),
@@ -81,7 +71,6 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
 
 
 def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """Add the shared components, and mark those of extensions."""
     components = result.setdefault("components", {})
     components["schemas"] = dict(sorted({**components.get("schemas", {}), **COMPONENTS}.items()))
     result.setdefault("security", [{"bearer": []}])
@@ -163,7 +152,6 @@ class ApiSchema(AutoSchema):
         return [{"bearer": [scope]}] if (scope := self._scope()) else super().get_auth()
 
     def get_description(self) -> str:  # type: ignore[override]  # the stubs are of another version
-        """Return the docstring of an action, with the scope that it requires."""
         scope = self._scope()
         if not scope:
             return str(super().get_description())
@@ -171,7 +159,12 @@ class ApiSchema(AutoSchema):
         return f"{getattr(own, '__doc__', None) or ''} Requires the scope `{scope}`.".strip()
 
     def get_override_parameters(self) -> list[Any]:
-        return [idempotency_key(extension)] if (extension := idempotency.extension(self.view)) else []
+        if not (extension := idempotency.extension(self.view)):
+            return []
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+        text = "A request that is sent again with the same key within 24 hours returns the first response."
+        marks = {MARK: extension}
+        return [OpenApiParameter(idempotency.HEADER, schema, "header", description=text, extensions=marks)]
 
     def get_response_serializers(self) -> Any:
         deleted = getattr(self.view, "deleted_message", "")
@@ -234,9 +227,9 @@ class ApiSchema(AutoSchema):
         return body
 
     def _example_envelope(self, value: Any) -> Any:
-        """Wrap an example in the envelope; drf-spectacular turns examples of list views into lists."""
         if isinstance(value, dict) and set(value) >= {"data", "success"}:
             return value
+        # drf-spectacular turns the examples of list views into lists.
         if isinstance(value, list):
             value = envelope.Page(value, [], {"current_page": 1, "per_page": 10, "total_items": 1})
         return envelope.success(value)

@@ -48,12 +48,14 @@ class MergePatchParser(StrictJSONParser):
 
 
 class WrittenFloat(float):
-    """A number with a fraction or an exponent that keeps its text, as a float is not exact."""
+    """A finite number with a fraction or an exponent that keeps its text, as a float is not exact."""
 
     text: str
 
     def __new__(cls, text: str) -> Self:
         number = super().__new__(cls, text)
+        if not math.isfinite(number):
+            raise ValueError(text)
         number.text = text
         return number
 
@@ -63,7 +65,7 @@ def loads(body: bytes, max_values: float = MAX_VALUES) -> Any:
     check_size(body, max_values)
     try:
         text = body.decode()
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=WrittenFloat)
         if ESCAPED_SURROGATE.search(text):
             json.dumps(data, ensure_ascii=False).encode()
     except UnicodeError:
@@ -111,13 +113,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) < len(pairs):
         raise ParseError("duplicate key")
     return members
-
-
-def _finite(text: str) -> float:
-    number = WrittenFloat(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
 
 
 def _no_constant(name: str) -> Any:

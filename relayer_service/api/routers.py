@@ -47,7 +47,6 @@ class ResourceRouter(SimpleRouter):
         )
 
     def get_method_map(self, viewset: Any, method_map: Mapping[str, str]) -> dict[str, str]:
-        """Return the actions of a route, without those of disabled extensions."""
         found = super().get_method_map(viewset, method_map)
         needed = viewset.action_extensions
         return {method: action for method, action in found.items() if extensions.is_enabled(needed.get(action, ""))}

@@ -16,6 +16,8 @@ from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_id
 # Faults show no longer names of unknown fields: `redact` might not recognise a truncated secret.
 MAX_NAME_LENGTH = 40
 LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
+# Without control characters.
+IDENTIFIER = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
@@ -51,14 +53,7 @@ class StringField(LiteralField, serializers.CharField):
         return data
 
 
-@extend_schema_field(
-    {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_IDENTIFIER_LENGTH,
-        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
-    }
-)
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER_LENGTH, "pattern": IDENTIFIER})
 class IdentifierField(StringField):
     default_validators = [validate_identifier]
 
@@ -73,8 +68,6 @@ class NewIdentifierField(IdentifierField):
 
 class ChoiceField(LiteralField, serializers.ChoiceField):
     """A choice of strings; its fault lists them and never repeats the input."""
-
-    default_error_messages = {"invalid_choice": "one of the allowed values is required"}
 
     def __init__(self, choices: Any, **kwargs: Any) -> None:
         super().__init__(choices, **kwargs)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -93,19 +92,15 @@ class AuditEntry(models.Model):
     @property
     def lines(self) -> list[str]:
         """The changes in text, one line per field."""
-        return list(self._lines())
+        # Sorted, as PostgreSQL does not keep the order of JSON keys.
+        return [f"{name}: {self._described(change)}" for name, change in sorted(self.changes.items())]
 
-    def _lines(self) -> Iterator[str]:
-        # PostgreSQL does not keep the order of JSON keys.
-        for name, change in sorted(self.changes.items()):
-            if isinstance(change, str):
-                yield f"{name}: {change}"
-            elif self.action == self.Action.CREATED:
-                yield f"{name}: {readable(change[1])}"
-            elif self.action == self.Action.DELETED:
-                yield f"{name}: {readable(change[0])}"
-            else:
-                yield f"{name}: {readable(change[0])} → {readable(change[1])}"
+    def _described(self, change: Any) -> str:
+        if isinstance(change, str):
+            return change
+        old, new = map(readable, change)
+        texts: dict[str, str] = {self.Action.CREATED: new, self.Action.DELETED: old}
+        return texts.get(self.action, f"{old} → {new}")
 
 
 def type_of(model: type[models.Model]) -> str:

@@ -47,10 +47,8 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str
         if old == new or (is_empty(old) and is_empty(new)):
             continue
         shown = [plain(old), plain(new)]
-        if shown[0] != shown[1]:
-            found[name] = shown
-        else:
-            found[name] = "set" if is_empty(old) else "removed" if is_empty(new) else "changed"
+        word = "set" if is_empty(old) else "removed" if is_empty(new) else "changed"
+        found[name] = shown if shown[0] != shown[1] else word
     return found
 
 

@@ -40,7 +40,7 @@ class Faults(Exception):
 
 
 class FleetFile:
-    """The lists of a file by name. `printed` has the names of the known lists, each with the fields that are printed."""
+    """The lists of a file by name. `printed` has the known lists, each with the fields that are printed."""
 
     def __init__(self, document: Any, printed: Mapping[str, Collection[str]]) -> None:
         resolved, self.faults = resolve(document, os.environ, printed)
@@ -85,7 +85,7 @@ class FleetFile:
         return {name: fields[name].run_validation(entry[name]) for name in sound}, broken
 
     def check(self, path: str, rule: Callable[[], None]) -> bool:
-        """Apply a rule of a model; record its faults and return False if it fails."""
+        """Apply a rule of a model; add its faults and return False if it fails."""
         try:
             rule()
         except ValidationError as error:

@@ -70,7 +70,6 @@ class Section:
         return dict(self.queryset.in_bulk(sorted(filter(None, keys)), field_name="identifier"))
 
     def plan(self) -> None:
-        """Find the changes of each entry, or its faults."""
         context = {"rows": self.rows, "sections": self.sections}
         for index, entry in enumerate(self.entries):
             path, key = f"{self.name}[{index}]", self.key_of(entry)
@@ -90,7 +89,6 @@ class Section:
                         section.note_change(path, write.row)
 
     def report_warnings(self, path: str, write: Write[Any]) -> None:
-        """Move the warnings of a write to the file."""
         for field, text in write.warnings:
             self.file.warn(f"{path}.{field}", text)
         write.warnings.clear()
@@ -137,7 +135,6 @@ class Section:
 
     @classmethod
     def dump(cls, variables: Variables) -> list[dict[str, Any]]:
-        """Return all rows as entries, in the order of creation."""
         return [cls.dump_row(row, variables) for row in cls.queryset.order_by("pk")]
 
     @classmethod

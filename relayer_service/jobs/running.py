@@ -93,7 +93,6 @@ def work(job: Job, seconds: float) -> bool:
 
 
 def _step(job: Job, chosen: JobKind, selection: Selection) -> bool:
-    """Run one batch and save the progress; return whether the job is over."""
     keys = selection.first(chosen.batch_size, after=job.position)
     result = None
     if not chosen.in_transaction and keys and not job.held().values_list("stopped_by", flat=True).first():

@@ -24,7 +24,6 @@ def timestamp(moment: datetime) -> str:
 
 
 def database_now() -> datetime:
-    """Return the current time of the database, by a query."""
     query = Query(None)
     query.add_annotation(DatabaseNow(), "now")
     ((now,),) = query.get_compiler(DEFAULT_DB_ALIAS).results_iter()

@@ -21,10 +21,8 @@ POOL = {"min_size": 1, "timeout": 0.25, "reconnect_timeout": 0}
 def configuration(
     url: str, sqlite_file: Path, *, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int, prepare: bool
 ) -> dict[str, Any]:
-    if not url:
-        return sqlite(sqlite_file, lock_timeout_ms)
-    if url.startswith("sqlite:"):
-        return sqlite(Path(url.removeprefix("sqlite:")), lock_timeout_ms)
+    if not url or url.startswith("sqlite:"):
+        return sqlite(Path(url.removeprefix("sqlite:")) if url else sqlite_file, lock_timeout_ms)
     if url.startswith(POSTGRESQL_SCHEMES):
         return postgresql(url, pool_size, statement_timeout_ms, lock_timeout_ms, prepare)
     raise ImproperlyConfigured("DATABASE_URL must start with postgresql:// or sqlite:")

@@ -37,7 +37,6 @@ def session_settings(connection: BaseDatabaseWrapper, **values: str) -> Iterator
 
 
 def _change_setting(connection: BaseDatabaseWrapper, name: str, value: str) -> str:
-    """Change a setting of the session; return its previous value."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting(%s)", [name])
         before: str = cursor.fetchone()[0]

@@ -16,7 +16,6 @@ WAIT_SECONDS = 10
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Return an open connection; the pool replaces closed ones."""
         if self.pool is None:
             return super().get_new_connection(conn_params)
         deadline = time.monotonic() + WAIT_SECONDS
