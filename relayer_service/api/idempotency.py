@@ -10,6 +10,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -60,17 +61,22 @@ def from_request(view: GenericViewSet[Any]) -> IdempotentRequest | None:
 
 
 def run_idempotently(
-    view: GenericViewSet[Any], prepare: Callable[[], Prepared], carry_out: Callable[[Prepared], Any]
+    view: GenericViewSet[Any],
+    prepare: Callable[[], Prepared],
+    carry_out: Callable[[Prepared], Any],
+    *,
+    in_transaction: bool = True,
 ) -> HttpResponse:
     """Return 201 with the result of an action, or the response to an earlier request with the same key.
 
-    `prepare` checks the request and may call nodes and signers; `carry_out` runs in a transaction.
+    `prepare` checks the request and may call nodes and signers; `carry_out` runs in a transaction, unless it needs
+    none and there is no key to store.
     """
     request, key = view.request, from_request(view)
     if key and (stored := find(key)):
         return stored
     prepared = prepare()
-    with transaction.atomic():
+    with transaction.atomic() if key or in_transaction else nullcontext():
         if key and (stored := claim(key)):
             return stored
         body: bytes = request.accepted_renderer.render(carry_out(prepared))  # type: ignore[assignment]  # ours returns bytes

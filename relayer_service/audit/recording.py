@@ -18,7 +18,7 @@ from django.utils import timezone
 from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.audit.values import NOTHING, differences
-from relayer_service.storage.inserting import insert
+from relayer_service.storage.inserting import insert, insert_both
 
 BATCH_SIZE = 500
 
@@ -68,11 +68,23 @@ def record(entries: Iterable[AuditEntry | None]) -> None:
     """Save entries in the transaction of their changes, one statement per batch."""
     found = [entry for entry in entries if entry is not None]
     if found:
+        _require_transaction()
         who = _who_and_when()
         for entry in found:
-            for name, value in who.items():
-                setattr(entry, name, value)
+            vars(entry).update(who)
         AuditEntry.objects.bulk_create(found, batch_size=BATCH_SIZE)
+
+
+def insert_recorded(row: models.Model, reason: str = "") -> None:
+    """Insert a row with its entry: both are there, or neither, also outside of a transaction."""
+    if connection.vendor == "postgresql":
+        entry = created(row, reason)
+        vars(entry).update(_who_and_when())
+        insert_both(row, entry, "object_pk")
+    else:
+        with transaction.atomic(savepoint=False):
+            row.save(force_insert=True)
+            record([created(row, reason)])
 
 
 def record_same(
@@ -85,6 +97,7 @@ def record_same(
     """Record the same change or action for many rows, given as key and name, in one statement."""
     if not rows:
         return
+    _require_transaction()
     changes = differences(before, after)
     insert(
         AuditEntry,
@@ -99,9 +112,12 @@ def record_same(
     )
 
 
-def _who_and_when() -> dict[str, Any]:
+def _require_transaction() -> None:
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("Record a change in the transaction that makes it.")
+
+
+def _who_and_when() -> dict[str, Any]:
     actor = actors.current()
     return {
         "at": timezone.now(),
