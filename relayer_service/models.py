@@ -121,7 +121,6 @@ class IdempotentRequest(models.Model):
 
 class EncryptionKeyManager(models.Manager["EncryptionKey"]):
     def ensure_canary(self) -> None:
-        """Create the canary of the primary key if there is none."""
         identifier = primary_key_id()
         if not self.filter(identifier=identifier).exists():
             self.get_or_create(identifier=identifier, defaults={"canary": CANARY})

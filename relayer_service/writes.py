@@ -24,10 +24,10 @@ Values = Mapping[str, Any]
 
 
 class Write(Generic[Row]):
-    """A row to create or to change: what it was before, and the columns to save of one that exists."""
+    """A row to create or update, with its previous fields and the columns to save."""
 
     model: ClassVar[type[models.Model]]
-    # Whether a new row and its audit entry are all that is saved, so that one write needs no transaction.
+    # Whether a create saves only the row and its audit entry, and so needs no transaction.
     inserts_one_row: ClassVar[bool] = False
 
     def __init__(self, row: Row) -> None:

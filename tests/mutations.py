@@ -48,7 +48,7 @@ MUTATIONS: dict[int, Mutation] = {
         ("tests/contract/test_errors.py",),
     ),
     2: Mutation(
-        "Of a key that stands twice in a JSON object, the last one counts.",
+        "Of duplicate keys in a JSON object, the last one counts.",
         "relayer_service/api/parsers.py",
         "if len(members) < len(pairs):",
         "if len(members) > len(pairs):",

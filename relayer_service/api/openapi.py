@@ -80,7 +80,6 @@ def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -
 
 
 def mark_components(document: dict[str, Any]) -> None:
-    """Mark the components that only extensions refer to."""
     schemas = document["components"]["schemas"]
     of_contract = referred(document["paths"], schemas)
     marked = [node for node in schemas.values() if MARK in node]

@@ -144,10 +144,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class BodySerializer(StrictSerializer):
-    """A serializer whose instances share their fields, as copying them takes longer than using them.
-
-    Use `StrictSerializer` for fields that depend on the input.
-    """
+    """Shares its fields between instances, as copying them is slow; not for fields that depend on the input."""
 
     @property
     def fields(self) -> Any:

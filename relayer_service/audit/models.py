@@ -18,7 +18,6 @@ PRUNE_PAUSE_SECONDS = 0.01
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
     def for_row(self, row: models.Model) -> models.QuerySet[AuditEntry]:
-        """Return the history of a row, the newest entry first."""
         return self.filter(object_type=type_of(type(row)), object_pk=str(row.pk))
 
     def prune(self) -> None:

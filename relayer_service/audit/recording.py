@@ -76,7 +76,7 @@ def record(entries: Iterable[AuditEntry | None]) -> None:
 
 
 def insert_recorded(row: models.Model, reason: str = "") -> None:
-    """Insert a row with its entry: both are there, or neither, also outside of a transaction."""
+    """Insert a row with its entry: both or neither, even outside a transaction."""
     if connection.vendor == "postgresql":
         entry = created(row, reason)
         vars(entry).update(_who_and_when())

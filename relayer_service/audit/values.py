@@ -57,7 +57,6 @@ def is_empty(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON, truncated if it is long."""
     if isinstance(value, Hidden):
         return plain(value.shown)
     if isinstance(value, datetime):

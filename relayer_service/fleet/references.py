@@ -20,10 +20,7 @@ class Unresolved(Exception):
 def resolve(
     document: Any, environment: Mapping[str, str], printed: Mapping[str, Collection[str]]
 ) -> tuple[Any, list[Fault]]:
-    """Return a document with its references resolved, and a fault for each that cannot be.
-
-    Values of variables are never printed: ids, and the fields in `printed`, must not contain references.
-    """
+    """Return a document with its references resolved, and the faults of those that cannot be or would be printed."""
     faults: list[Fault] = []
 
     def walk(value: Any, path: str) -> Any:

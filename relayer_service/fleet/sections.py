@@ -63,7 +63,6 @@ class Section:
         self.known = dict(self.rows)
 
     def key_of(self, entry: Any) -> Any:
-        """Return the key of an entry's row, valid or not."""
         return identifier_of(entry)
 
     def read_rows(self, keys: set[Any]) -> dict[Any, Any]:
@@ -107,7 +106,6 @@ class Section:
         """Apply the checks that need the plan of all entries."""
 
     def snapshot(self, row: Any) -> dict[str, Any]:
-        """Return the row's columns, with secrets as ciphertext."""
         return {name: row.__dict__[name] for name in self.columns}
 
     @property

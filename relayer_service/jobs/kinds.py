@@ -11,7 +11,7 @@ from django.utils.module_loading import import_string
 
 @dataclass(frozen=True)
 class Result:
-    """The number of rows processed in a batch, and name and reason of those that failed."""
+    """The number of rows processed in a batch, and the name and reason of each failure."""
 
     done: int
     failures: Sequence[tuple[str, str]] = ()

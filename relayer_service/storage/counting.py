@@ -169,10 +169,8 @@ def uncounted_tables(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """Restore the triggers that SQLite drops when it rebuilds a table, and create those that a release adds.
-
-    There is no plan after a flush, which on SQLite empties the tables in any order.
-    """
+    """Restore the triggers that SQLite drops when it rebuilds a table, and create those that a release adds."""
+    # There is no plan after a flush, which on SQLite empties the tables in any order.
     connection = connections[using]
     for table in counted_tables(connection):
         if plan is None or not is_counted(connection, table):

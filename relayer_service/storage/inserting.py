@@ -41,10 +41,7 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
 
 
 def insert_both(row: Model, referring: Model, reference: str) -> None:
-    """Insert a row, and another whose column `reference` holds the key of the first, in one statement of PostgreSQL.
-
-    So both are there, or neither, also outside of a transaction.
-    """
+    """Insert a row, and another whose column `reference` is the key of the first, in one PostgreSQL statement."""
     statement, fields, referring_fields = _compile_both(type(row), type(referring), reference)
     parameters = [*_values(row, fields), *_values(referring, referring_fields)]
     with connection.cursor() as cursor:
@@ -59,7 +56,6 @@ def _values(row: Model, fields: Sequence[Any]) -> list[Any]:
 
 @cache
 def _compile_both(model: type[Model], referring: type[Model], reference: str) -> tuple[str, list[Any], list[Any]]:
-    """Return the statement, and the fields of both models whose values are its parameters."""
     quote, key = connection.ops.quote_name, cast("Any", model._meta.pk)
     fields: list[Any] = [field for field in model._meta.concrete_fields if field is not key]
     others: list[Any] = [

@@ -22,7 +22,6 @@ IS_COMPLETE = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s
 
 @contextmanager
 def session_settings(connection: BaseDatabaseWrapper, **values: str) -> Iterator[None]:
-    """Change settings of a PostgreSQL session temporarily."""
     if connection.vendor != "postgresql":
         yield
         return

@@ -35,10 +35,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def is_open(connection: Any) -> bool:
-    """Return whether an idle connection is usable, with a query only if its socket has something to read.
-
-    It has when the server shuts down, fails over or closes the connection.
-    """
+    """Return whether an idle connection is usable; query only if the server has sent something or closed it."""
     poll = select.poll()
     try:
         poll.register(connection.fileno(), select.POLLIN)
