@@ -406,9 +406,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     53: Mutation(
         "What a fleet file changes is not in the audit log.",
-        "relayer_service/fleet/planning.py",
-        "                    section.record()\n",
-        "",
+        "relayer_service/fleet/sections.py",
+        "self.write_class.save_all(",
+        "self.write_class.save_rows(",
         ("tests/relayer_service/audit/test_ways_in.py",),
     ),
 }

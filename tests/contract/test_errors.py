@@ -148,7 +148,7 @@ def test_a_taken_id_conflicts_with_the_message_of_its_view(api: Api) -> None:
     assert Item.objects.values_list("identifier", "name").get() == ("item-1", "First")
 
 
-def test_a_bad_request_says_what_to_mend(api: Api) -> None:
+def test_a_bad_request_lists_its_faults(api: Api) -> None:
     answer = api.post("/api/v1/items", {"name": 1, "colour": "red"})
     assert answer.status == 400
     assert answer.headers["content-type"] == "application/json"

@@ -96,7 +96,7 @@ def test_the_buffer_and_the_margins_are_in_the_maximum_alone(api: Api, node: Fee
     assert result["tokens"] == []
 
 
-def test_tokens_are_those_that_are_asked_for_and_one_without_a_price_leaves_the_others(
+def test_only_the_requested_tokens_are_quoted_and_one_without_a_price_affects_no_other(
     api: Api, node: FeeNode
 ) -> None:
     relayer(node)

@@ -443,7 +443,7 @@ def test_a_list_of_notifications_is_not_offered(api: Api, method: str, path: str
 
 @pytest.mark.parametrize("path", [PATH, "/api/v1/notifications/unknown"])
 @pytest.mark.parametrize("body", [b'{"signing_key":""}', b"{", b""])
-def test_a_token_is_needed_before_anything_else_is_told(api: Api, path: str, body: bytes) -> None:
+def test_a_token_is_required_before_anything_else_is_disclosed(api: Api, path: str, body: bytes) -> None:
     create()
     answer = api.with_token("").patch(path, raw=body)
     assert (answer.status, answer.body) == (401, bodies.failure("Unauthorized"))

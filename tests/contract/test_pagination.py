@@ -151,7 +151,7 @@ def test_what_is_no_whole_number_is_a_bad_request(api: Api, name: str, value: st
 
 
 @pytest.mark.parametrize("name", ["page", "per_page"])
-def test_a_parameter_that_stands_twice_is_a_bad_request(api: Api, name: str) -> None:
+def test_a_parameter_given_more_than_once_is_a_bad_request(api: Api, name: str) -> None:
     answer = api.get(f"/api/v1/items?{name}=1&{name}=1")
     assert (answer.status, answer.body) == (400, bodies.bad_request(f"{name}: given more than once"))
 

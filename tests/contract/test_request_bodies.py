@@ -57,7 +57,7 @@ def test_a_field_that_is_not_known_is_a_bad_request(api: Api, name: str) -> None
     assert not Item.objects.exists()
 
 
-def test_a_secret_that_was_sent_as_a_name_is_not_told_back(api: Api) -> None:
+def test_a_secret_that_was_sent_as_a_name_is_not_repeated(api: Api) -> None:
     name = f"https://user:{'hunter2' * 5}@example.com/"
     answer = api.post("/api/v1/items", {"name": "x", name: "x"})
     assert answer.status == 400
@@ -88,7 +88,7 @@ def test_an_empty_body_is_a_bad_request(api: Api) -> None:
         b'{"id":"a","name":"b","":1,"":2}',
     ],
 )
-def test_a_key_that_stands_twice_is_a_bad_request(api: Api, body: bytes) -> None:
+def test_a_duplicate_key_is_a_bad_request(api: Api, body: bytes) -> None:
     answer = api.post("/api/v1/items", raw=body)
     assert (answer.status, answer.body) == (400, bodies.bad_request(TWICE))
     assert not Item.objects.exists()

@@ -94,7 +94,9 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_bad_params_say_what_to_mend(api: Api, node: FeeNode, params: dict[str, Any], description: str) -> None:
+def test_the_faults_of_bad_params_are_listed(
+    api: Api, node: FeeNode, params: dict[str, Any], description: str
+) -> None:
     relayer(node)
     answer = api.post(PATH, CALL | {"params": params})
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32602, "Invalid params", description))
@@ -151,7 +153,7 @@ def test_a_node_of_another_chain_is_not_asked(api: Api, node: FeeNode) -> None:
         ),
     ],
 )
-def test_a_transaction_that_the_chain_refuses_is_told_why(
+def test_a_transaction_that_the_chain_rejects_gets_the_reason(
     api: Api, node: FeeNode, error: dict[str, Any], description: str
 ) -> None:
     relayer(node)

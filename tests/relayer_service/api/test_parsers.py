@@ -103,7 +103,7 @@ def test_a_body_that_is_too_much_is_a_bad_request(client: Client, token: str) ->
     assert not Item.objects.exists()
 
 
-def test_of_many_unknown_names_only_those_are_looked_at_that_are_told(
+def test_of_many_unknown_names_only_the_reported_ones_are_read(
     client: Client, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[str] = []
@@ -123,7 +123,7 @@ def test_of_many_unknown_names_only_those_are_looked_at_that_are_told(
     assert looked_at == told
 
 
-def test_nothing_of_a_long_name_is_told_back(client: Client, token: str) -> None:
+def test_a_long_name_is_not_repeated(client: Client, token: str) -> None:
     name = f"https://user:{'hunter2' * 600}@example.com/"
     answer = post(client, token, json.dumps({"id": "a", "name": "b", name: 1}).encode())
     assert (answer.status_code, answer.json()) == (

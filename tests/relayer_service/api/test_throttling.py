@@ -94,7 +94,7 @@ def silent_server() -> Iterator[SilentServer]:
 
 
 @pytest.mark.usefixtures("on_redis")
-def test_a_token_past_its_rate_is_told_when_to_come_back(settings: Any, client: Client, token: str) -> None:
+def test_a_token_past_its_rate_gets_retry_after(settings: Any, client: Client, token: str) -> None:
     settings.RATE_LIMIT_SAMPLE = "2/d"
     assert [get(client, token).status_code for _ in range(2)] == [200, 200]
     refused = get(client, token)

@@ -86,7 +86,7 @@ def test_its_rows_are_not_overwritten_where_they_were_changed_meanwhile(tmp_path
     assert Item.objects.get().name == "Theirs"
 
 
-def test_a_file_of_another_shape_is_told_the_sections(tmp_path: Path) -> None:
+def test_the_fault_of_a_file_that_is_not_an_object_lists_the_sections(tmp_path: Path) -> None:
     assert faults([], tmp_path) == [
         "an object with some of signers, notifications, relayers, fee_tokens and items is required"
     ]
