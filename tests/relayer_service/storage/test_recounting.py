@@ -117,7 +117,7 @@ def repair_concurrently(change: Callable[[], None]) -> None:
         with transaction.atomic():
             change()
             repaired = pool.submit(repair)
-            while connection.vendor == "postgresql" and not (mended.done() or somebody_waits()):
+            while connection.vendor == "postgresql" and not (repaired.done() or somebody_waits()):
                 time.sleep(0.01)
         repaired.result()
 
