@@ -191,7 +191,7 @@ def _network(name: str, entry: Any) -> Network:
         _require(not {old, new} <= entry.keys(), f"{old}: it is called {new} now, which is there too")
     given: dict[str, Any] = {RENAMED.get(key, key): value for key, value in entry.items()}
     for key in given.keys() - CHECKS.keys():
-        raise ValidationError(f"{key}: this field is not known; the fields are {', '.join(sorted(CHECKS))}")
+        raise ValidationError(f"{key}: unknown field; the fields are {', '.join(sorted(CHECKS))}")
     # Null is the same as left out, but for the one limit that a network has unless it says that it has none.
     values = {key: value for key, value in given.items() if value is not None or key == "max_initcode"}
     for key in REQUIRED:

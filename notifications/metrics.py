@@ -10,7 +10,7 @@ from notifications import skipped
 from notifications.delivery import counts
 from notifications.models import TARGET_TROUBLES, Notification
 from relayer_service.observability.metrics import StateCollector, shared
-from relayer_service.storage.states import first_state
+from relayer_service.storage.resources import first_state
 
 OK = "ok"
 TROUBLES = {state: TARGET_TROUBLES[state] for state in ("disabled", "gone", "failing")}

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from django.db.models import Sum
 
 from notifications.models import Notification, SkippedEventCount
-from relayer_service.storage import folding
+from relayer_service.storage.counting import fold_rows
 
 
 def count(events: Mapping[int, int]) -> None:
@@ -18,7 +18,7 @@ def count(events: Mapping[int, int]) -> None:
 
 def fold() -> None:
     """Replace what was counted of each target by one row."""
-    folding.fold(SkippedEventCount, "events", "target")
+    fold_rows(SkippedEventCount, "events", "target")
 
 
 def total(notification: Notification | None = None) -> int:

@@ -1,36 +1,35 @@
-"""Exact arithmetic of fees: integers and fractions, one rounding, upwards, at the end."""
+"""Exact arithmetic of fees: integers and fractions, rounded up once, at the end."""
 
 import re
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
 BASIS_POINTS = 10_000
-# Of a rate without end: more digits than any amount of 2^128 wei has.
+# Digits of a rate that does not terminate: more than any amount of 2^128 wei has.
 RATE_DIGITS = 40
 RATE = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?", re.ASCII)
 
 
 def with_bps(amount: Fraction | int, bps: int) -> Fraction:
-    """Return an amount with basis points added."""
     # One fraction and not three, as each is reduced to its lowest terms.
     return Fraction(amount.numerator * (BASIS_POINTS + bps), amount.denominator * BASIS_POINTS)
 
 
 def token_units(native: Fraction | int, rate: Fraction, decimals: int, native_decimals: int, margin_bps: int) -> int:
-    """Return an amount of the native coin's smallest unit in the token's: rounded up once, and at least 1."""
+    """Convert an amount in the native coin's smallest unit to the token's: rounded up once, and at least 1."""
     above: int = native.numerator * rate.numerator * 10**decimals * (BASIS_POINTS + margin_bps)
     below: int = native.denominator * rate.denominator * 10**native_decimals * BASIS_POINTS
     return max(1, -(-above // below))
 
 
 def decimal_text(units: int, decimals: int) -> str:
-    """Return an amount of the smallest unit as text in whole tokens, exact and without an exponent."""
+    """Return an amount in the smallest unit as text in whole tokens, exact and without an exponent."""
     whole, part = divmod(units, 10**decimals)
     return f"{whole}.{part:0{decimals}}".rstrip("0") if part else str(whole)
 
 
 def rate_text(rate: Fraction) -> str:
-    """Return a rate as a decimal number: exact if it ends within 40 significant digits, else rounded to them."""
+    """Return a rate as a decimal number with up to 40 significant digits."""
     context = Context(prec=RATE_DIGITS, rounding=ROUND_HALF_EVEN, Emin=-10_000, Emax=10_000)
     value = context.divide(Decimal(rate.numerator), Decimal(rate.denominator))
     text = f"{value:f}"
@@ -38,9 +37,9 @@ def rate_text(rate: Fraction) -> str:
 
 
 def parse_rate(text: str) -> Decimal:
-    """Return the rate that staff have written; raise `ValueError` if it is not a decimal number above zero."""
+    """Return the rate in a text; raise `ValueError` if it is not a decimal number above zero."""
     if not RATE.fullmatch(text):
-        raise ValueError("a decimal number is required, as 0.0005 or 3000")
+        raise ValueError("a decimal number is required, such as 0.0005 or 3000")
     rate = Decimal(text)
     if rate == 0:
         raise ValueError("the rate must be above zero")

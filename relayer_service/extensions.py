@@ -1,27 +1,26 @@
-"""Extensions: what the service offers beyond the contract, each of them where EXTENSIONS names it."""
+"""Extensions of the contract. EXTENSIONS lists the enabled ones."""
 
 from django.conf import settings
 
-# What each does, as the OpenAPI document says it.
+# Descriptions for the OpenAPI document.
 BUILT: dict[str, str] = {
-    "lifecycle": "REST for the whole fleet: create, read, change and delete; needs the scopes `read` or `manage`.",
-    "quotes": "Fees in all tokens at once, with all that they rest on: the JSON-RPC method `feeQuote`.",
+    "lifecycle": "Create, read, update and delete all resources; requires the scope `read` or `manage`.",
+    "quotes": "Fees in several tokens at once, with all values they derive from: the JSON-RPC method `feeQuote`.",
 }
 PLANNED: tuple[str, ...] = ("transactions", "signing")
-# By scope of a token, the extension that it belongs to; `read` and `manage` limit the contract's operations too.
+# By scope, its extension; `read` and `manage` limit the contract's operations too.
 SCOPES: dict[str, str] = {"read": "", "manage": "", "send": "transactions", "sign": "signing"}
 
 
-def is_on(name: str) -> bool:
-    """Return whether an extension is offered; what has none, and so an empty name, is of the contract."""
+def is_enabled(name: str) -> bool:
+    """Return whether an extension is enabled; an empty name stands for the contract."""
     return not name or name in settings.EXTENSIONS
 
 
 def available_scopes() -> list[str]:
-    """Return the scopes that tokens can be issued with: not those of extensions that are off or not built yet."""
-    return [scope for scope, extension in SCOPES.items() if is_on(extension)]
+    """Return the scopes of the contract and of enabled extensions."""
+    return [scope for scope, extension in SCOPES.items() if is_enabled(extension)]
 
 
 def tag(name: str) -> str:
-    """Return the tag under which the OpenAPI document has an extension."""
     return f"Extension: {name}"

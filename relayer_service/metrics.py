@@ -1,6 +1,6 @@
-"""What Prometheus reads of the task queue and of periodic work."""
+"""Prometheus metrics of the task queue and of periodic work."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -13,45 +13,40 @@ from relayer_service.observability.probes import ProbeFailed
 
 
 class QueueCollector(Collector):
-    """The task queue, of which every process finds the same."""
-
     def collect(self) -> Iterable[Metric]:
-        family = GaugeMetricFamily("relayer_task_queue_depth", "Tasks that wait, by kind.", labels=["kind"])
+        family = GaugeMetricFamily("relayer_task_queue_depth", "Queued tasks, by kind.", labels=["kind"])
         try:
             depth = queue_depth()
         except Exception as error:
-            # Each kind of queue has errors of its own.
+            # Each kind of queue has its own errors.
             raise ProbeFailed(f"the task queue cannot be read ({type(error).__name__})") from error
         for kind, count in depth.items():
             family.add_metric([kind], count)
         yield family
 
 
-class PeriodicCollector(Collector):
-    """The last run of each piece of periodic work, whichever worker had it."""
+# By name, the help text and the value, from a run and its interval.
+PERIODIC: dict[str, tuple[str, Callable[[PeriodicRun, int], float]]] = {
+    "interval_seconds": ("The interval between runs.", lambda run, interval: interval),
+    "last_run_timestamp_seconds": ("The start of the last run.", lambda run, _: timestamp(run.started_at)),
+    "last_success_timestamp_seconds": (
+        "The end of the last successful run; 0 if there is none.",
+        lambda run, _: timestamp(run.finished_at),
+    ),
+    "last_duration_seconds": ("The duration of the last successful run.", lambda run, _: run.seconds or 0),
+    "failed": ("Whether the last run failed.", lambda run, _: run.failed),
+}
 
+
+class PeriodicCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         runs = {run.name: run for run in PeriodicRun.objects.all()}
-        intervals = {name: seconds for name, seconds in periodic_intervals().items() if name in runs}
-        series: list[tuple[str, str, Mapping[str, float]]] = [
-            ("interval_seconds", "How often it runs.", intervals),
-            (
-                "last_run_timestamp_seconds",
-                "When it last began.",
-                {name: timestamp(runs[name].started_at) for name in intervals},
-            ),
-            (
-                "last_success_timestamp_seconds",
-                "When it last ended well; 0 if it never has.",
-                {name: timestamp(runs[name].finished_at) for name in intervals},
-            ),
-            ("last_duration_seconds", "How long that took.", {name: runs[name].seconds or 0 for name in intervals}),
-            ("failed", "Whether the newest run failed.", {name: runs[name].failed for name in intervals}),
-        ]
-        for name, text, values in series:
+        intervals = periodic_intervals()
+        for name, (text, value) in PERIODIC.items():
             family = GaugeMetricFamily(f"relayer_periodic_{name}", f"Periodic work: {text}", labels=["task"])
-            for task, value in values.items():
-                family.add_metric([task], value)
+            for task, interval in intervals.items():
+                if task in runs:
+                    family.add_metric([task], value(runs[task], interval))
             yield family
 
 

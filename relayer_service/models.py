@@ -25,22 +25,22 @@ IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
     def claim(self, name: str, seconds: int) -> PeriodicRun | None:
-        """Claim the current slot of so many seconds for one run; of many callers one gets it, the others None.
+        """Claim the current slot of so many seconds; return None if another caller has claimed it.
 
-        Slots are counted by the database's clock. A stored slot in the future can only come from a process with a
-        wrong clock. It is overruled, as work would otherwise stop until then.
+        Slots follow the database's clock. A slot in the future comes from a wrong clock, and is overruled: otherwise
+        the work would stop until then.
         """
         with transaction.atomic():
             run, _ = self.select_for_update().get_or_create(
                 name=name, defaults={"slot": 0, "started_at": DatabaseNow()}
             )
-            # Read with the row locked: whatever was claimed before by this clock is not later.
+            # Read with the row locked: no earlier claim by this clock is later.
             now = database_now()
             slot = int(now.timestamp()) // seconds
             if run.slot == slot:
                 return None
             if run.slot > slot:
-                logger.warning("Periodic work %s was last claimed for a time in the future: it is run now", name)
+                logger.warning("Periodic work %s was last claimed for a time in the future; running it now", name)
             self.filter(name=name).update(slot=slot, started_at=now)
         return PeriodicRun(name=name, slot=slot, started_at=now)
 
@@ -67,7 +67,6 @@ class PeriodicRun(models.Model):
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
-        """Record how the run ends."""
         started = time.monotonic()
         row = PeriodicRun.objects.filter(name=self.name)
         try:
@@ -79,7 +78,7 @@ class PeriodicRun(models.Model):
 
 
 class RowDelta(models.Model):
-    """A change of the number of rows of a listed table, by bucket; written by triggers (`counting.py`)."""
+    """A change of the number of rows in a bucket of a table, written by triggers (`storage/counting.py`)."""
 
     list_name = models.CharField(max_length=63)
     bucket = models.BigIntegerField()
@@ -94,14 +93,13 @@ class RowDelta(models.Model):
 
 class IdempotentRequestManager(models.Manager["IdempotentRequest"]):
     def prune(self) -> None:
-        """Delete what is older than a key is kept."""
         self.filter(at__lte=DatabaseNow() - IDEMPOTENCY_KEPT).delete()
 
 
 class IdempotentRequest(models.Model):
-    """A request that created something, and its answer, under the Idempotency-Key that it had."""
+    """A create request with an Idempotency-Key, and its response."""
 
-    # Not a number that the database gives: it tells whose row there is after two have tried.
+    # Not a number from the database: after two attempts to insert, it identifies whose row is stored.
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     token_key = models.CharField(max_length=12, help_text="The public part of the caller's token.")
     route = models.CharField(max_length=1024)
@@ -123,13 +121,12 @@ class IdempotentRequest(models.Model):
 
 class EncryptionKeyManager(models.Manager["EncryptionKey"]):
     def ensure_canary(self) -> None:
-        """Keep a canary of the key that encrypts now, if there is none yet."""
         identifier = primary_key_id()
         if not self.filter(identifier=identifier).exists():
             self.get_or_create(identifier=identifier, defaults={"canary": CANARY})
 
     def problems(self) -> list[str]:
-        """Return a text for each key that is missing from ENCRYPTION_KEYS or has another value there."""
+        """Return a message for each key that is missing from ENCRYPTION_KEYS or has a different value there."""
         problems = []
         for key in self.all():
             try:
@@ -140,7 +137,7 @@ class EncryptionKeyManager(models.Manager["EncryptionKey"]):
 
 
 class EncryptionKey(models.Model):
-    """A key that encrypts secrets, with a canary that only the same key decrypts."""
+    """An encryption key, with a canary that only the same key decrypts."""
 
     identifier = models.CharField(max_length=16, primary_key=True)
     canary = EncryptedJSONField()

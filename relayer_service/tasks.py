@@ -1,4 +1,4 @@
-"""The shared tasks, where the worker looks for them; those of `background` come with the queue."""
+"""Tasks for the worker to discover; those of `background` come with the queue."""
 
 from relayer_service.jobs.running import prune_jobs, run_due_jobs, run_job
 

@@ -19,16 +19,16 @@ handler500 = "relayer_service.api.exceptions.server_error"
 
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
-# The path of a relayer takes whatever follows `relayers/`, so that calls through one come before.
+# The route of a relayer matches every path below `relayers/`, so `rpc` comes first.
 RESOURCES = ("signers", "notifications", "rpc", "relayers")
-# In one list, as every include costs each request time.
+# One list, as every `include` costs time per request.
 API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns]
 
-# Under the paths that clients of the published interface know, too.
-MONITORING = [re_path(r"^health/?$", health), re_path(r"^ready/?$", ready)] if extensions.is_on("lifecycle") else []
+# Also under the paths of the published API.
+PROBES = [re_path(r"^health/?$", health), re_path(r"^ready/?$", ready)] if extensions.is_enabled("lifecycle") else []
 
 urlpatterns = [
-    path("api/v1/", include([*MONITORING, *API])),
+    path("api/v1/", include([*PROBES, *API])),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),

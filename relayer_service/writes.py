@@ -1,7 +1,7 @@
-"""Writes of resources: REST, the admin, fleet files and commands all write a resource through its `Write`.
+"""Writes: REST, the admin, fleet files and commands all write a resource through its `Write`.
 
-Each app has a module `writes` with the class of its resource. A way in translates its input into values by their API
-names; the write applies the rules, saves the row, records the change and emits its events:
+Callers convert their input to values by API name; the write applies the rules, saves the row, records the change and
+emits its events:
 
     write = NotificationWrite.new(values)              # or NotificationWrite(row), then `change(values)`
     with transaction.atomic():
@@ -24,10 +24,10 @@ Values = Mapping[str, Any]
 
 
 class Write(Generic[Row]):
-    """A row to create or to change: what it was before, and the columns to save of one that exists."""
+    """A row to create or update, with its previous fields and the columns to save."""
 
     model: ClassVar[type[models.Model]]
-    # Whether a new row and its audit entry are all that is saved, so that one write needs no transaction.
+    # Whether a create saves only the row and its audit entry, and so needs no transaction.
     inserts_one_row: ClassVar[bool] = False
 
     def __init__(self, row: Row) -> None:
@@ -35,21 +35,21 @@ class Write(Generic[Row]):
         self.is_new: bool = row._state.adding
         self.before: Values = NOTHING if self.is_new else snapshot(row)
         self.columns: set[str] = set()
-        # The API names of what is different.
+        # The API names of the changed fields.
         self.fields: list[str] = []
-        # What the caller should know of a write that is accepted, each with the path of its field.
+        # Warnings of an accepted write, each with the path of its field.
         self.warnings: list[tuple[str, str]] = []
 
     @classmethod
     def new(cls, values: Values) -> Self:
-        """Return the write of a new row with these values; raise `ValidationError` where they break a rule."""
+        """Return the write of a new row with these values; raise `ValidationError` if they violate a rule."""
         write = cls.of_new_row(values)
         write.change(values)
         return write
 
     @classmethod
     def of_new_row(cls, values: Values) -> Self:
-        """Return the write of a new row, of which only its id is set."""
+        """Return the write of a new row with only its id set."""
         row: Any = cls.model(identifier=values.get("id") or new_identifier())
         return cls(row)
 
@@ -67,7 +67,7 @@ class Write(Generic[Row]):
         raise NotImplementedError
 
     def note(self, name: str, *columns: str) -> None:
-        """Add a field that is different, and its columns to those that are saved."""
+        """Add a changed field, and its columns to those that are saved."""
         self.fields.append(name)
         self.columns.update(columns)
 
@@ -76,7 +76,7 @@ class Write(Generic[Row]):
         self.row.clean()
 
     def lock(self) -> None:
-        """Lock what the row is about to refer to; raise `ValidationError` where that is not what was checked."""
+        """Lock the rows to refer to; raise `ValidationError` if they have changed since the check."""
 
     def save(self, reason: str = "") -> Row:
         """Save and record, in the transaction of the caller if it needs one."""
@@ -104,5 +104,5 @@ class Write(Generic[Row]):
                 write.row.save(update_fields=write.columns)
 
     def entry(self, reason: str) -> Any:
-        """Return the audit entry of the write; None where nothing is different."""
+        """Return the audit entry of the write; None if nothing is different."""
         return created(self.row, reason) if self.is_new else changed(self.row, self.before, reason=reason)

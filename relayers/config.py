@@ -16,7 +16,7 @@ from relayer_service.api.serializers import (
 )
 from relayer_service.fleet.files import ReferenceField
 from relayer_service.fleet.references import Variables, escape
-from relayer_service.fleet.sections import ChangedMeanwhile, Section
+from relayer_service.fleet.sections import ConcurrentChange, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
@@ -120,7 +120,7 @@ class RelayerSection(Section):
         try:
             RelayerWrite.lock_signers(self.writes)
         except ValidationError:
-            raise ChangedMeanwhile from None
+            raise ConcurrentChange from None
         super().lock()
 
     def locked_rows(self) -> QuerySet[Any]:

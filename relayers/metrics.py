@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from chain import breakers
 from relayer_service.observability.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
-from relayer_service.storage.states import first_state
+from relayer_service.storage.resources import first_state
 from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer
 
 CHECKS = Counter("relayer_health_checks_total", "Health checks of relayers that were written.")

@@ -151,7 +151,7 @@ class NetworkViewSet(ResourceViewSet):
         page, beginning = PageRequest.parse(request.query_params), request.query_params.get("q", "").lower()
         known = [network for network in networks().values() if network.name.startswith(beginning)]
         shown = [self._shown(network) for network in known[page.offset : page.offset + page.per_page]]
-        return Response(envelope.Page(shown, page.pagination(len(known)), page.logs))
+        return Response(envelope.Page(shown, page.logs, page.pagination(len(known))))
 
     def retrieve(self, request: Request, network_id: str) -> Response:
         for network in networks().values():

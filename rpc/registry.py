@@ -13,10 +13,10 @@ METHODS: dict[tuple[str, str], Method] = {
 
 def methods() -> list[Method]:
     """Return the methods that can be called: those of the contract and of the extensions that are on."""
-    return [method for method in METHODS.values() if extensions.is_on(method.extension)]
+    return [method for method in METHODS.values() if extensions.is_enabled(method.extension)]
 
 
 def find(network_type: str, name: str) -> Method | None:
     """Return a method that can be called."""
     method = METHODS.get((network_type, name))
-    return method if method is not None and extensions.is_on(method.extension) else None
+    return method if method is not None and extensions.is_enabled(method.extension) else None

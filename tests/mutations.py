@@ -48,7 +48,7 @@ MUTATIONS: dict[int, Mutation] = {
         ("tests/contract/test_errors.py",),
     ),
     2: Mutation(
-        "Of a key that stands twice in a JSON object, the last one counts.",
+        "Of duplicate keys in a JSON object, the last one counts.",
         "relayer_service/api/parsers.py",
         "if len(members) < len(pairs):",
         "if len(members) > len(pairs):",
@@ -406,9 +406,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     53: Mutation(
         "What a fleet file changes is not in the audit log.",
-        "relayer_service/fleet/planning.py",
-        "                    section.record()\n",
-        "",
+        "relayer_service/fleet/sections.py",
+        "self.write_class.save_all(",
+        "self.write_class.save_rows(",
         ("tests/relayer_service/audit/test_ways_in.py",),
     ),
 }

@@ -1,1 +1,1 @@
-"""The interface for programs: what every viewset shares, from the router to the bytes on the wire."""
+"""The REST API: the code that all viewsets share, from the router to the bytes on the wire."""

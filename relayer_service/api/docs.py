@@ -1,19 +1,19 @@
-"""The settings of drf-spectacular: what the OpenAPI document says of the service, and the pages that show it."""
+"""The settings of drf-spectacular: the OpenAPI document and the pages that show it."""
 
 from relayer_service import __version__
 
 SETTINGS = {
     "TITLE": "Relayer Management Service",
-    # Of the interface, as its document has it; that of the software is in the description.
+    # The version of the API, as the contract has it; the description has that of the software.
     "VERSION": "v1 (main branch)",
     "OAS_VERSION": "3.1.0",
     "DESCRIPTION": (
         "Manage signers, notifications and relayers, and make JSON-RPC calls through a relayer.\n\n"
-        "All paths carry the prefix `/api/v1`. The interface described here is that of the main development "
-        "branch, which includes unreleased features; a stable release line v1.1.x exists for production use.\n\n"
-        "Every request carries `Authorization: Bearer <ACCESS_TOKEN>`. Every answer but that of the JSON-RPC "
-        "call is one JSON envelope.\n\n"
-        f"Served by version {__version__} of this software."
+        "All paths start with `/api/v1`. This document describes the API of the main development branch, which "
+        "includes unreleased features; a stable release line v1.1.x exists for production use.\n\n"
+        "Send `Authorization: Bearer <ACCESS_TOKEN>` with every request. Every response except that of the "
+        "JSON-RPC call is a JSON envelope.\n\n"
+        f"Software version: {__version__}."
     ),
     "LICENSE": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     "SERVERS": [{"url": "/", "description": "This service"}],

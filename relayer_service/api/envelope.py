@@ -1,4 +1,4 @@
-"""The bodies of answers, as pure functions: the envelope of a success (contract, section 2.1), and errors (7)."""
+"""Response bodies, as pure functions: the success envelope (contract, section 2.1) and errors (section 7)."""
 
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -9,34 +9,27 @@ from django.conf import settings
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page of a list, with what its envelope says beside it."""
-
-    data: list[Any]
-    pagination: dict[str, Any]
-    logs: list[str]
-
-
-@dataclass(frozen=True)
 class WithLogs:
-    """A resource, with what its envelope has to say of it."""
+    """Data with the log messages of its envelope."""
 
     data: Any
     logs: list[str]
 
 
+@dataclass(frozen=True)
+class Page(WithLogs):
+    pagination: dict[str, Any]
+
+
 def success(data: Any) -> dict[str, Any]:
-    """Return the body of a success; that of a page has its `pagination`."""
-    if isinstance(data, Page):
-        metadata = {"logs": log_entries(data.logs), "traces": []}
-        return {"data": data.data, "error": "", "metadata": metadata, "pagination": data.pagination, "success": True}
-    answer = data if isinstance(data, WithLogs) else WithLogs(data, [])
-    metadata = {"logs": log_entries(answer.logs), "traces": []}
-    return {"data": answer.data, "error": "", "metadata": metadata, "success": True}
+    content = data if isinstance(data, WithLogs) else WithLogs(data, [])
+    metadata = {"logs": log_entries(content.logs), "traces": []}
+    pagination = {"pagination": content.pagination} if isinstance(content, Page) else {}
+    return {"data": content.data, "error": "", "metadata": metadata, **pagination, "success": True}
 
 
 def failure(message: str, *, faults: list[str] | None = None) -> dict[str, Any]:
-    """Return the body of an error; `faults` say what is wrong with a bad request."""
+    """Return the body of an error; `faults` describe a bad request."""
     body: dict[str, Any] = {"data": None, "message": message, "success": False}
     if faults and settings.ERROR_DETAILS:
         body["metadata"] = {"logs": log_entries(faults)}
@@ -44,7 +37,6 @@ def failure(message: str, *, faults: list[str] | None = None) -> dict[str, Any]:
 
 
 def failure_bytes(status: int) -> bytes:
-    """Return the error body that has no more to say than its status."""
     return orjson.dumps(failure(HTTPStatus(status).phrase))
 
 

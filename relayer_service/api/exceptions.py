@@ -1,4 +1,4 @@
-"""Errors as data: each exception that leaves a view becomes an error envelope."""
+"""Exceptions of the API, and the handlers that turn every exception into an error envelope."""
 
 import logging
 import sys
@@ -21,8 +21,15 @@ from relayer_service.storage.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
 
-# What callers call a column.
-NAMES = {"identifier": "id"}
+# API name of each column.
+API_NAMES = {"identifier": "id"}
+# At most this many faults are reported for one request.
+MAX_FAULTS = 50
+MAX_FAULT_LENGTH = 200
+BUSY_RETRY_AFTER_SECONDS = 1
+BUSY = "All threads for calls to nodes and signers are in use"
+LOGGED_SECONDS = 60
+_logged: TTLCache[str, bool] = TTLCache(100)
 
 
 class Conflict(exceptions.APIException):
@@ -31,49 +38,37 @@ class Conflict(exceptions.APIException):
 
 
 class ServiceUnavailable(exceptions.APIException):
-    """What the answer depends on does not answer now."""
-
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "unavailable"
 
 
 class NotFound(exceptions.NotFound):
-    """A resource that does not exist, with the contract's message for it."""
-
     default_detail = HTTPStatus.NOT_FOUND.phrase
 
 
-@contextmanager
-def refusals() -> Iterator[None]:
-    """Turn the faults that a rule of a model raises into a bad request, in which the column `identifier` is `id`."""
-    try:
-        yield
-    except ValidationError as error:
-        faults = {NAMES.get(name, name): texts for name, texts in error.message_dict.items()}
-        raise exceptions.ValidationError(faults) from None
-
-
-# A body of a thousand wrong fields is answered with the first of them.
-MAX_FAULTS = 50
-MAX_FAULT_LENGTH = 200
-BUSY_RETRY_AFTER_SECONDS = 1
-BUSY = "All threads that may wait for nodes and signers are in use"
-LOGGED_SECONDS = 60
-_logged: TTLCache[str, bool] = TTLCache(100)
-
-# Statuses that the contract does not know are bad requests to it.
+# The contract has no 415: an unsupported media type is a bad request.
 BAD_REQUESTS = (
     exceptions.ParseError,
     exceptions.UnsupportedMediaType,
     exceptions.ValidationError,
     SuspiciousOperation,
 )
-# Exceptions whose own text is the contract's message; the others answer with their status' phrase.
+# Exceptions whose own text is the contract's message; other responses have the phrase of their status.
 OWN_MESSAGE = (Conflict, NotFound)
 
 
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Convert the `ValidationError` of a model rule to that of REST framework, with API names."""
+    try:
+        yield
+    except ValidationError as error:
+        faults = {API_NAMES.get(name, name): texts for name, texts in error.message_dict.items()}
+        raise exceptions.ValidationError(faults) from None
+
+
 def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
-    """Answer what a view raised; what nobody expected goes on to Django, which logs it and answers 500."""
+    """Return the response to an exception of a view; None if it is unexpected, so that Django logs it."""
     if isinstance(exc, BAD_REQUESTS):
         return error_response(HTTPStatus.BAD_REQUEST, faults=faults(exc))
     if isinstance(exc, Http404):
@@ -95,25 +90,22 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer what nobody expected, wherever it was raised: 503 if the same request may succeed later, else 500.
-
-    Django logs it. `ApiMiddleware` envelopes the answer where it is the API's.
-    """
+    """Return 503 if the same request may succeed later, else 500; `ApiMiddleware` adds the envelope."""
     error = sys.exception()
     if not isinstance(error, Busy) and not is_unavailable(error):
         return defaults.server_error(request)
     reason, _, _ = str(error).partition("\n")
-    log_once(BUSY if isinstance(error, Busy) else f"The database cannot answer: {reason}")
+    log_once(BUSY if isinstance(error, Busy) else f"The database is unavailable: {reason}")
     status = HTTPStatus.SERVICE_UNAVAILABLE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
     response = HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
-    # Django would add a traceback for each request, which says nothing about a database that is full or away.
-    response._has_been_logged = True  # type: ignore[attr-defined]  # what Django sets after it has logged one
+    # Django would log a traceback for each request, which is no help when the database is full or down.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # set by Django's `log_response`
     return response
 
 
 def log_once(problem: str) -> None:
-    """Log why requests fail, once a minute: the access line of each has its status."""
+    """Log a problem at most once a minute: the access log has the status of each request."""
     if _logged.get(problem) is None:
         _logged.set(problem, True, LOGGED_SECONDS)
         logger.error("%s", problem)
@@ -126,13 +118,12 @@ def error_response(
     faults: list[str] | None = None,
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:
-    """Return a finished answer, so that it is JSON whatever renderers the view has."""
+    """Return a rendered response: it is JSON whatever renderers the view has."""
     body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults))
     return HttpResponse(body, status=status, headers=headers, content_type="application/json")
 
 
 def faults(exc: Exception) -> list[str]:
-    """Return what was wrong with a request, one line a fault, each with the path of its field."""
     if isinstance(exc, exceptions.UnsupportedMediaType):
         return ["the content type must be application/json"]
     if isinstance(exc, exceptions.APIException):
@@ -146,7 +137,6 @@ def flatten(detail: Any, path: str = "") -> Iterator[tuple[str, str]]:
     if isinstance(detail, dict):
         for name, value in detail.items():
             if name == "non_field_errors":
-                # Faults of the object as a whole.
                 yield from flatten(value, path)
             elif isinstance(name, int):
                 yield from flatten(value, f"{path}[{name}]")

@@ -1,4 +1,4 @@
-"""Narrowing a list by query parameters, which are ignored without the extension that a viewset declares for them."""
+"""List filters: query parameters, which are ignored unless the viewset's `filter_extension` is enabled."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
 from relayer_service import extensions
+from relayer_service.api.exceptions import API_NAMES
 from relayer_service.storage.prefixes import starts_with
 
 Rows = QuerySet[Any]
@@ -19,7 +20,7 @@ Rows = QuerySet[Any]
 
 @dataclass(frozen=True)
 class ListFilter:
-    """One query parameter; `narrow` returns the rows that it leaves."""
+    """A query parameter; `narrow` filters the rows by its value."""
 
     description: str
     narrow: Callable[[Rows, str], Rows]
@@ -31,31 +32,29 @@ def equals(lookup: str, description: str) -> ListFilter:
 
 
 def one_of(conditions: Mapping[str, Q], description: str) -> ListFilter:
-    """Return a filter by the name of a condition, in which spaces are underscores."""
+    """Return a filter by the name of a condition, with underscores for spaces."""
     named = {name.replace(" ", "_"): condition for name, condition in conditions.items()}
     return ListFilter(description, lambda rows, value: rows.filter(named[value]), list(named))
 
 
 def begins(*columns: str) -> ListFilter:
-    """Return a filter by the beginning of one of these columns, by the rule of every search in the admin."""
-    names = " or ".join("id" if column == "identifier" else column for column in columns)
+    """Return a filter by a prefix of any of these columns, which searches as the admin does."""
+    names = " or ".join(API_NAMES.get(column, column) for column in columns)
 
     def narrow(rows: Rows, value: str) -> Rows:
         return rows.filter(reduce(or_, (starts_with(column, value) for column in columns)))
 
-    return ListFilter(f"Only those whose {names} begins with this, in upper or lower case.", narrow)
+    return ListFilter(f"Prefix of the {names}, case-insensitive.", narrow)
 
 
 class ListFilters(BaseFilterBackend):
-    """Reads the parameters that a viewset declares in `list_filters`, if `filter_extension` is on."""
-
     def filter_queryset(self, request: Request, queryset: Rows, view: Any) -> Rows:
         for name, each in self._filters(view).items():
             values = request.query_params.getlist(name)
             if not values:
                 continue
             if len(values) > 1:
-                raise ValidationError({name: ["this parameter stands twice"]})
+                raise ValidationError({name: ["given more than once"]})
             if each.choices and values[0] not in each.choices:
                 raise ValidationError({name: [f"must be one of: {', '.join(each.choices)}"]})
             queryset = each.narrow(queryset, values[0])
@@ -77,4 +76,4 @@ class ListFilters(BaseFilterBackend):
     @staticmethod
     def _filters(view: Any) -> dict[str, ListFilter]:
         extension = getattr(view, "filter_extension", "")
-        return view.list_filters if extension and extensions.is_on(extension) else {}
+        return view.list_filters if extension and extensions.is_enabled(extension) else {}

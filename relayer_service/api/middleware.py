@@ -1,4 +1,4 @@
-"""What happens around every request, whatever answers it."""
+"""Middleware: request IDs, client addresses, the access log, HTTPS, and envelopes around error pages."""
 
 import logging
 import re
@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TypeGuard
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
@@ -23,7 +23,7 @@ from relayer_service.observability.logs import redact, request_id
 
 logger = logging.getLogger("relayer_service.requests")
 
-# Answers to programs are data: nothing in them is to be run, framed or stored.
+# API responses are data, never to be run, framed or stored.
 DATA_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -31,7 +31,7 @@ DATA_HEADERS = {
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
-# Ids like `job-5` are those of jobs, under which the audit log lists what they have changed.
+# `job-5` and the like are reserved for jobs, whose changes the audit log lists under them.
 SANE_ID = re.compile(r"(?!(?i:job)-)[A-Za-z0-9._:-]{1,128}", re.ASCII)
 MAX_LOGGED_PATH = 2_048
 PROXY_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST")
@@ -43,15 +43,15 @@ class Middleware:
 
 
 class RequestMiddleware(Middleware):
-    """Sets the request's id and its client's true address; logs and counts it when it is answered."""
+    """Sets the request ID and the client's address; logs and counts the request."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
         sent = request.META.get("HTTP_X_REQUEST_ID", "")
-        # Every line of the request shows it, so that it must be no secret.
+        # Every log line shows it, so it must not be a secret.
         identifier = sent if SANE_ID.fullmatch(sent) and redact(sent) == sent else secrets.token_hex(10)
         context = request_id.set(identifier)
-        actor = actors.finder.set(lambda: actors.of_request(request, identifier))
+        actor = actors.finder.set(lambda: actors.from_request(request, identifier))
         try:
             self._resolve_client(request)
             is_readable = UNREADABLE_HEADER not in request.META
@@ -65,7 +65,7 @@ class RequestMiddleware(Middleware):
 
     @staticmethod
     def _resolve_client(request: HttpRequest) -> None:
-        """Put the client's address into REMOTE_ADDR and drop the headers in which an untrusted peer names another."""
+        """Set REMOTE_ADDR to the client's address; drop the proxy headers of an untrusted peer."""
         peer = request.META.get("REMOTE_ADDR", "")
         if settings.TRUSTED_PROXIES and is_within(peer, settings.TRUSTED_PROXIES):
             forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "")
@@ -80,7 +80,7 @@ class RequestMiddleware(Middleware):
         route = (match.view_name or match.route) if match else "unmatched"
         metrics.observe_request(request.method or "", route, response.status_code, seconds)
         milliseconds = round(seconds * 1000, 1)
-        # What the client has chosen is redacted here: these texts come again and again, the whole line does not.
+        # Redacted here and not as a whole line, because `redact` caches: methods and paths recur, lines do not.
         method, path = redact(request.method or "", MAX_LOGGED_PATH), redact(request.path, MAX_LOGGED_PATH)
         fields = {
             "method": method,
@@ -96,7 +96,7 @@ class RequestMiddleware(Middleware):
 
 
 def refuse_header(request: HttpRequest) -> HttpResponse:
-    """Refuse a request with a header that cannot be read: without it the request could mean something else."""
+    """Reject a request with an unreadable header: without it the request could mean something else."""
     name = HttpHeaders.parse_header_name(request.META[UNREADABLE_HEADER]) or ""
     fault = f"{name[:MAX_NAME_LENGTH]}: the value of this header must be ASCII"
     if is_api_path(request.path_info):
@@ -105,32 +105,29 @@ def refuse_header(request: HttpRequest) -> HttpResponse:
 
 
 class HttpsOnlyMiddleware(Middleware):
-    """Refuses a call with a token over plain HTTP where HTTPS is required; pages for people are redirected."""
+    """Rejects API calls over plain HTTP where HTTPS is required; Django redirects pages for people."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if settings.SECURE_SSL_REDIRECT and not request.is_secure() and self._needs_https(request):
-            return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
+        if settings.SECURE_SSL_REDIRECT and not request.is_secure():
+            path = request.path_info
+            if is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META):
+                return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
         return self.get_response(request)
-
-    @staticmethod
-    def _needs_https(request: HttpRequest) -> bool:
-        """Return whether a request is an API call, or carries a credential where METRICS_ALLOW needs none."""
-        path = request.path_info
-        return is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META)
 
 
 class ApiMiddleware(Middleware):
-    """Makes every answer under `/api/` one of the contract's, whatever code made it.
+    """Wraps every error page under `/api/` in the envelope.
 
-    The exception handler envelopes errors of views; this is for what never reaches it: a bad Host header, a
-    middleware or a renderer that crashed, a path that no URL pattern matches.
+    The exception handler does so for errors of views. These never reach it: a bad Host header, a middleware or a
+    renderer that crashed, a path that no URL pattern matches.
     """
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         if not is_api_path(request.path_info):
             return response
-        if self._is_error_page(response):
+        is_error = response.status_code >= HTTPStatus.BAD_REQUEST and isinstance(response, HttpResponse)
+        if is_error and not response.headers.get("Content-Type", "").startswith("application/json"):
             self._envelope(response)
         if response.headers.get("Content-Type") == "application/json":
             for name, value in DATA_HEADERS.items():
@@ -138,16 +135,8 @@ class ApiMiddleware(Middleware):
         return response
 
     @staticmethod
-    def _is_error_page(response: HttpResponseBase) -> TypeGuard[HttpResponse]:
-        return (
-            response.status_code >= HTTPStatus.BAD_REQUEST
-            and isinstance(response, HttpResponse)
-            and not response.headers.get("Content-Type", "").startswith("application/json")
-        )
-
-    @staticmethod
-    def _envelope(response: HttpResponse) -> None:
-        """Replace the body; the other headers are as true of the new one as of the page before."""
+    def _envelope(response: Any) -> None:
+        """Replace the body and the headers that describe it."""
         for name in [name for name in response.headers if name.lower().startswith("content-")]:
             del response[name]
         response.content = envelope.failure_bytes(response.status_code)

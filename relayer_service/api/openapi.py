@@ -1,4 +1,4 @@
-"""The OpenAPI document: bodies as they are on the wire, envelope and errors included."""
+"""The OpenAPI document: bodies as they are on the wire, including envelopes and errors."""
 
 from http import HTTPStatus
 from typing import Any, Literal
@@ -13,23 +13,13 @@ from relayer_service import extensions
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.serializers import StrictSerializer
 
-# Marks what an extension adds: its operations, components and tag.
+# Marks the operations, components and tag of an extension.
 MARK = "x-extension"
 LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
 
 
 def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
-
-
-def idempotency_key(extension: str) -> OpenApiParameter:
-    return OpenApiParameter(
-        idempotency.HEADER,
-        {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
-        OpenApiParameter.HEADER,
-        description="The same request with the same key, within 24 hours, is carried out once and answered the same.",
-        extensions={MARK: extension},
-    )
 
 
 ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
@@ -45,19 +35,18 @@ COMPONENTS: dict[str, dict[str, Any]] = {
     ),
     "Error": {
         "type": "object",
-        "description": "`metadata` stands in the answer to a bad request alone and says what to mend.",
+        "description": "`metadata` lists the errors of a bad request; other errors have none.",
         "properties": {**ERROR, "metadata": object_schema({"logs": LOG_ENTRIES})},
         "required": list(ERROR),
     },
 }
-REQUEST_ID = {"schema": {"type": "string"}, "description": "The id under which the log has this request."}
-# The headers that an error has besides.
+REQUEST_ID = {"schema": {"type": "string"}, "description": "The ID of the request, as in the log."}
 ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": {"schema": {"type": "string", "examples": ["Bearer"]}}},
     HTTPStatus.FORBIDDEN: {
         "WWW-Authenticate": {
             "schema": {"type": "string", "examples": ['Bearer error="insufficient_scope", scope="manage"']},
-            "description": "Names the scope that the token lacks.",
+            "description": "Names the missing scope.",
         }
     },
     HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": {"schema": {"type": "string", "examples": ["GET, HEAD"]}}},
@@ -72,7 +61,7 @@ EVERY_VIEW = (
 
 
 def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tuple[str, str, str, URLPattern]]:
-    """Document only the versioned interface, each path without its optional trailing slash."""
+    """Keep the paths under `/api/v1/`, without their optional trailing slashes."""
     return [
         (path.removesuffix("/"), regex, method, callback)
         for path, regex, method, callback in endpoints
@@ -82,10 +71,8 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
 
 
 def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """Add the components that every operation refers to, and mark what extensions have brought."""
-    schemas = result.setdefault("components", {}).setdefault("schemas", {})
-    schemas.update(COMPONENTS)
-    result["components"]["schemas"] = dict(sorted(schemas.items()))
+    components = result.setdefault("components", {})
+    components["schemas"] = dict(sorted({**components.get("schemas", {}), **COMPONENTS}.items()))
     result.setdefault("security", [{"bearer": []}])
     mark_components(result)
     describe_tags(result)
@@ -93,7 +80,6 @@ def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -
 
 
 def mark_components(document: dict[str, Any]) -> None:
-    """Mark the components that only an extension's operations and components refer to."""
     schemas = document["components"]["schemas"]
     of_contract = referred(document["paths"], schemas)
     marked = [node for node in schemas.values() if MARK in node]
@@ -105,7 +91,7 @@ def mark_components(document: dict[str, Any]) -> None:
 
 
 def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
-    """Return the names of the components that a node refers to, directly or not; what is marked is left out."""
+    """Return the names of the unmarked components that a node refers to, directly or indirectly."""
     found: set[str] = set()
     left = [node]
     while left:
@@ -122,7 +108,7 @@ def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
 
 
 def describe_tags(document: dict[str, Any]) -> None:
-    """List the tags, where there are any of extensions: these last, with what the extension does."""
+    """List the tags if there are extensions, with those of extensions last."""
     operations = [operation for path in document["paths"].values() for operation in path.values()]
     names = list(dict.fromkeys(name for operation in operations for name in operation["tags"]))
     added = {extensions.tag(name): name for name in extensions.BUILT if extensions.tag(name) in names}
@@ -146,10 +132,9 @@ def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
 
 
 class ApiSchema(AutoSchema):
-    """Wrap each success body in the envelope and add the error answers.
+    """Wraps each success body in the envelope and adds the error responses.
 
-    A viewset's `id_taken_message` and `not_found_message` are among them; it turns the envelope off with
-    `enveloped = False`. Its `action_extensions` have a tag of their own and are marked.
+    A viewset with `enveloped = False` has no envelope. Actions in `action_extensions` have the tag of their extension.
     """
 
     view: Any
@@ -157,28 +142,28 @@ class ApiSchema(AutoSchema):
     def get_tags(self) -> list[str]:
         if extension := self._extension():
             return [extensions.tag(extension)]
-        tags: list[str] = getattr(self.view, "tags", None) or super().get_tags()
-        return tags
+        return getattr(self.view, "tags", None) or super().get_tags()
 
     def get_extensions(self) -> dict[str, Any]:
-        extension = self._extension()
-        return {MARK: extension} if extension else {}
+        return {MARK: extension} if (extension := self._extension()) else {}
 
     def get_auth(self) -> list[dict[str, Any]]:
         return [{"bearer": [scope]}] if (scope := self._scope()) else super().get_auth()
 
-    def get_description(self) -> str:  # type: ignore[override]  # the stubs are those of another version
-        """Return what an action says of itself, with the scope that it needs."""
+    def get_description(self) -> str:  # type: ignore[override]  # the stubs are of another version
         scope = self._scope()
         if not scope:
             return str(super().get_description())
         own = vars(type(self.view)).get(self.view.action)
-        return f"{getattr(own, '__doc__', None) or ''} Needs the scope `{scope}`.".strip()
+        return f"{getattr(own, '__doc__', None) or ''} Requires the scope `{scope}`.".strip()
 
     def get_override_parameters(self) -> list[Any]:
-        """Return the header of creations with which they can be sent again."""
-        extension = idempotency.extension(self.view)
-        return [idempotency_key(extension)] if extension else []
+        if not (extension := idempotency.extension(self.view)):
+            return []
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
+        text = "A request that is sent again with the same key within 24 hours returns the first response."
+        marks = {MARK: extension}
+        return [OpenApiParameter(idempotency.HEADER, schema, "header", description=text, extensions=marks)]
 
     def get_response_serializers(self) -> Any:
         deleted = getattr(self.view, "deleted_message", "")
@@ -187,13 +172,11 @@ class ApiSchema(AutoSchema):
         return super().get_response_serializers()
 
     def _scope(self) -> str:
-        """Return the scope that every token needs; the contract's document says nothing of scopes."""
-        needed: dict[str, str] = getattr(self.view, "action_scopes", {})
-        return needed.get(self.view.action, "") if self._extension() else ""
+        """Return the scope of an extension's action; the contract has no scopes."""
+        return str(getattr(self.view, "action_scopes", {}).get(self.view.action, "")) if self._extension() else ""
 
     def _extension(self) -> str:
-        needed: dict[str, str] = getattr(self.view, "action_extensions", {})
-        return needed.get(self.view.action, "")
+        return str(getattr(self.view, "action_extensions", {}).get(self.view.action, ""))
 
     def _map_basic_serializer(self, serializer: Any, direction: Any) -> dict[str, Any]:
         inherited: Any = super()._map_basic_serializer
@@ -243,11 +226,11 @@ class ApiSchema(AutoSchema):
         return body
 
     def _example_envelope(self, value: Any) -> Any:
-        """Put an example's data on the wire's form; drf-spectacular has made a list of it on list views."""
         if isinstance(value, dict) and set(value) >= {"data", "success"}:
             return value
+        # drf-spectacular turns the examples of list views into lists.
         if isinstance(value, list):
-            value = envelope.Page(value, {"current_page": 1, "per_page": 10, "total_items": 1}, [])
+            value = envelope.Page(value, [], {"current_page": 1, "per_page": 10, "total_items": 1})
         return envelope.success(value)
 
     @staticmethod
@@ -275,4 +258,4 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "bearer"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        return {"type": "http", "scheme": "bearer", "description": "An access token, as issued by staff."}
+        return {"type": "http", "scheme": "bearer", "description": "An access token, issued in the admin."}

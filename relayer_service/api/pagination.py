@@ -1,4 +1,4 @@
-"""Pages of a list: the contract's `page` and `per_page`, however large the numbers."""
+"""Pagination: the contract's `page` and `per_page`, of any size."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 
 if TYPE_CHECKING:
-    # The framework loads this module while it loads its views.
+    # REST framework imports this module while it imports its views.
     from rest_framework.views import APIView
 
 DEFAULT_PER_PAGE = 10
 INTEGER = re.compile(r"[0-9]+", re.ASCII)
-# A number with more digits is past the end of any list, and more than a database takes.
+# Larger numbers are past the end of any list, and out of the database's range.
 MAX_DIGITS = 18
 
 
 @dataclass
 class PageRequest(BasePagination):
-    """The page that a caller asks for, in place of the framework's pagination. Pages start at 1; page 0 is page 1."""
+    """The requested page. Pages start at 1; page 0 is page 1."""
 
     digits: str = "1"
     per_page: int = DEFAULT_PER_PAGE
@@ -33,18 +33,18 @@ class PageRequest(BasePagination):
     @classmethod
     def parse(cls, query: QueryDict) -> Self:
         digits = _digits(query, "page", 1)
-        asked = _number(_digits(query, "per_page", DEFAULT_PER_PAGE))
+        per_page = _number(_digits(query, "per_page", DEFAULT_PER_PAGE))
         maximum: int = settings.PAGINATION_MAX_PER_PAGE
-        if asked <= maximum:
-            return cls(digits, asked)
-        return cls(digits, maximum, [f"per_page was lowered to {maximum}, the most this service gives"])
+        if per_page <= maximum:
+            return cls(digits, per_page)
+        return cls(digits, maximum, [f"per_page was lowered to {maximum}, the maximum"])
 
     @property
     def offset(self) -> int:
         return max(0, _number(self.digits) - 1) * self.per_page
 
     def pagination(self, total: int) -> dict[str, Any]:
-        # The digits themselves: orjson writes no larger integers than those of 64 bits.
+        # Written as text, as orjson writes integers of up to 64 bits only.
         page = orjson.Fragment(self.digits if self.digits != "0" else "1")
         return {"current_page": page, "per_page": self.per_page, "total_items": total}
 
@@ -55,8 +55,8 @@ class PageRequest(BasePagination):
 
         maximum = settings.PAGINATION_MAX_PER_PAGE
         return [
-            parameter("page", "The page to give; pages start at 1, and 0 reads as 1.", 1),
-            parameter("per_page", f"How many items a page has; above {maximum} it is lowered.", DEFAULT_PER_PAGE),
+            parameter("page", "The number of the page. Pages start at 1; 0 is treated as 1.", 1),
+            parameter("per_page", f"The number of items per page; at most {maximum}.", DEFAULT_PER_PAGE),
         ]
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
@@ -64,10 +64,9 @@ class PageRequest(BasePagination):
 
 
 def _digits(query: QueryDict, name: str, default: int) -> str:
-    """Return a parameter's digits without leading zeros."""
     values = query.getlist(name, [str(default)])
     if len(values) > 1:
-        raise ValidationError({name: ["this parameter stands twice"]})
+        raise ValidationError({name: ["given more than once"]})
     if not INTEGER.fullmatch(values[0]):
         raise ValidationError({name: ["a whole number of at least 0 is required"]})
     return values[0].lstrip("0") or "0"

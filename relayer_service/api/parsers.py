@@ -1,4 +1,4 @@
-"""Reading request bodies: JSON as RFC 8259 has it, and nothing that two readers could read differently."""
+"""Parsers of request bodies: strict JSON (RFC 8259), without anything that parsers interpret differently."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
 ENDED_EARLY = "the body ended early"
-# Far more than any request needs; each value and each level costs time in all that reads them later.
+# Far more than any request needs; every value and level costs time later.
 MAX_VALUES = 10_000
 MAX_DEPTH = 64
 STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -37,35 +37,35 @@ class StrictJSONParser(BaseParser):
             body = stream.read()
         except OSError:
             raise ParseError(ENDED_EARLY) from None
-        # What came of a longer body may look whole.
+        # A truncated body can be valid JSON.
         if len(body) < length:
             raise ParseError(ENDED_EARLY)
         return loads(body)
 
 
 class MergePatchParser(StrictJSONParser):
-    """Reads a JSON Merge Patch under the name that RFC 7396 has for it."""
-
     media_type = "application/merge-patch+json"
 
 
 class WrittenFloat(float):
-    """A number with a fraction or an exponent, and its text: a float may be another number."""
+    """A finite number with a fraction or an exponent that keeps its text, as a float is not exact."""
 
     text: str
 
     def __new__(cls, text: str) -> Self:
         number = super().__new__(cls, text)
+        if not math.isfinite(number):
+            raise ValueError(text)
         number.text = text
         return number
 
 
 def loads(body: bytes, max_values: float = MAX_VALUES) -> Any:
-    """Decode JSON, refusing what is not UTF-8, repeated keys, NaN, Infinity, lone surrogates and what is too much."""
-    check_form(body, max_values)
+    """Decode JSON; reject invalid UTF-8, duplicate keys, NaN, Infinity, lone surrogates and excessive size."""
+    check_size(body, max_values)
     try:
         text = body.decode()
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite)
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=WrittenFloat)
         if ESCAPED_SURROGATE.search(text):
             json.dumps(data, ensure_ascii=False).encode()
     except UnicodeError:
@@ -75,37 +75,35 @@ def loads(body: bytes, max_values: float = MAX_VALUES) -> Any:
     return data
 
 
-def check_form(body: bytes, max_values: float) -> None:
-    """Refuse very many values or deep nesting, at the cost of counting bytes."""
+def check_size(body: bytes, max_values: float) -> None:
+    """Reject too many values or too deep nesting, at the cost of counting bytes."""
     openers = body.count(b"[") + body.count(b"{")
     if openers <= MAX_DEPTH and openers + body.count(b",") < max_values:
         return
     text = without_escapes(body)
-    # A value has at most two strings, itself and its name. Beyond that there is no need to take them apart.
+    # A value has at most two strings, itself and its key, with four quotes.
     if text.count(b'"') > 4 * max_values or count_values(outline := without_strings(text)) > max_values:
         raise ParseError(f"the body has more than {max_values} JSON values")
     if depth(outline) > MAX_DEPTH:
-        raise ParseError(f"the body is nested more than {MAX_DEPTH} deep")
+        raise ParseError(f"the body is nested more than {MAX_DEPTH} levels deep")
 
 
 def without_escapes(body: bytes) -> bytes:
-    """Return JSON in which every quote begins or ends a string."""
+    """Return JSON in which every quote starts or ends a string."""
     return body.replace(b"\\\\", b"").replace(b'\\"', b"")
 
 
 def without_strings(text: bytes) -> bytes:
-    """Return JSON with a digit in the place of each string, and without whitespace."""
+    """Return JSON without whitespace and with a digit in place of each string."""
     return b"0".join(text.split(b'"')[::2]).translate(None, WHITESPACE)
 
 
 def count_values(outline: bytes) -> int:
-    """Return the number of values in JSON without strings and whitespace."""
     empty = outline.count(b"[]") + outline.count(b"{}")
     return 1 + outline.count(b",") + outline.count(b"[") + outline.count(b"{") - empty
 
 
 def depth(outline: bytes) -> int:
-    """Return how deep arrays and objects stand in each other."""
     brackets = outline.translate(None, ALL_BUT_BRACKETS)
     return max(accumulate(map(STEPS.__getitem__, brackets)), default=0)
 
@@ -113,15 +111,8 @@ def depth(outline: bytes) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ParseError("a key stands twice in one JSON object")
+        raise ParseError("duplicate key")
     return members
-
-
-def _finite(text: str) -> float:
-    number = WrittenFloat(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
 
 
 def _no_constant(name: str) -> Any:

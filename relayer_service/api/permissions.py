@@ -1,4 +1,4 @@
-"""What a token may do: a token with scopes what they allow, one without scopes the contract's operations."""
+"""Scopes: a token with scopes is limited to them, one without is limited to the contract's operations."""
 
 from typing import Any
 
@@ -9,18 +9,17 @@ from relayer_service.net.incoming import InsufficientScope
 
 
 class HasScope(BasePermission):
-    """Refuses a token without a scope of the action before anything is looked up, so that it learns nothing."""
+    """Rejects a token without the scope of the action before anything is read: the response discloses nothing."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         action = getattr(view, "action", None)
         token: Any = request.auth
         if action in {None, "metadata"}:
-            # A method that the path does not have; for OPTIONS the framework has an action.
+            # A method that is not allowed; for OPTIONS the action is `metadata`.
             return True
         is_of_extension = action in view.action_extensions and action in view.action_scopes
         if not is_of_extension and not token.scopes:
             return True
-        # An action that declares no scope needs the widest one.
         needed = view.action_scopes.get(action, "manage")
         limited = view.limited_scopes.get(action, needed)
         if not token.has_scope(needed) and not token.has_scope(limited):

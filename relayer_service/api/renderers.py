@@ -1,4 +1,4 @@
-"""From what a viewset returns to the bytes on the wire."""
+"""Renderers and content negotiation."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -12,7 +12,7 @@ from relayer_service.api import envelope
 
 
 class JSONRenderer(BaseRenderer):
-    """Plain JSON, for answers that have a shape of their own."""
+    """JSON without the envelope."""
 
     media_type = "application/json"
     format = "json"
@@ -23,14 +23,12 @@ class JSONRenderer(BaseRenderer):
 
 
 class EnvelopeRenderer(JSONRenderer):
-    """The success envelope around what a viewset returns: a resource, or a page of them."""
-
     def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:
         return super().render(envelope.success(data))
 
 
 class JSONNegotiation(BaseContentNegotiation):
-    """Reads and writes the one format of a view, whatever the Accept header says: the contract has only one."""
+    """Ignores the Accept header: a view has one format."""
 
     def select_parser(self, request: Request, parsers: Iterable[Any]) -> Any:
         media_type = request.content_type.split(";")[0].strip().lower()

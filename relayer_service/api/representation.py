@@ -1,4 +1,4 @@
-"""How answers show a resource: the fields of its one serializer say what is selected, written and documented."""
+"""Serializers of resources: their fields declare the columns that are read, shown and documented."""
 
 import json
 from collections.abc import Callable
@@ -14,27 +14,27 @@ from relayer_service.writes import Write
 
 Writer = Callable[[Any], Any]
 
-# Serializers that do not say how their column's JSON is shown.
+# Serializers that do not override how the JSON of their column is shown.
 AS_STORED = {serializers.Serializer.to_representation, serializers.ListSerializer.to_representation}
 
 
 class ResourceSerializer(serializers.Serializer[Any]):
-    """A resource as answers show it, from an instance of its model or from a row of `columns`.
+    """A resource in responses, from an instance of its model or from a row of `columns`.
 
-    A nested serializer shows what one column holds as JSON, or with `source="*"` an object of several columns. A
-    field that is not required is left out while it is empty.
+    A nested serializer shows the JSON of one column, or with `source="*"` an object of several columns. Empty fields
+    that are not required are omitted.
     """
 
     @classmethod
     @cache
     def columns(cls) -> tuple[str, ...]:
-        """Return the columns that the fields show, as the ORM names them."""
+        """Return the ORM names of the columns that the fields show."""
         return tuple(column for name, field in cls._declared_fields.items() for column in _columns(name, field))
 
     @classmethod
     @cache
     def writer(cls) -> Writer:
-        """Return a function that turns a row of `columns` into what answers show, prepared once for all rows."""
+        """Return a function that converts a row of `columns` for a response, prepared once for all rows."""
         fields, place = [], 0
         for name, field in cls._declared_fields.items():
             width = len(_columns(name, field))
@@ -57,14 +57,14 @@ class ResourceSerializer(serializers.Serializer[Any]):
 
 
 class RequestSerializer(BodySerializer):
-    """The body of a request that writes a resource with `write_class`; the answer shows it as `answer_class` does."""
+    """The body of a request that writes a resource with `write_class`; `answer_class` represents the result."""
 
     answer_class: ClassVar[type[ResourceSerializer]]
     write_class: ClassVar[type[Write[Any]]]
     write: Write[Any]
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Return valid fields as the write takes them."""
+        """Convert valid fields to the input of the write."""
         return attrs
 
     def to_representation(self, instance: Any) -> Any:
@@ -76,7 +76,7 @@ class RequestSerializer(BodySerializer):
 
 
 class CreateSerializer(RequestSerializer):
-    """The body of a request that creates a resource; the rules apply before the transaction begins."""
+    """The body of a create request; its rules are checked before the transaction starts."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         with refusals():
@@ -90,7 +90,7 @@ class CreateSerializer(RequestSerializer):
 
 
 class UpdateSerializer(RequestSerializer):
-    """The body of a request that changes a resource, which is locked by then."""
+    """The body of an update request; `update` runs with the row locked."""
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         self.write = self.write_class(instance)
@@ -105,26 +105,26 @@ def _columns(name: str, field: Any) -> tuple[str, ...]:
 
 
 def _writer(field: Any) -> Writer | None:
-    """Return what turns a column's value into what answers show; None where they show it as it is."""
+    """Return the function that converts a column for a response; None if it is shown as stored."""
     if type(field).to_representation is LiteralField.to_representation:
         return None
     if field.source == "*":
         nested: Writer = field.writer()
         return nested
     own: Writer = field.to_representation
-    # JSON stays as it is stored: it was checked before, and may hold integers that are too large for orjson.
+    # Stored JSON is valid, and may contain integers that are too large for orjson.
     return orjson.Fragment if type(field).to_representation in AS_STORED else own
 
 
 def _empty_values(field: Any, width: int) -> tuple[Any, ...]:
-    """Return the values with which a field that is not required is left out."""
+    """Return the values for which an optional field is omitted."""
     if field.source == "*":
         return (("",) * width,)
     return ("{}", "[]") if isinstance(field, serializers.BaseSerializer) else (None, "")
 
 
 def _value(instance: Any, column: str) -> Any:
-    """Return a column of an instance, or of another that it refers to, as the database returns it."""
+    """Return a column of an instance or of a related one, as the database returns it."""
     for name in column.split("__"):
         instance = getattr(instance, name) if instance is not None else None
     return json.dumps(instance, ensure_ascii=False) if isinstance(instance, dict | list) else instance

@@ -1,4 +1,4 @@
-"""The paths of the API."""
+"""The router of the API."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ LIST, LIST_ACTIONS, DETAIL, DETAIL_ACTIONS = ROUTES
 
 
 class ResourceRouter(SimpleRouter):
-    """Routes paths with and without a slash at the end, never by redirect.
+    """Routes paths with and without a trailing slash, without a redirect.
 
-    An id may hold slashes, so that the route of a resource takes all paths below its list: it comes last.
+    An id may contain slashes, so the detail route matches every path below the list: it comes last.
     """
 
     routes = [LIST, LIST_ACTIONS, DETAIL_ACTIONS, DETAIL]
@@ -24,9 +24,9 @@ class ResourceRouter(SimpleRouter):
         self.trailing_slash = "/?"
 
     def get_routes(self, viewset: Any) -> list[Any]:
-        """Return the routes; paths of extensions below a resource take the contract's methods of a resource too.
+        """Return the routes; an extension's path below a resource accepts the contract's methods of a resource too.
 
-        An id may end like such a path, and what the contract offers for it must not depend on extensions.
+        An id may end like such a path, and the contract's operations must not depend on extensions.
         """
         needed = viewset.action_extensions
         detail = super().get_method_map(viewset, DETAIL.mapping)
@@ -47,7 +47,6 @@ class ResourceRouter(SimpleRouter):
         )
 
     def get_method_map(self, viewset: Any, method_map: Mapping[str, str]) -> dict[str, str]:
-        """Return the actions of a route, without those whose extension is off; a route without actions is none."""
         found = super().get_method_map(viewset, method_map)
         needed = viewset.action_extensions
-        return {method: action for method, action in found.items() if extensions.is_on(needed.get(action, ""))}
+        return {method: action for method, action in found.items() if extensions.is_enabled(needed.get(action, ""))}

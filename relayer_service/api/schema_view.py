@@ -1,4 +1,4 @@
-"""The OpenAPI document as it is served."""
+"""The view that serves the OpenAPI document."""
 
 import threading
 from functools import cache
@@ -14,10 +14,9 @@ _lock = threading.Lock()
 
 
 class SchemaView(SpectacularAPIView):
-    """Serves cached bytes, as generating them takes a second of processor time."""
+    """Serves a cached document: generating it takes a second of CPU time."""
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        # One thread generates it, the others wait.
         with _lock:
             document = generate(tuple(settings.EXTENSIONS))
         filename = self._get_filename(request, None)  # type: ignore[no-untyped-call]  # it has no types
@@ -30,8 +29,8 @@ class SchemaView(SpectacularAPIView):
 
 @cache
 def generate(extensions: tuple[str, ...]) -> bytes:
-    """Return the document with the paths of these extensions, which are those that are on."""
-    # Both have no types.
+    """Return the document for the enabled extensions, which are the cache key."""
+    # Neither class has types.
     generator: Any = SchemaView.generator_class(urlconf=SchemaView.urlconf)
     renderer: Any = OpenApiYamlRenderer()
     return bytes(renderer.render(generator.get_schema(public=True)))

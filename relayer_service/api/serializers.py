@@ -1,4 +1,4 @@
-"""Fields and serializers that take JSON literally: no coercion, no trimming, no unknown members."""
+"""Strict JSON fields and serializers: no coercion, no trimming, no unknown fields."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,20 +13,21 @@ from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.observability.logs import redact
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
-# A fault names an unknown member up to this length: a part of a longer name could be part of a secret that
-# `redact` no longer recognises.
+# Faults show no longer names of unknown fields: `redact` might not recognise a truncated secret.
 MAX_NAME_LENGTH = 40
 LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
+# Without control characters.
+IDENTIFIER = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
 def shown_name(name: str) -> str:
-    """Return an unknown member's name as faults show it: it may be a secret that was sent as a name by mistake."""
+    """Return the name of an unknown field for a fault, redacted: it may be a secret sent as a name by mistake."""
     return redact(name) if len(name) <= MAX_NAME_LENGTH else LONG_NAME
 
 
 class LiteralField(serializers.Field[Any, Any, Any, Any]):
-    """A field whose value is written as it is stored."""
+    """A field that represents its value as stored."""
 
     default_error_messages: ClassVar[dict[str, Any]] = REQUIRED
 
@@ -35,8 +36,6 @@ class LiteralField(serializers.Field[Any, Any, Any, Any]):
 
 
 class StringField(LiteralField, serializers.CharField):
-    """A JSON string, stored byte for byte."""
-
     default_error_messages = {
         "invalid": "a string is required",
         "blank": "an empty string is not allowed here",
@@ -54,17 +53,8 @@ class StringField(LiteralField, serializers.CharField):
         return data
 
 
-@extend_schema_field(
-    {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": MAX_IDENTIFIER_LENGTH,
-        "pattern": r"^[^\u0000-\u001f\u007f-\u009f]*$",
-    }
-)
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER_LENGTH, "pattern": IDENTIFIER})
 class IdentifierField(StringField):
-    """The id of a resource to create."""
-
     default_validators = [validate_identifier]
 
     def __init__(self, **kwargs: Any) -> None:
@@ -72,17 +62,12 @@ class IdentifierField(StringField):
 
 
 class NewIdentifierField(IdentifierField):
-    """The id of a resource to create, which the caller may leave out."""
-
     def __init__(self) -> None:
-        help_text = "The caller's identifier; when it is left out, a UUID is generated."
-        super().__init__(required=False, help_text=help_text)
+        super().__init__(required=False, help_text="The ID of the resource. If omitted, a UUID is generated.")
 
 
 class ChoiceField(LiteralField, serializers.ChoiceField):
-    """One of a few strings; the fault names them and never repeats what was sent."""
-
-    default_error_messages = {"invalid_choice": "one of the allowed values is required"}
+    """A choice of strings; its fault lists them and never repeats the input."""
 
     def __init__(self, choices: Any, **kwargs: Any) -> None:
         super().__init__(choices, **kwargs)
@@ -95,8 +80,6 @@ class ChoiceField(LiteralField, serializers.ChoiceField):
 
 
 class BooleanField(LiteralField, serializers.BooleanField):
-    """A JSON boolean, and nothing that looks like one."""
-
     default_error_messages = {"invalid": "true or false is required"}
 
     def to_internal_value(self, data: Any) -> bool:
@@ -106,8 +89,6 @@ class BooleanField(LiteralField, serializers.BooleanField):
 
 
 class IntegerField(LiteralField):
-    """A JSON number without a fraction, exact."""
-
     default_error_messages = {"invalid": "a whole number from {min_value} to {max_value} is required"}
 
     def __init__(self, *, min_value: int = 0, max_value: int, **kwargs: Any) -> None:
@@ -115,15 +96,13 @@ class IntegerField(LiteralField):
         self.min_value, self.max_value = min_value, max_value
 
     def to_internal_value(self, data: Any) -> int:
-        # To Python, true is an integer too.
+        # In Python, True is an integer.
         if isinstance(data, bool) or not isinstance(data, int) or not self.min_value <= data <= self.max_value:
             self.fail("invalid", min_value=self.min_value, max_value=self.max_value)
         return data
 
 
 class ObjectField(LiteralField):
-    """Any JSON object."""
-
     default_error_messages = {"invalid": "an object is required"}
 
     def to_internal_value(self, data: Any) -> Mapping[str, Any]:
@@ -133,8 +112,6 @@ class ObjectField(LiteralField):
 
 
 class ListField(serializers.ListField):
-    """A JSON array, each entry as `child` takes it."""
-
     default_error_messages = {
         **REQUIRED,
         "not_a_list": "a list is required",
@@ -143,19 +120,19 @@ class ListField(serializers.ListField):
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """Refuses a body that is no object, or that has a member the contract does not name."""
+    """Rejects a body that is not an object, and unknown fields."""
 
     default_error_messages = {**REQUIRED, "invalid": "an object is required"}
 
     def validate_empty_values(self, data: Any) -> tuple[bool, Any]:
-        # A body that is `null` is no object, like any other that is none.
+        # A body of `null` gets the fault of any other that is not an object.
         return (False, data) if data is None and self.parent is None else super().validate_empty_values(data)
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
         unknown = islice((name for name in data if name not in self.fields), MAX_FAULTS)
-        faults: dict[str, Any] = {shown_name(name): ["this field is not known"] for name in unknown}
+        faults: dict[str, Any] = {shown_name(name): ["unknown field"] for name in unknown}
         try:
             values = super().to_internal_value(data)
         except ValidationError as error:
@@ -167,10 +144,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class BodySerializer(StrictSerializer):
-    """Reads bodies of requests with fields that are made once: to copy them each time takes longer than to use them.
-
-    Fields that depend on what was sent are for `StrictSerializer`.
-    """
+    """Shares its fields between instances, as copying them is slow; not for fields that depend on the input."""
 
     @property
     def fields(self) -> Any:
@@ -179,5 +153,5 @@ class BodySerializer(StrictSerializer):
 
 @cache
 def _shared_fields(serializer_class: type[BodySerializer], partial: bool) -> Any:
-    # Fields ask the serializer that they belong to whether it is partial.
+    # Fields read `partial` from the serializer that they are bound to.
     return super(BodySerializer, serializer_class(partial=partial)).fields

@@ -1,4 +1,4 @@
-"""What the viewsets of all resources share. A viewset is the sum of the mixins whose actions it offers."""
+"""The base class of viewsets, and a mixin for each action."""
 
 from http import HTTPStatus
 from typing import Any, ClassVar
@@ -22,35 +22,33 @@ PARTS_BEFORE_ID = 4
 
 
 class ResourceViewSet(GenericViewSet[Any]):
-    """The actions on a resource, which is found by the id that callers know.
+    """The actions of a resource.
 
-    `serializer_class` shows it in answers; `request_serializer_classes` read the bodies of actions that take one.
+    `serializer_class` represents it in responses; `request_serializer_classes` read request bodies, by action.
     """
 
-    # No OPTIONS: the contract has none.
+    # The contract has no OPTIONS.
     http_method_names = ["get", "head", "post", "put", "patch", "delete"]
     lookup_field = "identifier"
-    # An id may hold any character, slashes included.
+    # An id may contain any character, including slashes.
     lookup_value_regex = r"[\s\S]+"
     request_serializer_classes: ClassVar[dict[str, type[Serializer[Any]]]] = {}
-    # The extensions of actions that are not the contract's: without its extension an action has no route.
+    # By action, the extension that adds it: the action has no route unless that is enabled.
     action_extensions: ClassVar[dict[str, str]] = {}
-    # The scope that a token needs for an action; for one of the contract, a token that has scopes.
+    # The scope that an action requires; the contract's actions require it only of tokens with scopes.
     action_scopes: ClassVar[dict[str, str]] = {}
-    # The scope that allows an action too, with the relayers that the token is limited to.
+    # The scope that allows an action for the relayers that the token is limited to.
     limited_scopes: ClassVar[dict[str, str]] = {}
-    # Actions that take an Idempotency-Key, each with the extension without which the header is ignored.
+    # Actions that accept an Idempotency-Key, each with its extension; the header is ignored unless that is enabled.
     idempotent_actions: ClassVar[dict[str, str]] = {}
-    # The query parameters that narrow a list, and the extension without which they are ignored.
     list_filters: ClassVar[dict[str, ListFilter]] = {}
     filter_extension: ClassVar[str] = ""
-    # Errors of an action besides those of all, for the OpenAPI document.
+    # Additional errors of an action, for the OpenAPI document.
     action_errors: ClassVar[dict[str, dict[HTTPStatus, str]]] = {}
-    # Actions that take no body.
     actions_without_body: ClassVar[set[str]] = set()
-    # By method, the actions of a resource whose id ends like a path below a resource (see `ResourceRouter`).
+    # By method, the actions for a resource whose id ends like a path below a resource (see `ResourceRouter`).
     passed_on: ClassVar[dict[str, str]] = {}
-    # With a place for the id, if it shows it.
+    # May have a placeholder for the id.
     not_found_message: str
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -63,25 +61,20 @@ class ResourceViewSet(GenericViewSet[Any]):
         return self.request_serializer_classes.get(self.action) or super().get_serializer_class()
 
     def get_object(self) -> Any:
-        """Return the resource of a path; a slash at its end may be a part of the id, or just end the path."""
+        """Return the resource of a path, whose trailing slash may be part of the id."""
         identifier: str = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
         if self.action in self.passed_on.values():
-            # All that follows the path of the list.
             identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
         rows = self.get_queryset()
-        for wanted in dict.fromkeys([identifier, identifier.removesuffix("/")]):
-            found = rows.filter(identifier=wanted).first()
-            if found is not None:
-                self.check_object_permissions(self.request, found)
-                return found
+        for candidate in dict.fromkeys([identifier, identifier.removesuffix("/")]):
+            if (row := rows.filter(identifier=candidate).first()) is not None:
+                self.check_object_permissions(self.request, row)
+                return row
         raise NotFound(self.not_found_message.format(identifier))
 
 
 class CreateMixin(ResourceViewSet):
-    """Creates a resource; of two that want the same id, the database lets one in.
-
-    For a model of which callers can break no other constraint, and whose serializer saves one row.
-    """
+    """Creates a resource. An `IntegrityError` means that the id is taken: no other constraint can fail."""
 
     id_taken_message: str
 
@@ -96,7 +89,7 @@ class CreateMixin(ResourceViewSet):
         return serializer
 
     def _create(self, serializer: Any) -> envelope.WithLogs:
-        """Save, in the transaction that `run_idempotently` has begun if one is needed; a conflict ends it."""
+        """Save, in the transaction of `run_idempotently` if there is one, which a conflict rolls back."""
         try:
             serializer.save()
         except IntegrityError:
@@ -105,7 +98,7 @@ class CreateMixin(ResourceViewSet):
 
 
 class LockingMixin(ResourceViewSet):
-    """Locks the row of an action that changes it, so that of two changes at once neither is lost."""
+    """Locks the row in actions that change it, so that no concurrent update is lost."""
 
     locking_actions: ClassVar[set[str]] = {"partial_update", "destroy"}
 
@@ -113,17 +106,14 @@ class LockingMixin(ResourceViewSet):
         rows = super().get_queryset()
         if self.action not in self.locking_actions or not connection.in_atomic_block:
             return rows
-        # Only the row itself, not what it refers to.
         return rows.select_for_update(of=("self",), no_key=self.action != "destroy")
 
 
 class PartialUpdateMixin(LockingMixin):
-    """Changes a resource."""
-
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        # Its own fields are optional. As `partial`, those of the objects inside it would be too.
+        # Not `partial`, which would make the fields of nested objects optional too.
         serializer: Any = self.get_serializer(data=request.data)
-        # Before the row is locked: a body that comes slowly must not hold up other changes.
+        # Before the row is locked: a slow request body must not block other updates.
         serializer.is_valid(raise_exception=True)
         with transaction.atomic():
             serializer.instance = self.get_object()
@@ -132,7 +122,7 @@ class PartialUpdateMixin(LockingMixin):
 
 
 class DestroyMixin(LockingMixin):
-    """Deletes a resource that nothing refers to, and says so."""
+    """Deletes a resource that nothing refers to."""
 
     deleted_message: str
     in_use_message: str
@@ -146,7 +136,7 @@ class DestroyMixin(LockingMixin):
         return Response(envelope.WithLogs(self.deleted_message, logs))
 
     def perform_destroy(self, instance: Any) -> list[str]:
-        """Record and delete a row that is locked; return the log messages of the answer."""
+        """Record and delete a locked row; return the log messages of the response."""
         record([deleted(instance)])
         instance.delete()
         return []

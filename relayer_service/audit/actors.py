@@ -1,4 +1,4 @@
-"""Who makes the changes of the request, task or command in progress."""
+"""The actor of the current request, task or command."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class ActorKind(TextChoices):
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody or something that changes resources. `key` is the public part of a token."""
+    """A person or program that changes resources. `key` is the public part of a token."""
 
     kind: ActorKind = ActorKind.UNKNOWN
     name: str = ""
@@ -30,8 +30,7 @@ class Actor:
     address: str = ""
 
 
-# A function, as most requests change nothing: to find out whose session it is costs a query. Where nobody has said who
-# acts, a change is recorded all the same.
+# A function, as most requests change nothing and finding the user of a session costs a query.
 finder: ContextVar[Callable[[], Actor]] = ContextVar("actor", default=Actor)
 
 
@@ -41,7 +40,7 @@ def current() -> Actor:
 
 @contextmanager
 def acting_as(kind: ActorKind, name: str, request_id: str = "") -> Iterator[None]:
-    """Record the changes of a block as made by this actor, with the request or task in which it acts."""
+    """Record the changes of a block as made by this actor."""
     acting = current()
     actor = replace(acting, kind=kind, name=name, key="", request_id=request_id or acting.request_id)
     token = finder.set(lambda: actor)
@@ -51,8 +50,7 @@ def acting_as(kind: ActorKind, name: str, request_id: str = "") -> Iterator[None
         finder.reset(token)
 
 
-def of_request(request: HttpRequest, request_id: str) -> Actor:
-    """Return who has sent a request: a token, or staff who are signed in."""
+def from_request(request: HttpRequest, request_id: str) -> Actor:
     sender = Actor(request_id=request_id, address=request.META.get("REMOTE_ADDR", ""))
     if key := getattr(request, "access_token_key", ""):
         return replace(sender, kind=ActorKind.TOKEN, name=getattr(request, "access_token_name", ""), key=key)

@@ -1,28 +1,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 
 from relayer_service.audit.actors import ActorKind
+from relayer_service.storage.clock import DatabaseNow
+
+PRUNE_BATCH_SIZE = 1_000
+# Between two batches: on SQLite others cannot write while one is deleted.
+PRUNE_PAUSE_SECONDS = 0.01
 
 
 class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
     def for_row(self, row: models.Model) -> models.QuerySet[AuditEntry]:
-        """Return the history of a row, the newest entry first."""
         return self.filter(object_type=type_of(type(row)), object_pk=str(row.pk))
+
+    def prune(self) -> None:
+        """Delete the entries older than AUDIT_KEEP_DAYS, each batch in its own transaction."""
+        if not settings.AUDIT_KEEP_DAYS:
+            return
+        oldest = DatabaseNow() - timedelta(days=settings.AUDIT_KEEP_DAYS)
+        expired = self.filter(at__lt=oldest).order_by("at", "id").values_list("pk", flat=True)
+        while self.filter(pk__in=list(expired[:PRUNE_BATCH_SIZE])).delete()[0] == PRUNE_BATCH_SIZE:
+            time.sleep(PRUNE_PAUSE_SECONDS)
 
 
 class AuditEntry(models.Model):
-    """One change of one resource: who made it, and what was different after it. It is never changed itself."""
+    """One change of one resource. Entries are never changed."""
 
     class Action(models.TextChoices):
         CREATED = "created", "Created"
         CHANGED = "changed", "Changed"
         DELETED = "deleted", "Deleted"
-        # Something was done with it that changes none of its fields: `reason` says what.
+        # An action that changes no fields; `reason` describes it.
         ACTED = "acted", "Acted on"
 
     at = models.DateTimeField("when", editable=False)
@@ -50,9 +65,9 @@ class AuditEntry(models.Model):
         verbose_name = "audit entry"
         verbose_name_plural = "audit entries"
         ordering = ["-at", "-id"]
-        # Nobody can be given more.
+        # Entries are read-only.
         default_permissions = ["view"]
-        # Each ends with the order of the list, so that a page costs the same however long the log is.
+        # Each ends with the order of the list: a page costs the same however long the log is.
         indexes = [
             models.Index("at", "id", name="audit_by_time"),
             models.Index("object_type", "object_pk", "at", "id", name="audit_of_row"),
@@ -75,20 +90,16 @@ class AuditEntry(models.Model):
 
     @property
     def lines(self) -> list[str]:
-        """What is different, a line for each field, as people read it."""
-        return list(self._lines())
+        """The changes in text, one line per field."""
+        # Sorted, as PostgreSQL does not keep the order of JSON keys.
+        return [f"{name}: {self._described(change)}" for name, change in sorted(self.changes.items())]
 
-    def _lines(self) -> Iterator[str]:
-        # PostgreSQL has an order of its own.
-        for name, change in sorted(self.changes.items()):
-            if isinstance(change, str):
-                yield f"{name}: {change}"
-            elif self.action == self.Action.CREATED:
-                yield f"{name}: {readable(change[1])}"
-            elif self.action == self.Action.DELETED:
-                yield f"{name}: {readable(change[0])}"
-            else:
-                yield f"{name}: {readable(change[0])} → {readable(change[1])}"
+    def _described(self, change: Any) -> str:
+        if isinstance(change, str):
+            return change
+        old, new = map(readable, change)
+        texts: dict[str, str] = {self.Action.CREATED: new, self.Action.DELETED: old}
+        return texts.get(self.action, f"{old} → {new}")
 
 
 def type_of(model: type[models.Model]) -> str:

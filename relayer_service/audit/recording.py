@@ -1,11 +1,11 @@
-"""Recording changes: what writes a resource makes an entry of it, and records it in the same transaction.
+"""Recording changes, in the transaction that makes them.
 
     before = snapshot(relayer)
     ...
     record([changed(relayer, before)])
 
-A model that is recorded has a method `audited`, which returns its fields by the names that API and admin have for
-them. What may not be read in the log is `Hidden` there.
+An audited model has a method `audited`, which returns its fields by the names that API and admin use. Secrets are
+`Hidden` there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ Action = AuditEntry.Action
 
 @singledispatch
 def snapshot(row: Any) -> Values:
-    """Return the fields of a row as it is now, to compare them later."""
+    """Return the current fields of a row, to compare them later."""
     values: Values = row.audited()
     return values
 
@@ -38,10 +38,7 @@ def created(row: models.Model, reason: str = "") -> AuditEntry:
 
 
 def changed(row: models.Model, before: Values, after: Values | None = None, reason: str = "") -> AuditEntry | None:
-    """Return the entry of a change, or None where nothing is different.
-
-    `after` is the row as it is, unless the fields that can be different are given, with their values before.
-    """
+    """Return the entry of a change; None if nothing is different. `after` defaults to the current fields."""
     changes = differences(before, snapshot(row) if after is None else after)
     return _entry(row, Action.CHANGED, changes, reason) if changes else None
 
@@ -52,7 +49,7 @@ def deleted(row: models.Model, reason: str = "") -> AuditEntry:
 
 
 def acted(row: models.Model, reason: str) -> AuditEntry:
-    """Return the entry of something that was done with a row and changes none of its fields."""
+    """Return the entry of an action that changes no fields."""
     return _entry(row, Action.ACTED, {}, reason)
 
 
@@ -68,7 +65,7 @@ def _entry(row: models.Model, action: Action, changes: dict[str, Any], reason: s
 
 
 def record(entries: Iterable[AuditEntry | None]) -> None:
-    """Write entries in the transaction of the changes, one statement a batch: both are there, or neither."""
+    """Save entries in the transaction of their changes, one statement per batch."""
     found = [entry for entry in entries if entry is not None]
     if found:
         _require_transaction()
@@ -79,7 +76,7 @@ def record(entries: Iterable[AuditEntry | None]) -> None:
 
 
 def insert_recorded(row: models.Model, reason: str = "") -> None:
-    """Insert a row with its entry: both are there, or neither, also outside of a transaction."""
+    """Insert a row with its entry: both or neither, even outside a transaction."""
     if connection.vendor == "postgresql":
         entry = created(row, reason)
         vars(entry).update(_who_and_when())
@@ -97,10 +94,7 @@ def record_same(
     after: Values = NOTHING,
     reason: str = "",
 ) -> None:
-    """Record the same change of many rows, or that the same was done with them, in one statement.
-
-    A row is its key and its name.
-    """
+    """Record the same change or action for many rows, given as key and name, in one statement."""
     if not rows:
         return
     _require_transaction()
@@ -120,7 +114,7 @@ def record_same(
 
 def _require_transaction() -> None:
     if not connection.in_atomic_block:
-        raise transaction.TransactionManagementError("A change is recorded in the transaction that makes it.")
+        raise transaction.TransactionManagementError("Record a change in the transaction that makes it.")
 
 
 def _who_and_when() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the audit log holds of values: none of a secret, and little of a long one."""
+"""Values in the audit log: secrets are hidden, long values are truncated."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from django.db.models import Model
 
 from relayer_service.storage.encryption import DecryptionError
 
-# What a row is before it is created, and after it is deleted.
+# The fields of a row before it is created, and after it is deleted.
 NOTHING: Mapping[str, Any] = {}
 MAX_LENGTH = 1_000
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """A value of which only a part may be shown, or nothing. The digest says whether it is another one."""
+    """A value that is not shown, or only in part. The digest serves to compare it."""
 
     shown: Any
     digest: bytes = field(repr=False)
@@ -31,7 +31,7 @@ class Hidden:
 
 
 def hidden_column(row: Model, column: str, shown: Any = None) -> Hidden | None:
-    """Return what stands for an encrypted column; one that cannot be decrypted is compared by its ciphertext."""
+    """Return an encrypted column, hidden; one that cannot be decrypted is compared by its ciphertext."""
     try:
         value = getattr(row, column)
     except DecryptionError:
@@ -40,17 +40,15 @@ def hidden_column(row: Model, column: str, shown: Any = None) -> Hidden | None:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return by field what it was and what it is; or a word, where nothing that may be shown is different."""
+    """Return the old and new value of each changed field; a word where the shown values do not differ."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
         if old == new or (is_empty(old) and is_empty(new)):
             continue
         shown = [plain(old), plain(new)]
-        if shown[0] != shown[1]:
-            found[name] = shown
-        else:
-            found[name] = "set" if is_empty(old) else "removed" if is_empty(new) else "changed"
+        word = "set" if is_empty(old) else "removed" if is_empty(new) else "changed"
+        found[name] = shown if shown[0] != shown[1] else word
     return found
 
 
@@ -59,7 +57,6 @@ def is_empty(value: Any) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON holds it, shortened where it is long."""
     if isinstance(value, Hidden):
         return plain(value.shown)
     if isinstance(value, datetime):

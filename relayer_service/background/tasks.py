@@ -21,11 +21,11 @@ from django.utils.module_loading import autodiscover_modules
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
 
-from relayer_service.audit import actors, retention
+from relayer_service.audit import actors
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.background.queues import create_queue
 from relayer_service.background.watchdog import SCHEDULER, THREAD, Watchdog
-from relayer_service.models import EncryptionKey, IdempotentRequest, PeriodicRun
+from relayer_service.models import AuditEntry, EncryptionKey, IdempotentRequest, PeriodicRun
 from relayer_service.observability import metrics
 from relayer_service.observability.logs import request_id
 from relayer_service.storage import counting
@@ -217,7 +217,7 @@ def clear_sessions() -> None:
 @periodic(seconds=60 * 60)
 def prune_audit_log() -> None:
     """Delete audit entries whose retention has ended."""
-    retention.prune()
+    AuditEntry.objects.prune()
 
 
 @periodic(seconds=60 * 60)

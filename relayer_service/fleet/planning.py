@@ -1,4 +1,4 @@
-"""What a fleet file changes, and changing it: all of it, or nothing."""
+"""Planning the changes of a fleet file, and applying all of them or none."""
 
 import logging
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from relayer_service.fleet.files import FleetFile
-from relayer_service.fleet.sections import ChangedMeanwhile, Section, section_classes
+from relayer_service.fleet.sections import ConcurrentChange, Section, section_classes
 from relayer_service.writes import Write
 
 logger = logging.getLogger(__name__)
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Plan:
-    """What a file would change, the warnings about it, and what must be confirmed first."""
+    """The changes of a file, their warnings, and the changes that staff must confirm."""
 
     sections: list[Section]
     warnings: list[str]
@@ -26,19 +26,19 @@ class Plan:
         return [write for section in self.sections for write in section.writes]
 
     def apply(self) -> None:
-        """Make all changes in one transaction; raise `ChangedMeanwhile` where a row is not what the plan saw."""
+        """Apply all changes in one transaction; raise `ConcurrentChange` if a row has changed since the plan."""
         try:
             with transaction.atomic():
                 for section in self.sections:
                     section.lock()
                     section.save()
         except IntegrityError:
-            logger.exception("A fleet file breaks a constraint of the database")
-            raise ChangedMeanwhile from None
+            logger.exception("A fleet file violates a database constraint")
+            raise ConcurrentChange from None
 
 
 def plan(document: Any) -> Plan:
-    """Check a whole file and find what it changes; raise `Faults` with every fault of it. Nothing is changed."""
+    """Check a file and return its changes; raise `Faults` with all its faults."""
     classes = section_classes()
     file = FleetFile(document, {each.name: each.printed for each in classes})
     sections: dict[str, Section] = {}

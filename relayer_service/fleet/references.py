@@ -1,4 +1,4 @@
-"""References to the environment in a fleet file: `${NAME}` stands for a variable, `$${` for the text `${`."""
+"""References to environment variables in a fleet file: `${NAME}`; `$${` is an escaped `${`."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,17 +14,13 @@ Fault = tuple[str, str]
 
 
 class Unresolved(Exception):
-    """Why a reference has no value. The text never holds a value."""
+    """A reference that cannot be resolved. The text never contains a value."""
 
 
 def resolve(
     document: Any, environment: Mapping[str, str], printed: Mapping[str, Collection[str]]
 ) -> tuple[Any, list[Fault]]:
-    """Return a document with its references replaced, and a fault with its path for each that cannot be.
-
-    What a variable holds is never printed. So ids, and the fields that `printed` names for a list, may hold no
-    reference.
-    """
+    """Return a document with its references resolved, and the faults of those that cannot be or would be printed."""
     faults: list[Fault] = []
 
     def walk(value: Any, path: str) -> Any:
@@ -39,7 +35,7 @@ def resolve(
             is_printed = field and field[2] in {"id", *printed.get(field[1], ())}
             if field and is_printed and any(match["name"] for match in REFERENCE.finditer(value)):
                 what = "an id" if field[2] == "id" else f"the {field[2]}"
-                raise Unresolved(f"{what} is written out and not taken from the environment")
+                raise Unresolved(f"{what} cannot be taken from the environment")
             return resolve_text(value, environment)
         except Unresolved as fault:
             faults.append((path, str(fault)))
@@ -49,18 +45,18 @@ def resolve(
 
 
 def resolve_text(text: str, environment: Mapping[str, str]) -> str:
-    """Replace the references in one text. References inside a variable's value are left as they are."""
+    """Replace the references in a text; those in the value of a variable are not resolved."""
 
     def replacement(match: re.Match[str]) -> str:
         if match[0] == "$${":
             return "${"
         name = match["name"]
         if name is None:
-            raise Unresolved("a reference is written ${NAME}, and the text ${ as $${")
+            raise Unresolved("write a reference as ${NAME}, and a literal ${ as $${")
         value = environment.get(name, "")
         # An empty value would remove a secret that a forgotten variable was meant to set.
         if not value:
-            raise Unresolved(f"the environment variable {name} is not set, or empty")
+            raise Unresolved(f"the environment variable {name} is not set or empty")
         try:
             value.encode()
         except UnicodeEncodeError:
@@ -71,24 +67,21 @@ def resolve_text(text: str, environment: Mapping[str, str]) -> str:
 
 
 def join(path: str, name: str) -> str:
-    """Add a member's name to a path."""
     shown = shown_name(name)
     return f"{path}.{shown}" if path else shown
 
 
 def escape(text: str) -> str:
-    """Return a text that `resolve` turns into this one."""
     return text.replace("${", "$${")
 
 
 class Variables:
-    """Names of variables for the secrets of a dump: readable, valid, and no two alike."""
+    """Unique, readable names of variables for the secrets of a dump."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
 
     def reference(self, *parts: str) -> str:
-        """Return a reference to a new variable that is named after these parts."""
         wanted = name = "_".join(NOT_IN_NAMES.sub("_", part.upper()) for part in parts)
         number = 1
         while name in self.names:

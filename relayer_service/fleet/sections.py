@@ -15,23 +15,23 @@ from relayer_service.fleet.references import Variables
 from relayer_service.writes import BATCH_SIZE, Write
 
 
-class ChangedMeanwhile(Exception):
-    """Somebody else has changed a row between the check of the file and its change."""
+class ConcurrentChange(Exception):
+    """A row was changed after the file was checked."""
 
 
 class Section:
-    """A list of a fleet file. A subclass has at least the attributes below, `change` and `dump_row`.
+    """A list of one fleet file. A subclass defines the class attributes and `dump_row`.
 
-    An object is for one file: `find_rows`, `plan` and `finish` find what it changes, `lock` and `save` change it.
+    `find_rows`, `plan` and `finish` find the changes, `lock` and `save` apply them.
     """
 
     name: ClassVar[str]
     entry: ClassVar[type[StrictSerializer]]
     queryset: ClassVar[models.QuerySet[Any]]
     write_class: ClassVar[type[Write[Any]]]
-    # What the file sets besides the columns that are fields of the entry.
+    # Columns that the file sets and that are not fields of the entry.
     more_columns: ClassVar[tuple[str, ...]] = ()
-    # The fields besides the id that are printed, and so cannot come from the environment.
+    # Fields other than the id that are printed, and so cannot be taken from the environment.
     printed: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, file: FleetFile, sections: dict[str, Section]) -> None:
@@ -42,19 +42,18 @@ class Section:
         self.columns = [*(name for name in map(str, fields) if name in attributes), *self.more_columns]
         # By field, the section that it refers to.
         self.references = {name: each.section for name, each in fields.items() if isinstance(each, ReferenceField)}
-        # By id, the rows as they are stored.
+        # By id, the stored rows.
         self.rows: dict[Any, Any] = {}
-        # By id, what a reference can name: the row as it will be, or None where its entry has a fault.
+        # By id, the rows that a reference can name, with their planned changes; None where the entry has a fault.
         self.known: dict[Any, Any] = {}
-        # What each entry without a fault writes.
         self.writes: list[Any] = []
-        # By primary key, the columns of the rows as they were when the file was checked.
-        self.seen: dict[Any, dict[str, Any]] = {}
-        # The ids of what is created or updated.
+        # By primary key, the columns of the rows when the file was checked.
+        self.checked: dict[Any, dict[str, Any]] = {}
+        # The ids of created and updated rows.
         self.changed: set[Any] = set()
 
     def find_rows(self) -> None:
-        """Read the rows that the file is about, and those that entries of other sections refer to."""
+        """Read the rows of the entries, and those that entries of other sections refer to."""
         keys = {self.key_of(entry) for entry in self.entries}
         for other in self.sections.values():
             for name, section in other.references.items():
@@ -64,21 +63,19 @@ class Section:
         self.known = dict(self.rows)
 
     def key_of(self, entry: Any) -> Any:
-        """Return what an entry names its row by, valid or not."""
         return identifier_of(entry)
 
     def read_rows(self, keys: set[Any]) -> dict[Any, Any]:
         return dict(self.queryset.in_bulk(sorted(filter(None, keys)), field_name="identifier"))
 
     def plan(self) -> None:
-        """Find what each entry changes, or its faults."""
         context = {"rows": self.rows, "sections": self.sections}
         for index, entry in enumerate(self.entries):
             path, key = f"{self.name}[{index}]", self.key_of(entry)
             values, broken = self.file.read(path, self.entry(data=entry, context=context))
             row = self.rows.get(key)
             if row is not None:
-                self.seen[row.pk] = self.snapshot(row)
+                self.checked[row.pk] = self.snapshot(row)
             write = self.write(path, row, values, broken)
             self.known[key] = write and write.row
             if write:
@@ -91,29 +88,24 @@ class Section:
                         section.note_change(path, write.row)
 
     def report_warnings(self, path: str, write: Write[Any]) -> None:
-        """Move the warnings of a write to the file, each with its whole path."""
         for field, text in write.warnings:
             self.file.warn(f"{path}.{field}", text)
         write.warnings.clear()
 
     def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Write[Any] | None:
-        """Return what an entry writes: to its row, or to a new one where that is None.
-
-        `values` lacks the fields that are `broken`. Return None where one is, or where a fault was found.
-        """
+        """Return the write of an entry to its row, or to a new one if that is None; None if the entry has a fault."""
         if broken:
             return None
         write = self.write_class(row) if row else self.write_class.of_new_row(values)
         return write if self.file.check(path, lambda: write.change(values)) else None
 
     def note_change(self, path: str, row: Any) -> None:
-        """Warn of what the update of a row, of any section, means for the rows of this one."""
+        """Warn of the consequences that an update in any section has for the rows of this one."""
 
     def finish(self) -> None:
-        """Check what can be checked only once all entries are planned."""
+        """Apply the checks that need the plan of all entries."""
 
     def snapshot(self, row: Any) -> dict[str, Any]:
-        """Return the row's columns, with secrets as they are sealed."""
         return {name: row.__dict__[name] for name in self.columns}
 
     @property
@@ -121,13 +113,13 @@ class Section:
         return sorted((write for write in self.writes if write.state == "updated"), key=lambda write: write.row.pk)
 
     def lock(self) -> None:
-        """Lock the rows that change; refuse to go on where one is not what the plan saw."""
+        """Lock the rows to update; raise `ConcurrentChange` if one has changed since the plan."""
         updated = self.updated
         for start in range(0, len(updated), BATCH_SIZE):
             batch = {write.row.pk: write for write in updated[start : start + BATCH_SIZE]}
             rows = list(self.locked_rows().filter(pk__in=[*batch]).order_by("pk"))
-            if {row.pk: self.snapshot(row) for row in rows} != {pk: self.seen[pk] for pk in batch}:
-                raise ChangedMeanwhile
+            if {row.pk: self.snapshot(row) for row in rows} != {pk: self.checked[pk] for pk in batch}:
+                raise ConcurrentChange
             for row in rows:
                 batch[row.pk].before = snapshot(row)
 
@@ -140,12 +132,11 @@ class Section:
 
     @classmethod
     def dump(cls, variables: Variables) -> list[dict[str, Any]]:
-        """Return all rows as entries, in the order of their creation."""
         return [cls.dump_row(row, variables) for row in cls.queryset.order_by("pk")]
 
     @classmethod
     def dump_row(cls, row: Any, variables: Variables) -> dict[str, Any]:
-        """Return a row as an entry, with references to variables for its secrets."""
+        """Return a row as an entry, with references for its secrets."""
         raise NotImplementedError
 
 

@@ -1,4 +1,1 @@
-"""Jobs: something that staff have done with many rows at once, in the worker.
-
-`settings.JOB_KINDS` names the kinds, each a class of its app. What starts a job may use `running`; a kind, `kinds`.
-"""
+"""Jobs: bulk actions of staff, run by the worker. `settings.JOB_KINDS` lists the kinds, each a class of its app."""

@@ -1,4 +1,4 @@
-"""What jobs do, and the words for it."""
+"""The base class of the kinds of jobs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from django.utils.module_loading import import_string
 
 @dataclass(frozen=True)
 class Result:
-    """How many rows of a batch were worked on, and of those that failed the name and the reason."""
+    """The number of rows processed in a batch, and the name and reason of each failure."""
 
     done: int
     failures: Sequence[tuple[str, str]] = ()
 
 
 class JobKind:
-    """Something that is done with rows, a batch at a time; rows that it does not fit are left alone.
+    """A bulk action, applied a batch at a time; rows that it does not apply to are skipped.
 
-    Where the work is changes in the database, it is done in the transaction that saves the job's progress: so nothing
-    is done twice, whatever happens. Where it asks others, it has to be such that it can be repeated.
+    With `in_transaction`, a batch runs in the transaction that saves the job's progress, so that it runs exactly once.
+    Otherwise it must be idempotent.
     """
 
     model_label: str
-    # Who has it may start such a job, and stop it.
+    # Required to start and to stop such a job.
     permission: str
-    # The button, the job, the sentence that says what happens to so many rows, and the words for what has happened.
+    # The label of the button, the title of the job, the question to confirm, and the labels of the result.
     title: str
     job_title: str
     explanation: str
@@ -35,7 +35,7 @@ class JobKind:
     left_alone: str
     batch_size = 500
     in_transaction = True
-    # Whether the audit log has what it does.
+    # Whether the audit log records its changes.
     is_recorded = True
 
     def run(self, keys: Sequence[int]) -> Result:
@@ -56,8 +56,8 @@ class JobKind:
 
 
 def kind(name: str) -> JobKind:
-    made: JobKind = import_string(settings.JOB_KINDS[name])()
-    return made
+    instance: JobKind = import_string(settings.JOB_KINDS[name])()
+    return instance
 
 
 def kinds() -> dict[str, JobKind]:

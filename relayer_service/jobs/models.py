@@ -12,10 +12,7 @@ MAX_FAILURES_NAMED = 10
 
 
 class Job(Leased):
-    """Something that is being done with many rows, and how far it has come.
-
-    `due_at` and `lease` are those of the worker that does it: after a kill another goes on where it was.
-    """
+    """A bulk action and its progress. When its worker is killed and the lease ends, another one continues."""
 
     class State(models.TextChoices):
         WAITING = "waiting", "Waiting"
@@ -41,13 +38,13 @@ class Job(Leased):
 
     class Meta:
         ordering = ["-id"]
-        # Nobody can be given more.
+        # Jobs are read-only.
         default_permissions = ["view"]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=["waiting", "running", "stopped", "finished"]), name="job_state_known"
             ),
-            # What is not over is due at some time, so that it cannot be forgotten.
+            # A job that is not over is always due at some time.
             models.CheckConstraint(
                 condition=models.Q(state__in=["waiting", "running"], due_at__isnull=False)
                 | models.Q(state__in=["stopped", "finished"], due_at__isnull=True),
@@ -60,7 +57,6 @@ class Job(Leased):
 
     @property
     def taken(self) -> int:
-        """How many rows the job is past."""
         return self.done + self.left_alone + self.failed
 
     @property
@@ -68,7 +64,6 @@ class Job(Leased):
         return self.state in {self.State.STOPPED, self.State.FINISHED}
 
     def held(self) -> models.QuerySet[Job]:
-        """Return the row, unless the lease was lost meanwhile."""
         return Job.objects.held([self])
 
     def end(self, state: str, now: datetime) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Jobs are started, run a batch at a time by a worker that holds the lease, and stopped between two batches."""
+"""Starting, running and stopping jobs. The worker that holds the lease runs a batch at a time."""
 
 import logging
 import time
@@ -19,13 +19,13 @@ from relayer_service.storage.selections import Selection
 
 logger = logging.getLogger(__name__)
 
-# Longer than a batch takes: renewed with each, and after a kill the time until another worker goes on.
+# Longer than a batch takes; renewed with each.
 LEASE = timedelta(minutes=2)
-# A task gives way to others after it, so that a worker can be stopped at any time.
+# The longest run of a task, so that a worker can be stopped at any time.
 SLICE_SECONDS = 5
 SWEEP_SECONDS = 5
 KEEP = timedelta(days=30)
-FAULT = "It could not be done: the log has the error."
+FAULT = "An unexpected error occurred; see the log."
 
 State = Job.State
 
@@ -35,7 +35,6 @@ class LeaseLostError(Exception):
 
 
 def start(name: str, selection: Selection, actor: str) -> Job:
-    """Start a job of a kind with the rows of a selection, in the name of the one who asks for it."""
     chosen = kind(name)
     with transaction.atomic():
         job = Job.objects.create(
@@ -51,7 +50,7 @@ def start(name: str, selection: Selection, actor: str) -> Job:
 
 
 def stop(job: Job, actor: str) -> None:
-    """Stop a job: at once if it has not begun, else after the batch that is in progress."""
+    """Stop a job: at once if it has not started, else after the current batch."""
     waiting = Job.objects.filter(pk=job.pk, state=State.WAITING)
     if not waiting.update(stopped_by=actor, **job.end(State.STOPPED, database_now())):
         Job.objects.filter(pk=job.pk, state=State.RUNNING, stopped_by="").update(stopped_by=actor)
@@ -59,7 +58,7 @@ def stop(job: Job, actor: str) -> None:
 
 @task()
 def run_job(pk: int) -> None:
-    """Work on a job for a while, unless another worker does."""
+    """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
         try:
             with acting_as(ActorKind.USER, job.actor, request_id=f"job-{job.pk}"):
@@ -72,19 +71,19 @@ def run_job(pk: int) -> None:
 
 @periodic(seconds=SWEEP_SECONDS)
 def run_due_jobs() -> None:
-    """Go on with jobs that no task was queued for, or whose worker was killed."""
+    """Continue jobs without a queued task, or whose worker was killed."""
     for pk in Job.objects.all().claimable().values_list("pk", flat=True):
         push(run_job, pk)
 
 
 @periodic(seconds=60 * 60)
 def prune_jobs() -> None:
-    """Delete jobs that were over long ago."""
+    """Delete jobs that ended more than 30 days ago."""
     Job.objects.filter(finished_at__lt=DatabaseNow() - KEEP).delete()
 
 
 def work(job: Job, seconds: float) -> bool:
-    """Do batches of a claimed job for so many seconds; return whether it is over."""
+    """Run batches of a claimed job for so many seconds; return whether it is over."""
     chosen, selection = kind(job.kind), Selection.parse(job.selection)
     job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=DatabaseNow())
     until = time.monotonic() + seconds
@@ -94,7 +93,6 @@ def work(job: Job, seconds: float) -> bool:
 
 
 def _step(job: Job, chosen: JobKind, selection: Selection) -> bool:
-    """Do one batch and save the progress; return whether the job is over."""
     keys = selection.first(chosen.batch_size, after=job.position)
     result = None
     if not chosen.in_transaction and keys and not job.held().values_list("stopped_by", flat=True).first():
@@ -119,7 +117,7 @@ def _step(job: Job, chosen: JobKind, selection: Selection) -> bool:
 
 
 def _run(chosen: JobKind, keys: Sequence[int]) -> Result:
-    """Run a batch; one that fails by a fault of the service is undone and counted as failed, and the job goes on."""
+    """Run a batch; roll back and count as failed one that raises an unexpected error."""
     try:
         with transaction.atomic() if chosen.in_transaction else nullcontext():
             return chosen.run(keys)

@@ -1,1 +1,1 @@
-"""Rows: base models, encrypted columns, leases, exact counts and the options of databases and caches."""
+"""Base models, encrypted columns, leases, row counts, and the configuration of databases and caches."""

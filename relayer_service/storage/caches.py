@@ -1,4 +1,4 @@
-"""The cache that processes share, for rate limits and circuit breakers: its loss must never stop an answer."""
+"""The cache that processes share, for rate limits and circuit breakers: an outage of Redis must not fail requests."""
 
 import logging
 import threading
@@ -14,18 +14,25 @@ from redis.retry import Retry
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
-# A connection that Redis closed is tried once more; a Redis that hangs is not.
+# A closed connection is retried, a timeout is not.
 ONCE_MORE = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
 
 
+def _failing_open(name: str, fallback: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return self._attempt(getattr(super(FailOpenRedisCache, self), name), fallback, *args, **kwargs)
+
+    return method
+
+
 class FailOpenRedisCache(RedisCache):
-    """Answer as an empty cache while Redis cannot be reached.
+    """An empty cache while Redis is unavailable.
 
     After a failure Redis is not called for a few seconds, so that a Redis that hangs delays one request and not
     all of them. Failures are logged once for each such pause.
     """
 
-    # For the whole process: Django makes one cache object a thread.
+    # For the whole process: Django creates one cache object per thread.
     down_until = 0.0
     pinging = threading.Lock()
     answered = False
@@ -40,41 +47,24 @@ class FailOpenRedisCache(RedisCache):
             return call(*args, **kwargs)
         except (RedisError, OSError) as error:
             FailOpenRedisCache.down_until = time.monotonic() + RETRY_SECONDS
-            logger.error("Redis cannot be reached (%s): rate limits are not enforced", type(error).__name__)
+            logger.error("Redis is unavailable (%s): rate limits are not enforced", type(error).__name__)
             return fallback
-
-    def add(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().add, False, *args, **kwargs)
 
     def get(self, key: Any, default: Any = None, version: int | None = None) -> Any:
         return self._attempt(super().get, default, key, default, version)
 
-    def set(self, *args: Any, **kwargs: Any) -> None:
-        self._attempt(super().set, None, *args, **kwargs)
-
-    def incr(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().incr, None, *args, **kwargs)
-
-    def touch(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().touch, False, *args, **kwargs)
-
-    def has_key(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().has_key, False, *args, **kwargs)
-
-    def get_many(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().get_many, {}, *args, **kwargs)
-
-    def set_many(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().set_many, [], *args, **kwargs)
-
-    def delete_many(self, *args: Any, **kwargs: Any) -> None:
-        self._attempt(super().delete_many, None, *args, **kwargs)
-
-    def delete(self, *args: Any, **kwargs: Any) -> Any:
-        return self._attempt(super().delete, False, *args, **kwargs)
+    add = _failing_open("add", False)
+    set = _failing_open("set", None)
+    incr = _failing_open("incr", None)
+    touch = _failing_open("touch", False)
+    has_key = _failing_open("has_key", False)
+    get_many = _failing_open("get_many", {})
+    set_many = _failing_open("set_many", [])
+    delete = _failing_open("delete", False)
+    delete_many = _failing_open("delete_many", None)
 
     def ping(self) -> bool:
-        """Return whether Redis answers now; one that hangs holds a single caller, and others get the last answer."""
+        """Return whether Redis responds; while one caller waits for it, others get the last result."""
         if FailOpenRedisCache.pinging.acquire(blocking=False):
             try:
                 FailOpenRedisCache.answered = bool(self._cache.get_client().ping())

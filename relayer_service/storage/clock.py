@@ -1,4 +1,4 @@
-"""The clock by which work is due: the database's, as the processes that share it may have clocks that differ."""
+"""The database's clock, by which work is due: the clocks of processes may differ."""
 
 from datetime import datetime
 from typing import Any
@@ -9,22 +9,21 @@ from django.db.models.sql import Query
 
 
 class DatabaseNow(Now):
-    """The current time in SQL: on PostgreSQL that of the statement's start, even in a transaction."""
+    """The current time in SQL; on PostgreSQL the start of the statement, even in a transaction."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra_context: Any) -> Any:
-        # SQLite counts milliseconds and compares text, columns hold microseconds: the end of the current millisecond
-        # is not before any moment that was stored until now.
+        # SQLite counts milliseconds and compares text, columns have microseconds: the end of the current millisecond
+        # is not before any time stored until now.
         template = "STRFTIME('%%%%Y-%%%%m-%%%%d %%%%H:%%%%M:%%%%f999', 'NOW')"
         return self.as_sql(compiler, connection, template=template, **extra_context)
 
 
 def timestamp(moment: datetime) -> str:
-    """Return a moment, which is in UTC, as API responses and webhook bodies have it."""
+    """Return a time in UTC in the format of API responses and webhook bodies."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def database_now() -> datetime:
-    """Return the current time of the database, read by a separate query."""
     query = Query(None)
     query.add_annotation(DatabaseNow(), "now")
     ((now,),) = query.get_compiler(DEFAULT_DB_ALIAS).results_iter()

@@ -1,10 +1,10 @@
-"""Exact totals and deep pages at any size, counted by the database itself.
+"""Exact totals and deep pages at any size, counted by database triggers.
 
 Counting a million rows, or skipping half a million, takes as long as reading them. So triggers on each listed table
 append `+1` and `-1` for the bucket of 10,000 sequence numbers that a row belongs to, and for the part of 500 in it.
-The sum is the exact total in the reader's own snapshot, whoever wrote the rows; the sums by bucket, and by part within
-one bucket, say where a page begins. Appending takes no lock, so writers never wait for each other; the worker folds
-what was appended into one row a bucket and one a part.
+The sum is the exact total in the reader's snapshot; the sums by bucket, and by part within one bucket, locate the
+start of a page. Appending takes no lock, so writers never wait for each other; the worker folds the appended rows into
+one per bucket and one per part.
 """
 
 from dataclasses import dataclass, replace
@@ -13,23 +13,21 @@ from typing import Any
 from django.apps import apps
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations.base import Operation
-from django.db.migrations.state import ProjectState
-from django.db.models import Model, Sum
+from django.db.migrations.state import ProjectState as State
+from django.db.models import Count, Model, Sum
 
 from relayer_service.models import RowDelta
-from relayer_service.storage import folding
 
 BUCKET_ROWS = 10_000
 PART_ROWS = 500
-# Parts are counted under the name of their table with this at its end.
+# The suffix of a table's name under which its parts are counted.
 PARTS = ":parts"
-# The names under which a table is counted, with the rows of each of their buckets.
 LEVELS = (("", BUCKET_ROWS), (PARTS, PART_ROWS))
+FOLD_ROWS = 500
 
-# The sums of what was appended are the same in any snapshot, also while it is folded: so TRUNCATE appends too.
+# TRUNCATE appends too: the sums must be the same in any snapshot, even while rows are folded.
 POSTGRESQL_FUNCTION = """
 CREATE OR REPLACE FUNCTION relayer_service_count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
@@ -58,7 +56,7 @@ CREATE TRIGGER {table}_count_{event} AFTER {event} ON {table} BEGIN
   VALUES ('{table}', {row}.sequence / {bucket}, {change}), ('{table}{parts}', {row}.sequence / {part}, {change});
 END
 """
-# What each engine counts; SQLite has no TRUNCATE.
+# SQLite has no TRUNCATE.
 EVENTS = {"postgresql": ("INSERT", "DELETE", "TRUNCATE"), "sqlite": ("INSERT", "DELETE")}
 TRIGGER_NAMES = {
     "postgresql": "SELECT tgname FROM pg_trigger WHERE tgrelid = to_regclass(%s) AND tgenabled IN ('O', 'A')",
@@ -72,8 +70,8 @@ FROM (
   SELECT bucket, 0, sum(rows) FROM relayer_service_rowdelta WHERE list_name = '{table}{level}' GROUP BY bucket
 ) AS numbers GROUP BY bucket
 """
-# One statement, which reads rows and counts in one snapshot.
-MEND = """
+# One statement, so that rows and counts are read in one snapshot.
+REPAIR = """
 INSERT INTO relayer_service_rowdelta (list_name, bucket, rows)
 SELECT '{table}{level}', bucket, there - counted FROM ({buckets}) AS buckets WHERE there <> counted
 """
@@ -83,20 +81,38 @@ FROM ({buckets}) AS buckets
 """
 
 
+def fold_rows(model: type[Model], column: str, *groups: str) -> None:
+    """Replace the rows of each group by one with their sum. Each step is a transaction: sums are always exact."""
+    rows = model._default_manager.order_by().values(*groups).annotate(parts=Count("pk")).filter(parts__gt=1)
+    for group in rows.values(*groups):
+        while _fold_some(model, column, group) == FOLD_ROWS:
+            pass
+
+
+def _fold_some(model: type[Model], column: str, group: dict[str, Any]) -> int:
+    manager = model._default_manager
+    with transaction.atomic():
+        rows = list(manager.filter(**group).select_for_update(skip_locked=True)[:FOLD_ROWS])
+        total = sum(getattr(row, column) for row in rows)
+        manager.filter(pk__in=[row.pk for row in rows]).delete()
+        if total:
+            manager.create(**group, **{column: total})
+    return len(rows)
+
+
 def fold() -> None:
-    """Replace what was appended by its sums."""
-    folding.fold(RowDelta, "rows", "list_name", "bucket")
+    fold_rows(RowDelta, "rows", "list_name", "bucket")
 
 
 def total(model: type[Model]) -> int | None:
-    """Return the number of all rows of a model, or None if they are not counted."""
+    """Return the number of rows of a model; None if they are not counted."""
     rows: int | None = RowDelta.objects.filter(list_name=model._meta.db_table).aggregate(rows=Sum("rows"))["rows"]
     return rows
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table's number of rows, what was counted of it, and by how much its buckets are wrong together."""
+    """The number of rows of a table, their count, and the sum of the errors of its buckets."""
 
     rows: int
     counted: int
@@ -104,29 +120,27 @@ class Comparison:
 
 
 def compare(connection: BaseDatabaseWrapper, table: str) -> Comparison:
-    found = []
+    levels = []
     with connection.cursor() as cursor:
         for level, rows in LEVELS:
             cursor.execute(COMPARE.format(buckets=_buckets(table, level, rows)))
-            found.append(Comparison(*map(int, cursor.fetchone())))
-    # What one level misses makes pages wrong as much as what the other does.
-    return replace(found[0], wrong=max(each.wrong for each in found))
+            levels.append(Comparison(*map(int, cursor.fetchone())))
+    return replace(levels[0], wrong=max(each.wrong for each in levels))
 
 
 def count(connection: BaseDatabaseWrapper, table: str) -> None:
-    """Have the database count a table's rows, and correct what it has counted so far."""
+    """Create the missing triggers of a table, and repair its counts."""
     with transaction.atomic(using=connection.alias), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # On SQLite every transaction keeps other writers out.
+            # On SQLite every transaction excludes other writers.
             cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
         for statement in [] if is_counted(connection, table) else _triggers(connection.vendor, table):
             cursor.execute(statement)
-        for statement in _mend(table):
+        for statement in _repairs(table):
             cursor.execute(statement)
 
 
 def is_counted(connection: BaseDatabaseWrapper, table: str) -> bool:
-    """Return whether a table has all its triggers."""
     with connection.cursor() as cursor:
         cursor.execute(TRIGGER_NAMES[connection.vendor], [table])
         found = {name.lower() for (name,) in cursor.fetchall()}
@@ -134,7 +148,7 @@ def is_counted(connection: BaseDatabaseWrapper, table: str) -> bool:
 
 
 def counted_tables(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return the tables that are to be counted, by the migrations that were applied."""
+    """Return the tables with a `CountRows` in an applied migration."""
     loader = MigrationLoader(connection)
     models = [
         apps.all_models[migration.app_label].get(operation.model_name.lower())
@@ -147,7 +161,7 @@ def counted_tables(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def uncounted_tables(connection: BaseDatabaseWrapper) -> list[str]:
-    """Return the tables that have lost a trigger; none while migrations are pending, as those bring triggers."""
+    """Return the tables that lack a trigger; none while migrations are pending, as they create triggers."""
     loader = MigrationLoader(connection)
     if loader.graph.nodes.keys() - loader.applied_migrations.keys():
         return []
@@ -155,10 +169,8 @@ def uncounted_tables(connection: BaseDatabaseWrapper) -> list[str]:
 
 
 def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
-    """Put back the triggers that SQLite drops when it rebuilds a table, and those that a release adds.
-
-    Without a plan it was a flush, which on SQLite empties the tables in any order.
-    """
+    """Restore the triggers that SQLite drops when it rebuilds a table, and create those that a release adds."""
+    # There is no plan after a flush, which on SQLite empties the tables in any order.
     connection = connections[using]
     for table in counted_tables(connection):
         if plan is None or not is_counted(connection, table):
@@ -166,24 +178,19 @@ def after_migrate(using: str, plan: Any = None, **kwargs: Any) -> None:
 
 
 class CountRows(Operation):
-    """A migration's operation that has the database count the rows of a model's table."""
+    """A migration operation that creates the triggers of a model's table."""
 
     def __init__(self, model_name: str) -> None:
         self.model_name = model_name
 
-    def state_forwards(self, app_label: str, state: ProjectState) -> None:
-        """Triggers are no part of the models."""
+    def state_forwards(self, app_label: str, state: State) -> None: ...
 
-    def database_forwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
         table = self._table(app_label, to_state)
-        for statement in [*_triggers(schema_editor.connection.vendor, table), *_mend(table)]:
+        for statement in [*_triggers(schema_editor.connection.vendor, table), *_repairs(table)]:
             schema_editor.execute(statement, params=None)
 
-    def database_backwards(
-        self, app_label: str, schema_editor: BaseDatabaseSchemaEditor, from_state: ProjectState, to_state: ProjectState
-    ) -> None:
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
         table, vendor = self._table(app_label, from_state), schema_editor.connection.vendor
         for event in EVENTS[vendor]:
             schema_editor.execute(_drop(vendor, table, event), params=None)
@@ -193,19 +200,18 @@ class CountRows(Operation):
     def describe(self) -> str:
         return f"Count the rows of {self.model_name}"
 
-    def _table(self, app_label: str, state: ProjectState) -> str:
-        table: str = state.apps.get_model(app_label, self.model_name)._meta.db_table
-        return table
+    def _table(self, app_label: str, state: State) -> str:
+        return str(state.apps.get_model(app_label, self.model_name)._meta.db_table)
 
 
 class CountMore(CountRows):
-    """Replaces a table's triggers by those that count more; the release before can do with them."""
+    """Replaces the triggers of a table; the previous release works with the new ones too."""
 
     def database_backwards(self, *args: Any) -> None: ...
 
 
 def _triggers(vendor: str, table: str) -> list[str]:
-    """Return the statements that make a table's triggers, whether or not there are some."""
+    """Return the statements that create or replace the triggers of a table."""
     sizes = {"bucket": BUCKET_ROWS, "part": PART_ROWS, "parts": PARTS}
     statements = [POSTGRESQL_FUNCTION.format(**sizes)] if vendor == "postgresql" else []
     for event in EVENTS[vendor]:
@@ -227,5 +233,5 @@ def _buckets(table: str, level: str, rows: int) -> str:
     return BUCKETS.format(table=table, level=level, bucket=rows)
 
 
-def _mend(table: str) -> list[str]:
-    return [MEND.format(table=table, level=level, buckets=_buckets(table, level, rows)) for level, rows in LEVELS]
+def _repairs(table: str) -> list[str]:
+    return [REPAIR.format(table=table, level=level, buckets=_buckets(table, level, rows)) for level, rows in LEVELS]

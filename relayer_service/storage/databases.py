@@ -1,4 +1,4 @@
-"""The database: its configuration from DATABASE_URL, its failures, and the release of connections."""
+"""The database: its configuration from DATABASE_URL, its errors, and the release of connections."""
 
 import os
 import sqlite3
@@ -12,30 +12,24 @@ from django.db import OperationalError, close_old_connections, connection
 POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
 ROOM_BYTES = 65_536
 PREPARE_THRESHOLD = 2
-# How long to wait for a server that does not answer packets: to connect, where libpq takes no less, and for an answer.
-PATIENCE = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 5, "keepalives_interval": 1}
-# The pool does not retry by itself: `Outage` says when the next attempt is made.
+# How long to wait for an unreachable server; `connect_timeout` is the minimum of libpq.
+TIMEOUTS = {"connect_timeout": 2, "tcp_user_timeout": 5_000, "keepalives_idle": 5, "keepalives_interval": 1}
+# The pool does not retry: `Outage` decides when to connect again.
 POOL = {"min_size": 1, "timeout": 0.25, "reconnect_timeout": 0}
 
 
 def configuration(
     url: str, sqlite_file: Path, *, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int, prepare: bool
 ) -> dict[str, Any]:
-    if not url:
-        return sqlite(sqlite_file, lock_timeout_ms)
-    if url.startswith("sqlite:"):
-        return sqlite(Path(url.removeprefix("sqlite:")), lock_timeout_ms)
+    if not url or url.startswith("sqlite:"):
+        return sqlite(Path(url.removeprefix("sqlite:")) if url else sqlite_file, lock_timeout_ms)
     if url.startswith(POSTGRESQL_SCHEMES):
         return postgresql(url, pool_size, statement_timeout_ms, lock_timeout_ms, prepare)
-    raise ImproperlyConfigured("DATABASE_URL must begin with postgresql:// or sqlite:")
+    raise ImproperlyConfigured("DATABASE_URL must start with postgresql:// or sqlite:")
 
 
 def sqlite(file: Path, lock_timeout_ms: int) -> dict[str, Any]:
-    """Return the configuration of SQLite.
-
-    With the write-ahead log readers never wait, with immediate transactions writers queue instead of failing, and
-    with `synchronous=FULL` acknowledged writes survive a power failure.
-    """
+    """Return the configuration of SQLite: readers never wait, writers queue, and writes survive a power failure."""
     return {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(file),
@@ -51,17 +45,14 @@ def sqlite(file: Path, lock_timeout_ms: int) -> dict[str, Any]:
 def postgresql(
     url: str, pool_size: int, statement_timeout_ms: int, lock_timeout_ms: int, prepare: bool
 ) -> dict[str, Any]:
-    """Return the configuration of PostgreSQL. libpq parses the URL, with all options that it has (sslmode, hosts).
-
-    `prepare` has the server keep the plan of a statement from its second use on a connection.
-    """
+    """Return the configuration of PostgreSQL. libpq parses the URL, which may have any of its options."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 
     from relayer_service.storage.postgresql.outages import Connection
 
     try:
-        options: dict[str, Any] = PATIENCE | conninfo_to_dict(url)
+        options: dict[str, Any] = TIMEOUTS | conninfo_to_dict(url)
     except (psycopg.ProgrammingError, UnicodeDecodeError):
         raise ImproperlyConfigured("DATABASE_URL is not a valid PostgreSQL URL") from None
     timeouts = f"-c statement_timeout={statement_timeout_ms} -c lock_timeout={lock_timeout_ms}"
@@ -80,20 +71,15 @@ def postgresql(
 
 
 def is_unavailable(error: BaseException | None) -> bool:
-    """Return whether the database was busy, unreachable or full, so that the same request may succeed later.
-
-    SQLite reports invalid statements as operational errors too, with a code of their own.
-    """
+    """Return whether the database was busy, unreachable or full, so that the same request may succeed later."""
+    # SQLite raises operational errors for invalid statements too.
     cause = error.__cause__ if isinstance(error, OperationalError) else None
     wrong_statement = isinstance(cause, sqlite3.Error) and cause.sqlite_errorcode == sqlite3.SQLITE_ERROR
     return isinstance(error, OperationalError) and not wrong_statement
 
 
 def require_room() -> None:
-    """Raise OSError if the disk of a SQLite database is full.
-
-    Small writes would not show it: they fit into space that the write-ahead log already has.
-    """
+    """Raise OSError if the disk of a SQLite database is full, which small writes to the write-ahead log do not."""
     if connection.vendor != "sqlite":
         return
     with tempfile.TemporaryFile(dir=Path(connection.settings_dict["NAME"]).parent) as file:
@@ -103,6 +89,6 @@ def require_room() -> None:
 
 
 def release_connection() -> None:
-    """Return the connection to its pool before a wait for others, unless a transaction is open on it."""
+    """Return the connection to its pool before a long wait, unless it is in a transaction."""
     if not connection.in_atomic_block:
         close_old_connections()

@@ -1,4 +1,4 @@
-"""Secrets at rest: model fields whose column holds AES-256-GCM ciphertext, bound to its row and column."""
+"""Secrets at rest: model fields stored as AES-256-GCM ciphertext, bound to its row and column."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ else:
     JSONTextField = models.TextField
 
 NONCE_BYTES = 12
-# The id of a key, then in base64 a nonce, a tag of 16 bytes and at least one byte of JSON.
+# The id of a key, then base64 of a nonce, a tag of 16 bytes and at least one byte of JSON.
 CIPHERTEXT = re.compile(r"[0-9A-Za-z]{1,16}:[0-9A-Za-z+/]{38,}={0,2}")
 
 
 class DecryptionError(Exception):
-    """A secret cannot be read with the configured keys. The text names the key, never a value."""
+    """A secret cannot be decrypted with the configured keys. The text names the key, never a value."""
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """A ciphertext as the database has it: `key id:base64(nonce + ciphertext)`."""
+    """A stored ciphertext: `key id:base64(nonce + ciphertext)`."""
 
     text: str
 
@@ -41,12 +41,12 @@ class Sealed:
 
 
 class Dumped(Sealed):
-    """A ciphertext from a dump. It stays encrypted on its instance, because Django saves what it reads there."""
+    """A ciphertext from a dump. It stays encrypted on its instance, because Django saves the value it reads there."""
 
 
 @dataclass(frozen=True, repr=False)
 class Unsealed:
-    """A plain value that is to be saved; its representation does not show it."""
+    """A plain value to save, without a repr."""
 
     value: Any
 
@@ -65,19 +65,19 @@ def seal(value: bytes, context: str) -> Sealed:
 def unseal(sealed: Sealed, context: str) -> bytes:
     key = settings.ENCRYPTION_KEYS.get(sealed.key_id)
     if key is None:
-        raise DecryptionError(f"The encryption key {sealed.key_id!r} is not among ENCRYPTION_KEYS.")
+        raise DecryptionError(f"The encryption key {sealed.key_id!r} is missing from ENCRYPTION_KEYS.")
     try:
         blob = base64.b64decode(sealed.text.partition(":")[2], validate=True)
         return AESGCM(key).decrypt(blob[:NONCE_BYTES], blob[NONCE_BYTES:], context.encode())
     except (InvalidTag, ValueError):
         raise DecryptionError(
-            f"A value sealed with the encryption key {sealed.key_id!r} does not open: "
-            "the key has another value, or the value belongs to another row."
+            f"A value encrypted with the key {sealed.key_id!r} cannot be decrypted: "
+            "the key has a different value, or the ciphertext belongs to another row."
         ) from None
 
 
 class EncryptedAttribute(DeferredAttribute):
-    """Decrypts the value each time it is read, so that no plain copy stays on the instance."""
+    """Decrypts the value on each read, so that no plain copy stays on the instance."""
 
     field: EncryptedJSONField
 
@@ -90,7 +90,6 @@ class EncryptedAttribute(DeferredAttribute):
         return stored.value if isinstance(stored, Unsealed) else stored
 
     def stored(self, instance: Any) -> Any:
-        """Return the value as the instance has it, without decrypting it."""
         return super().__get__(instance)
 
     def __set__(self, instance: Any, value: Any) -> None:
@@ -99,10 +98,7 @@ class EncryptedAttribute(DeferredAttribute):
 
 
 class EncryptedJSONField(JSONTextField):
-    """An encrypted JSON value. A ciphertext that was moved to another row or column cannot be decrypted.
-
-    It is bound to the row's `identifier`, which therefore never changes.
-    """
+    """An encrypted JSON value, bound to its column and to the row's `identifier`, which never changes."""
 
     descriptor_class = EncryptedAttribute
     # For the type checker: any JSON value can be set and read.
@@ -123,7 +119,7 @@ class EncryptedJSONField(JSONTextField):
         if value is None:
             return None
         if not isinstance(value, Sealed):
-            raise ValueError(f"{self.name} is not ciphertext: plain values cannot be loaded, updated or searched for")
+            raise ValueError(f"{self.name} is not ciphertext: plain values cannot be loaded, updated or queried")
         return value.text
 
     def from_db_value(self, value: str | None, expression: Any, connection: Any) -> Sealed | None:
@@ -137,27 +133,26 @@ class EncryptedJSONField(JSONTextField):
         return "" if sealed is None else sealed.text
 
     def to_python(self, value: Any) -> Dumped | Unsealed | None:
-        """Return the value of a dump. A plain one is refused when it is saved: errors raised here would repeat it."""
+        """Return the value of a dump. A plain one fails when it is saved: errors raised here would repeat it."""
         if value is None:
             return None
         return Dumped(value) if isinstance(value, str) and CIPHERTEXT.fullmatch(value) else Unsealed(value)
 
     def clean(self, value: Any, model_instance: models.Model | None) -> Any:
-        """Return a plain value unchanged: what is typed into a form is never ciphertext."""
+        """Return a form's value unchanged: it is never ciphertext."""
         self.validate(value, model_instance)
         self.run_validators(value)
         return value
 
 
 def sealed(instance: models.Model, field: EncryptedJSONField) -> Sealed | None:
-    """Return the ciphertext of an instance as it was read."""
     stored = instance.__dict__.get(field.attname)
     assert stored is None or isinstance(stored, Sealed)
     return stored
 
 
 def reseal(instance: models.Model, field: EncryptedJSONField, old: Sealed) -> bool:
-    """Encrypt a value under the first key, unless another was saved meanwhile; return whether it was done."""
+    """Encrypt a value with the primary key, unless it was changed concurrently; return whether it was saved."""
     context = field.context(instance)
     new = seal(unseal(old, context), context)
     rows = type(instance)._base_manager.filter(pk=instance.pk, **{field.attname: old})

@@ -1,4 +1,4 @@
-"""Inserts that take the ORM several times as long: thousands of rows that are nearly equal, and a row with another."""
+"""Inserts that are several times as fast as the ORM's: thousands of similar rows, and a row with another."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,10 +16,7 @@ RETURNING (SELECT {key} FROM new)
 
 
 def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> None:
-    """Insert rows that have the same values in some columns, and a value for each row in others.
-
-    The caller gives what would be defaults of the model; a column without a value is NULL.
-    """
+    """Insert rows with the same values in some columns and a value per row in others; defaults are not applied."""
     fields: dict[str, Any] = {name: model._meta.get_field(name) for name in (*same, *each)}
     constants = [fields[name].get_db_prep_save(value, connection) for name, value in same.items()]
     columns = [[fields[name].get_db_prep_save(value, connection) for value in values] for name, values in each.items()]
@@ -30,7 +27,7 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
     into = f"INSERT INTO {quote(model._meta.db_table)} ({names})"
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            # An array for each column, and one statement for all rows.
+            # One statement for all rows, with an array for each column.
             types = {name: field.target_field if field.is_relation else field for name, field in fields.items()}
             kinds = [field.rel_db_type(connection) for field in types.values()]
             arrays = ", ".join(f"%s::{kind}[]" for kind in kinds[len(same) :])
@@ -44,10 +41,7 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
 
 
 def insert_both(row: Model, referring: Model, reference: str) -> None:
-    """Insert a row, and another whose column `reference` holds the key of the first, in one statement of PostgreSQL.
-
-    So both are there, or neither, also outside of a transaction.
-    """
+    """Insert a row, and another whose column `reference` is the key of the first, in one PostgreSQL statement."""
     statement, fields, referring_fields = _compile_both(type(row), type(referring), reference)
     parameters = [*_values(row, fields), *_values(referring, referring_fields)]
     with connection.cursor() as cursor:
@@ -62,7 +56,6 @@ def _values(row: Model, fields: Sequence[Any]) -> list[Any]:
 
 @cache
 def _compile_both(model: type[Model], referring: type[Model], reference: str) -> tuple[str, list[Any], list[Any]]:
-    """Return the statement, and the fields of both models whose values are its parameters."""
     quote, key = connection.ops.quote_name, cast("Any", model._meta.pk)
     fields: list[Any] = [field for field in model._meta.concrete_fields if field is not key]
     others: list[Any] = [

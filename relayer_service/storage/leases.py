@@ -1,6 +1,6 @@
-"""Leases: rows that are due at a time, claimed by one worker at a time, and never lost with it.
+"""Leases: due rows, which one worker claims at a time. When it is killed, they become due again.
 
-All times are the database's: a worker whose own clock is wrong claims nothing too early, and holds nothing too long.
+All times are the database's: a wrong clock of a worker has no effect.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ class LeasedQuerySet(models.QuerySet[Any]):
         return self.filter(due_at__lte=DatabaseNow()).exclude(self.model.leased()).order_by("due_at")
 
     def claim(self, limit: int, length: timedelta, lease: uuid.UUID | None = None) -> list[Any]:
-        """Return rows that are due, claimed under one lease of this length: no other caller gets them meanwhile.
+        """Return due rows, claimed under one lease of this length: no other caller gets them before it ends.
 
-        A claim writes the end of the lease, at which the rows of a killed worker become due again by themselves.
-        PostgreSQL skips rows that another caller is claiming; SQLite lets one caller in at a time.
-
-        The work that follows may wait long for others, so the connection returns to its pool.
+        PostgreSQL skips rows that another caller is claiming; SQLite has one writer at a time. The connection returns
+        to its pool, as the work that follows may wait long.
         """
         with transaction.atomic(savepoint=False):
             rows = list(self.claimable().select_for_update(skip_locked=True)[:limit])
             if rows:
-                # The time is read only now: the lock may have been waited for.
+                # Read after the lock, which may take a while to get.
                 claim = {self.model.lease_end: database_now() + length, "lease": lease or uuid.uuid4()}
                 self.model.objects.filter(pk__in=[row.pk for row in rows]).update(**claim)
                 for row in rows:
@@ -43,7 +41,7 @@ class LeasedQuerySet(models.QuerySet[Any]):
         return rows
 
     def held(self, rows: Iterable[Leased]) -> Self:
-        """Return those of these rows that are still held under the lease that they were claimed with."""
+        """Return the rows that are still held under the lease they were claimed with."""
         keys = defaultdict(list)
         for row in rows:
             if row.lease:
@@ -68,13 +66,12 @@ class Leased(models.Model):
 
     @classmethod
     def leased(cls) -> models.Q:
-        """Return the condition for rows that a worker holds."""
         return models.Q(("lease__isnull", False), (f"{cls.lease_end}__gt", DatabaseNow()))
 
     def clean_fields(self, exclude: Collection[str] | None = None) -> None:
-        # The time may be an expression, for the database to evaluate.
+        # `due_at` may be an expression.
         super().clean_fields({*(exclude or ()), "due_at"})
 
     def release(self, due_at: datetime | Combinable | None, **changes: Any) -> bool:
-        """Save the result of the work and when the row is due again, unless the lease was lost meanwhile."""
+        """Save the result of the work and the next due time, unless the lease was lost."""
         return bool(type(self).objects.held([self]).update(due_at=due_at, lease=None, **changes))

@@ -1,7 +1,4 @@
-"""NUL characters: PostgreSQL refuses a text with one, so that no row has one.
-
-Lookups of a text with one find nothing, without asking the database: whoever reads need not check for it.
-"""
+"""NUL characters: PostgreSQL rejects text with one, so lookups of such text match nothing, without a query."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""Prefixes: rows whose column begins with a text, found by an index on every engine.
+"""Prefix searches with an index, on every engine.
 
-`LIKE 'x%'` uses an index under some collations only. A column as it is compared here is in lower case and ordered by
-code point, so that a prefix is a range of it: the same rows on both engines, and an index that sorts too.
+`LIKE 'x%'` uses an index under some collations only. Here a column is compared in lower case and by code point, so
+that a prefix is a range: both engines find the same rows, and the index sorts too.
 """
 
 import string
@@ -12,17 +12,16 @@ from django.db.models.lookups import GreaterThanOrEqual, LessThan
 
 from relayer_service.storage.nul import has_nul
 
-# PostgreSQL indexes no more than 2.7 kB of a column, and an URL may be longer.
+# PostgreSQL indexes at most 2.7 kB of a column, and a URL may be longer.
 COMPARED = 200
-# ASCII letters alone, as SQLite does it: what a database makes of others depends on its collation, and may change.
+# ASCII letters only, as in SQLite: the lower case of others depends on the database's collation.
 LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
-# Code points of these are no characters.
 SURROGATES = 0xD800, 0xDFFF
 LAST = 0x10FFFF
 
 
 class Folded(models.Func):
-    """A column as prefixes of it are compared, and as lists are sorted by it."""
+    """A column as it is compared and sorted."""
 
     template = f"LOWER(SUBSTR(%(expressions)s, 1, {COMPARED}))"
     arity = 1
@@ -34,22 +33,19 @@ class Folded(models.Func):
 
 
 def prefix_index(column: str, *, name: str, key: str = "sequence") -> models.Index:
-    """Return the index that finds rows by a prefix of a column, and lists them in its order."""
+    """Return the index for searches by a prefix of a column, and for lists in its order."""
     return models.Index(Folded(column), key, name=name)
 
 
 class Scanned(Folded):
-    """As `Folded`, where SQLite is to read rows in the order of a list instead of all that the index has.
-
-    It has no statistics that would tell it which is less; PostgreSQL knows.
-    """
+    """`Folded` without the index on SQLite, which lacks the statistics to choose the order of the list instead."""
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
         return self.as_sql(compiler, connection, template=f"+{self.template}", **extra)
 
 
 def starts_with(column: str, text: str, folded: type[Folded] = Folded) -> models.Q:
-    """Return the condition that a column begins with a text, in upper or lower case."""
+    """Return the condition that a column starts with a text, case-insensitive."""
     if has_nul(text):
         return models.Q(pk__in=[])
     prefix = text[:COMPARED].translate(LOWER)
@@ -62,7 +58,7 @@ def starts_with(column: str, text: str, folded: type[Folded] = Folded) -> models
 
 
 def after(prefix: str) -> str:
-    """Return the first text that comes after all that begin with a prefix, or nothing if there is none."""
+    """Return the first text after all those with a prefix; empty if there is none."""
     kept = prefix.rstrip(chr(LAST))
     if not kept:
         return ""

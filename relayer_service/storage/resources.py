@@ -1,11 +1,13 @@
-"""What every resource has: the id that callers use, and its place in lists."""
+"""The base model of resources."""
 
 import re
 import uuid
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import Case, Q, Value, When
 from django.utils import timezone
 
 MAX_IDENTIFIER_LENGTH = 255
@@ -36,7 +38,7 @@ class Resource(models.Model):
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
-    # What follows the id of a resource in other paths: an id that ends so could not be told from them.
+    # The end of paths below a resource: an id that ends like it would be ambiguous.
     reserved_ending: ClassVar[re.Pattern[str] | None] = None
 
     class Meta:
@@ -47,10 +49,15 @@ class Resource(models.Model):
         return self.identifier
 
     def clean(self) -> None:
-        """Refuse a new id that reads as a path below another resource."""
         if self._state.adding and self.reserved_ending and (found := self.reserved_ending.search(self.identifier)):
-            raise ValidationError({"identifier": f"an id cannot end with {found[0]}, which is a path of the API"})
+            raise ValidationError({"identifier": f"an id must not end with {found[0]}, which is a path of the API"})
 
     def audited(self) -> dict[str, Any]:
-        """Return what the audit log holds of the resource, by the names that API and admin have for its fields."""
+        """Return the fields of the audit log, by the names that API and admin use."""
         raise NotImplementedError
+
+
+def first_state(conditions: Mapping[str, Q], otherwise: str) -> Case:
+    """Return an expression for the first state whose condition holds, computed by the database."""
+    cases = [When(condition, then=Value(state)) for state, condition in conditions.items()]
+    return Case(*cases, default=Value(otherwise), output_field=models.CharField())

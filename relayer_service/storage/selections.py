@@ -1,7 +1,7 @@
-"""Selections: the rows that staff have chosen, of which there may be many thousands, as a short text.
+"""Selections: many thousands of rows as a short text.
 
-The text has the runs of consecutive keys, each as the distance from the one before and, where it has more than one
-key, its length: the keys 5, 6, 7 and 9 are `5x3,2`.
+The text lists the runs of consecutive keys, each as the distance from the one before and, if longer than one key, its
+length: the keys 5, 6, 7 and 9 are `5x3,2`.
 """
 
 import re
@@ -12,15 +12,14 @@ from typing import Any, Self
 
 from django.db.models import QuerySet
 
-# More than anybody acts on at once, and few enough to hold.
 MAX_SELECTED = 1_000_000
-# The largest key that a database has.
+# The largest key of a database.
 MAX_KEY = 2**63 - 1
 RUN = re.compile(r"(\d{1,18})(?:x(\d{1,7}))?")
 
 
 class SelectionError(ValueError):
-    """A text that is no selection."""
+    """An invalid selection."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Selection:
 
     @classmethod
     def from_queryset(cls, rows: QuerySet[Any], limit: int | None = None) -> Self:
-        """Return the selection of all rows, or with a limit of so many in their order."""
+        """Return the selection of all rows, or of the first so many in their order."""
         ordered = rows if limit else rows.order_by("pk")
         return cls.from_keys(ordered.values_list("pk", flat=True)[: limit or MAX_SELECTED])
 
@@ -47,7 +46,7 @@ class Selection:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the selection of a text, which may come from anybody."""
+        """Return the selection of a text, which is untrusted."""
         runs, last, total = [], 0, 0
         for part in text.split(",") if text else []:
             found = RUN.fullmatch(part)
@@ -55,9 +54,9 @@ class Selection:
             start, total = last + distance, total + length
             last = start + length - 1
             if not distance or not length or last > MAX_KEY:
-                raise SelectionError("This is no selection of rows.")
+                raise SelectionError("Invalid selection of rows.")
             if total > MAX_SELECTED:
-                raise SelectionError(f"More than {MAX_SELECTED:,} rows cannot be selected.")
+                raise SelectionError(f"Select at most {MAX_SELECTED:,} rows.")
             runs.append(range(start, last + 1))
         return cls(tuple(runs))
 
@@ -75,7 +74,6 @@ class Selection:
         return chain.from_iterable(self.runs)
 
     def first(self, count: int, after: int = 0) -> list[int]:
-        """Return the first keys, or the first after one of them."""
         rest = (run if run.start > after else range(after + 1, run.stop) for run in self.runs if run.stop > after + 1)
         return list(islice(chain.from_iterable(rest), count))
 

@@ -1,4 +1,4 @@
-"""The cache of a process: values that expire, shared by its threads."""
+"""A cache within a process: values that expire, shared by its threads."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _caches: WeakSet[TTLCache[Any, Any]] = WeakSet()
 
 
 class TTLCache(Generic[Key, Value]):
-    """Values by key, each for a time of its own; in a full cache a new value evicts the oldest.
+    """Values by key, each with its own lifetime; when full, a new value evicts the oldest.
 
     Threads share the values: use immutable ones. `None` is a missing value and cannot be stored.
     """
 
     def __init__(self, max_entries: int = MAX_ENTRIES) -> None:
         self._max_entries = max_entries
-        # By key, oldest first: when it expires, and the value.
+        # By key, oldest first: the time of expiry, and the value.
         self._entries: dict[Key, tuple[float, Value]] = {}
         self._lock = threading.RLock()
         self._removals = 0
@@ -34,7 +34,6 @@ class TTLCache(Generic[Key, Value]):
         return len(self._entries)
 
     def count(self) -> int:
-        """Return how many values have not expired."""
         now = time.monotonic()
         with self._lock:
             return sum(now < expires_at for expires_at, _ in self._entries.values())
@@ -52,15 +51,13 @@ class TTLCache(Generic[Key, Value]):
                 del self._entries[next(iter(self._entries))]
 
     def get_or_read(self, key: Key, read: Callable[[], Value], seconds: float) -> Value:
-        """Return the value of a key, read if it is missing; a failure to read is not cached.
-
-        Nor is a value that was read while something was removed: it may be what the removal was about.
-        """
+        """Return the value of a key, read if it is missing."""
         if (found := self.get(key)) is not None:
             return found
         removals = self._removals
         value = read()
         with self._lock:
+            # A value that was read during a removal may be the one to remove.
             if removals == self._removals:
                 self.set(key, value, seconds)
         return value

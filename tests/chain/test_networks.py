@@ -326,7 +326,7 @@ def test_an_unknown_field_is_named(write: Write, name: str) -> None:
         "reports_fullness, rpc_urls, sequencer_feed, symbol, testnet, tip_floor, tx_gas_cap, unused_gas_charge_bps"
     )
     assert fault(write({"ours": ENTRY | {name: 1}})) == (
-        f"networks.json: ours: {name}: this field is not known; the fields are {known}"
+        f"networks.json: ours: {name}: unknown field; the fields are {known}"
     )
 
 

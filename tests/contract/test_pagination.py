@@ -6,7 +6,7 @@ from tests.api import Api
 from tests.contract import bodies
 from tests.sample.models import Item
 
-LOWERED = "per_page was lowered to 1000, the most this service gives"
+LOWERED = "per_page was lowered to 1000, the maximum"
 
 
 def make_items(count: int) -> list[dict[str, str]]:
@@ -151,9 +151,9 @@ def test_what_is_no_whole_number_is_a_bad_request(api: Api, name: str, value: st
 
 
 @pytest.mark.parametrize("name", ["page", "per_page"])
-def test_a_parameter_that_stands_twice_is_a_bad_request(api: Api, name: str) -> None:
+def test_a_parameter_given_more_than_once_is_a_bad_request(api: Api, name: str) -> None:
     answer = api.get(f"/api/v1/items?{name}=1&{name}=1")
-    assert (answer.status, answer.body) == (400, bodies.bad_request(f"{name}: this parameter stands twice"))
+    assert (answer.status, answer.body) == (400, bodies.bad_request(f"{name}: given more than once"))
 
 
 def test_what_the_api_creates_is_listed_in_the_order_of_creation(api: Api) -> None:

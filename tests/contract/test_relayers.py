@@ -190,7 +190,7 @@ def test_a_page_past_the_end_is_empty(api: Api, page: int) -> None:
 def test_a_per_page_above_the_most_is_lowered_and_said_so(api: Api) -> None:
     relayer()
     answer = api.get("/api/v1/relayers?per_page=1001")
-    lowered = "per_page was lowered to 1000, the most this service gives"
+    lowered = "per_page was lowered to 1000, the maximum"
     assert (answer.status, answer.body) == (200, bodies.page([shown()], per_page=1000, total_items=1, logs=[lowered]))
 
 
@@ -205,7 +205,7 @@ def test_a_list_without_relayers_is_empty(api: Api) -> None:
         ("page=-1", "page: a whole number of at least 0 is required"),
         ("per_page=ten", "per_page: a whole number of at least 0 is required"),
         ("page=", "page: a whole number of at least 0 is required"),
-        ("page=1&page=2", "page: this parameter stands twice"),
+        ("page=1&page=2", "page: given more than once"),
     ],
 )
 def test_a_bad_page_is_a_bad_request(api: Api, query: str, fault: str) -> None:

@@ -96,7 +96,7 @@ def test_an_id_is_answered_as_a_string_and_null_as_null(api: Api, sent: Any) -> 
 
 
 @pytest.mark.parametrize("sent", [each for each in IDS if each is None or isinstance(each, int)])
-def test_an_id_is_echoed_where_the_service_is_told_so(api: Api, settings: Any, sent: int | None) -> None:
+def test_an_id_is_echoed_where_the_setting_says_so(api: Api, settings: Any, sent: int | None) -> None:
     settings.RPC_ID_AS_STRING = False
     relayer()
     answer = api.post(PATH, {"jsonrpc": "2.0", "id": sent, "method": "nothing"})

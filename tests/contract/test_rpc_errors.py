@@ -68,8 +68,8 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
             for value in (1, True, 1.5, ["ETH"], {"a": "b"})
         ),
         *((PARAMS | {name: "a\0"}, f"{name}: Null characters are not allowed.") for name in PARAMS),
-        (PARAMS | {"gas": "0x1"}, "gas: this field is not known"),
-        (PARAMS | {"Network": "hardhat"}, "Network: this field is not known"),
+        (PARAMS | {"gas": "0x1"}, "gas: unknown field"),
+        (PARAMS | {"Network": "hardhat"}, "Network: unknown field"),
         *(
             (PARAMS | {"network": name}, ANOTHER_NETWORK)
             for name in ("sepolia", "HARDHAT", "hardhat ", "EVM", "solana", "31337")
@@ -94,7 +94,9 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_bad_params_say_what_to_mend(api: Api, node: FeeNode, params: dict[str, Any], description: str) -> None:
+def test_the_faults_of_bad_params_are_listed(
+    api: Api, node: FeeNode, params: dict[str, Any], description: str
+) -> None:
     relayer(node)
     answer = api.post(PATH, CALL | {"params": params})
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32602, "Invalid params", description))
@@ -151,7 +153,7 @@ def test_a_node_of_another_chain_is_not_asked(api: Api, node: FeeNode) -> None:
         ),
     ],
 )
-def test_a_transaction_that_the_chain_refuses_is_told_why(
+def test_a_transaction_that_the_chain_rejects_gets_the_reason(
     api: Api, node: FeeNode, error: dict[str, Any], description: str
 ) -> None:
     relayer(node)

@@ -235,7 +235,7 @@ def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
             for row in (
                 ("PORT", "65536", "PORT must be an integer from 1 to 65535"),
                 ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
-                ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
+                ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must start with postgresql:// or sqlite:"),
                 ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or"),
                 (
                     "EXTENSIONS",

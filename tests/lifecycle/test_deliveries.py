@@ -73,7 +73,7 @@ def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
     ("query", "fault"),
     [
         ("state=lost", "state: must be one of: pending, delivered, failed"),
-        ("state=failed&state=pending", "state: this parameter stands twice"),
+        ("state=failed&state=pending", "state: given more than once"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:

@@ -62,7 +62,7 @@ def test_the_other_lists_are_found_by_the_beginning_of_an_id(manager: Api, resou
     ("query", "fault"),
     [
         ("state=happy", "state: must be one of: active, disabled, paused, low_balance, no_address, unknown"),
-        ("network=a&network=b", "network: this parameter stands twice"),
+        ("network=a&network=b", "network: given more than once"),
     ],
 )
 def test_a_filter_that_cannot_be_is_refused(api: Api, query: str, fault: str) -> None:

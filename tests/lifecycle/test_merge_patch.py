@@ -27,7 +27,7 @@ def test_a_node_without_a_weight_has_the_whole_one(manager: Api) -> None:
     ("patch", "fault"),
     [
         ({"custom_rpc_urls": [{"weight": 5}]}, "custom_rpc_urls[0].url: this field is required"),
-        ({"policies": {"min_balnce": None}}, "policies.min_balnce: this field is not known"),
+        ({"policies": {"min_balnce": None}}, "policies.min_balnce: unknown field"),
         ({"name": None}, "name: null is not allowed here"),
         ([], "an object is required"),
     ],

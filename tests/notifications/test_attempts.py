@@ -25,8 +25,8 @@ STANDARD_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 LATE = "There was no answer in time."
 UNKNOWN = "The attempt failed for a reason that is in the log."
 DOES_NOT_OPEN = (
-    "A value sealed with the encryption key '1' does not open: "
-    "the key has another value, or the value belongs to another row."
+    "A value encrypted with the key '1' cannot be decrypted: "
+    "the key has a different value, or the ciphertext belongs to another row."
 )
 
 
@@ -152,7 +152,7 @@ def unreadable(url: str, sealed: str) -> Delivery:
 @pytest.mark.parametrize(
     ("sealed", "said"),
     [
-        ("old:AAAA", "The encryption key 'old' is not among ENCRYPTION_KEYS."),
+        ("old:AAAA", "The encryption key 'old' is missing from ENCRYPTION_KEYS."),
         ("1:AAAA", DOES_NOT_OPEN),
     ],
 )

@@ -250,7 +250,7 @@ def test_nothing_is_sent_when_the_key_cannot_be_read(sender: Sender, settings: S
         wait_until(Attempt.objects.exists)
         sender.stop(5)
     assert server.connections == 0
-    assert Attempt.objects.first().error == "The encryption key '1' is not among ENCRYPTION_KEYS."  # type: ignore[union-attr]
+    assert Attempt.objects.first().error == "The encryption key '1' is missing from ENCRYPTION_KEYS."  # type: ignore[union-attr]
 
 
 def test_a_stop_waits_for_what_is_on_its_way_and_takes_nothing_more(

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from notifications.models import Delivery, Notification
 from relayer_service.fleet.planning import plan
-from relayer_service.fleet.sections import ChangedMeanwhile
+from relayer_service.fleet.sections import ConcurrentChange
 from relayer_service.storage.encryption import Sealed
 from relayers.models import Relayer
 from signers.models import Signer
@@ -298,7 +298,7 @@ def test_a_row_that_was_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> 
         document(SPARSE | {"name": "Mine"}, notifications=[NOTIFICATION | {"url": "https://a.example.com"}])
     )
     Relayer.objects.update(name="Theirs")
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConcurrentChange):
         planned.apply()
     assert (Relayer.objects.get().name, Notification.objects.get().url) == ("Theirs", NOTIFICATION["url"])
 
@@ -306,7 +306,7 @@ def test_a_row_that_was_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> 
 def test_an_id_that_was_taken_meanwhile_changes_nothing() -> None:
     planned = plan(document(SPARSE))
     Notification.objects.create(identifier="hook-1", url="https://theirs.example.com")
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConcurrentChange):
         planned.apply()
     assert (Signer.objects.count(), Notification.objects.count(), Relayer.objects.count()) == (0, 1, 0)
 

@@ -61,11 +61,11 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
     )
     amount = f"a whole number from 0 to {2**128 - 1} is required"
     assert faults(content, tmp_path) == [
-        "webhooks: this field is not known",
+        "webhooks: unknown field",
         "signers[0].config.region: this field is required",
         "signers[0].type: the type of a signer cannot change, and this one is plain",
-        "signers[2].id: this id stands twice in the list",
-        "signers[2].config.kez: this field is not known",
+        "signers[2].id: duplicate id",
+        "signers[2].config.kez: unknown field",
         "signers[2].config.key: a string is required",
         "signers[3].id: this field is required",
         f"signers[3].type: must be one of: {', '.join(SignerType)}",
@@ -74,21 +74,21 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         "notifications[0].url: this address is not allowed: it is private, local or reserved",
         "notifications[0].signing_key: a string is required",
         f"relayers[0].signer_id: {ed25519}",
-        "relayers[1].signer_id: there is no signer with this id, neither in the file nor in the service",
-        "relayers[1].notification_id: there is no notification with this id, neither in the file nor in the service",
+        "relayers[1].signer_id: there is no signer with this id in the file or in the service",
+        "relayers[1].notification_id: there is no notification with this id in the file or in the service",
         "relayers[1].network: this network is not known: it needs custom RPC URLs and a chain id",
         "relayers[2].network_type: must be one of: evm",
         f"relayers[2].chain_id: a whole number from 1 to {2**63 - 1} is required",
         "relayers[2].address: an EVM address is required: 0x and 40 hexadecimal digits",
         "relayers[2].paused: true or false is required",
-        "relayers[3].policies.x: this field is not known",
+        "relayers[3].policies.x: unknown field",
         f"relayers[3].policies.gas_price_cap: {amount}",
         f"relayers[3].policies.min_balance: {amount}",
         "relayers[3].policies.whitelist_receivers[0]: an EVM address is required: 0x and 40 hexadecimal digits",
         "relayers[3].chain_id: mainnet has the chain id 1",
         "relayers[4].custom_rpc_urls[0].url: an absolute http or https URL is required",
         "relayers[4].custom_rpc_urls[1].weight: a whole number from 0 to 100 is required",
-        "relayers[5].system: this field is not known",
+        "relayers[5].system: unknown field",
         "relayers[5].notification_id: null is not allowed here",
         "relayers[5].custom_rpc_urls: a list is required",
         "relayers[5].policies: an object is required",
@@ -102,7 +102,7 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
 
 def test_an_id_that_stands_twice_is_one_fault(tmp_path: Path) -> None:
     other = {"id": "signer-1", "type": "plain", "config": {"key": OTHER_KEY}}
-    assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: this id stands twice in the list"]
+    assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: duplicate id"]
 
 
 def test_an_id_that_no_database_takes_is_a_fault(tmp_path: Path) -> None:
@@ -147,9 +147,9 @@ def test_a_file_of_another_shape_is_refused(tmp_path: Path, content: bytes, faul
     [
         (b"", "the file is not valid JSON"),
         (b"{'signers': []}", "the file is not valid JSON"),
-        (b'{"signers": ' + b"[" * 500 + b"]" * 500 + b"}", "the file is nested more than 64 deep"),
+        (b'{"signers": ' + b"[" * 500 + b"]" * 500 + b"}", "the file is nested more than 64 levels deep"),
         (b'{"signers": [NaN]}', "the file is not valid JSON"),
-        (b'{"signers": [], "signers": []}', "a key stands twice in one JSON object"),
+        (b'{"signers": [], "signers": []}', "duplicate key"),
         (b'{"signers": ["\xff"]}', "the file is not valid UTF-8 text"),
     ],
 )
@@ -200,12 +200,12 @@ def test_a_reference_that_stands_for_nothing_is_one_fault_with_its_path(
             SPARSE | {"id": "b", "policies": {"whitelist_receivers": ["${ "]}},
         ],
     }
-    written = "a reference is written ${NAME}, and the text ${ as $${"
+    written = "write a reference as ${NAME}, and a literal ${ as $${"
     assert faults(content, tmp_path) == [
-        "signers[0].config.key: the environment variable MISSING is not set, or empty",
-        "notifications[0].url: the environment variable MISSING is not set, or empty",
-        "notifications[0].signing_key: the environment variable EMPTY is not set, or empty",
-        "notifications[1].id: an id is written out and not taken from the environment",
+        "signers[0].config.key: the environment variable MISSING is not set or empty",
+        "notifications[0].url: the environment variable MISSING is not set or empty",
+        "notifications[0].signing_key: the environment variable EMPTY is not set or empty",
+        "notifications[1].id: an id cannot be taken from the environment",
         "notifications[1].signing_key: the environment variable NOT_TEXT is not UTF-8 text",
         f"relayers[0].custom_rpc_urls[0].url: {written}",
         f"relayers[1].policies.whitelist_receivers[0]: {written}",

@@ -155,7 +155,10 @@ def test_a_source_that_becomes_one_of_another_kind_loses_what_it_had(
             {"kind": "fixed", "rate_text": "", "max_age_seconds": ""},
             {"rate_text": [NEEDED], "max_age_seconds": [NEEDED]},
         ),
-        ({"kind": "fixed", "rate_text": "3e3"}, {"rate_text": ["a decimal number is required, as 0.0005 or 3000"]}),
+        (
+            {"kind": "fixed", "rate_text": "3e3"},
+            {"rate_text": ["a decimal number is required, such as 0.0005 or 3000"]},
+        ),
         ({"kind": "fixed", "rate_text": "0.0"}, {"rate_text": ["the rate must be above zero"]}),
         (
             {"kind": "fixed", "max_age_seconds": "0"},

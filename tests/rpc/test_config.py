@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from relayer_service.fleet.planning import plan
-from relayer_service.fleet.sections import ChangedMeanwhile
+from relayer_service.fleet.sections import ConcurrentChange
 from rpc.models import FeeToken, PriceSource
 from tests.concurrency import PATIENCE_SECONDS
 from tests.relayers import config_files
@@ -305,7 +305,7 @@ def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Pa
     with ThreadPoolExecutor(1) as pool:
         changing = pool.submit(change)
         assert has_changed.wait(PATIENCE_SECONDS)
-        with pytest.raises(ChangedMeanwhile):
+        with pytest.raises(ConcurrentChange):
             planned.apply()
         changing.result()
     assert FeeToken.objects.get().margin_bps == 0
@@ -330,7 +330,7 @@ def test_what_was_changed_meanwhile_is_not_overwritten(tmp_path: Path, meanwhile
     planned = plan({**relayers, **document(USDC | {"margin_bps": 7}, SPARSE)})
     meanwhile()
     before = rows()
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConcurrentChange):
         planned.apply()
     # Nothing of the lists before it either.
     assert rows() == before

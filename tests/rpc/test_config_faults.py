@@ -29,7 +29,7 @@ WRONG_CHECKSUM = "0xa0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 ADDRESS_FAULT = "an EVM address is required: 0x and 40 hexadecimal digits"
 CHECKSUM_FAULT = "the checksum of this address is wrong: a character was mistyped"
 SECONDS_FAULT = "a whole number from 1 to 2147483647 is required"
-RATE_FAULT = "a decimal number is required, as 0.0005 or 3000"
+RATE_FAULT = "a decimal number is required, such as 0.0005 or 3000"
 
 
 def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
@@ -60,12 +60,12 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
     )
     assert faults({**content, "signers": 5}, tmp_path) == [
         "signers: a list is required",
-        "fee_tokens[0].decimals: this field is not known",
+        "fee_tokens[0].decimals: unknown field",
         f"fee_tokens[0].address: {CHECKSUM_FAULT}",
         "fee_tokens[0].enabled: true or false is required",
         "fee_tokens[0].margin_bps: a whole number from 0 to 10000 is required",
         "fee_tokens[0].max_spread_bps: a whole number from 0 to 10000 is required",
-        "fee_tokens[0].sources[0].feed: this field is not known",
+        "fee_tokens[0].sources[0].feed: unknown field",
         f"fee_tokens[0].sources[0].rate: {RATE_FAULT}",
         f"fee_tokens[0].sources[0].max_age_seconds: {SECONDS_FAULT}",
         f"fee_tokens[0].sources[1].feed: {CHECKSUM_FAULT}",
@@ -73,7 +73,7 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         "fee_tokens[0].sources[1].native_feed: this field is required",
         "fee_tokens[0].sources[1].native_heartbeat_seconds: this field is required",
         "fee_tokens[0].sources[1].sequencer_grace_seconds: a whole number from 0 to 2147483647 is required",
-        "fee_tokens[0].sources[2].color: this field is not known",
+        "fee_tokens[0].sources[2].color: unknown field",
         "fee_tokens[0].sources[2].kind: must be one of: fixed, chainlink_usd, chainlink_native, uniswap_v2",
         f"fee_tokens[0].sources[2].feed: {ADDRESS_FAULT}",
         "fee_tokens[0].sources[3].kind: this field is required",
@@ -174,8 +174,8 @@ def test_what_is_printed_is_written_out(tmp_path: Path, monkeypatch: pytest.Monk
         "sources": [FIXED | {"rate": "${HIDDEN}"}, CHAINLINK_USD | {"feed": "${MISSING}"}],
     }
     assert faults(document(entry), tmp_path) == [
-        "fee_tokens[0].network: the network is written out and not taken from the environment",
-        "fee_tokens[0].symbol: the symbol is written out and not taken from the environment",
-        "fee_tokens[0].sources[1].feed: the environment variable MISSING is not set, or empty",
+        "fee_tokens[0].network: the network cannot be taken from the environment",
+        "fee_tokens[0].symbol: the symbol cannot be taken from the environment",
+        "fee_tokens[0].sources[1].feed: the environment variable MISSING is not set or empty",
         f"fee_tokens[0].sources[0].rate: {RATE_FAULT}",
     ]

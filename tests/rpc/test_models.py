@@ -15,7 +15,7 @@ from tests.rpc.factories import FEED, NATIVE_FEED, PAIR, TOKEN, WRAPPED, fee_tok
 
 ADDRESS = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 NEEDED = ["a source of this kind needs it"]
-NOT_A_RATE = "a decimal number is required, as 0.0005 or 3000"
+NOT_A_RATE = "a decimal number is required, such as 0.0005 or 3000"
 KINDS: dict[str, dict[str, Any]] = {
     "fixed": {"rate_text": "3000", "max_age_seconds": 60},
     "chainlink_usd": {

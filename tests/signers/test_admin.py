@@ -279,7 +279,9 @@ def test_a_signer_whose_key_is_lost_is_mended_by_typing_its_secrets(admin_client
     lost = make_signer("lost")
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = admin_client.post(change(lost), {"plain__key": ""})
-    assert errors(page)["__all__"] == ["The encryption key '1' is not among ENCRYPTION_KEYS. Type all secrets again."]
+    assert errors(page)["__all__"] == [
+        "The encryption key '1' is missing from ENCRYPTION_KEYS. Type all secrets again."
+    ]
     admin_client.post(change(lost), {"plain__key": KEY})
     assert Signer.objects.get().full_config() == {"key": KEY}
 
@@ -370,7 +372,7 @@ def test_a_lost_key_spoils_its_signer_alone(admin_client: Client, settings: Sett
     good = make_signer("good")
     job = verify(admin_client, lost, good)
     assert (job.done, job.failed) == (1, 1)
-    assert job.failures == [["lost", "The encryption key '1' is not among ENCRYPTION_KEYS."]]
+    assert job.failures == [["lost", "The encryption key '1' is missing from ENCRYPTION_KEYS."]]
     assert admin_client.get("/admin/signers/signer/").status_code == 200
     assert admin_client.get(change(lost)).status_code == 200
 

@@ -99,7 +99,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_done(settings: Settings) -
         call_command("rotate_keys")
     assert str(caught.value) == (
         "These could not be read, and stay as they are:\n"
-        "  signers.Signer signer-0: The encryption key 'lost' is not among ENCRYPTION_KEYS."
+        "  signers.Signer signer-0: The encryption key 'lost' is missing from ENCRYPTION_KEYS."
     )
     assert (under("lost"), under("new")) == (1, 1)
 

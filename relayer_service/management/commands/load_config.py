@@ -12,7 +12,7 @@ from relayer_service.api.parsers import loads
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.fleet.files import Faults
 from relayer_service.fleet.planning import Plan, plan
-from relayer_service.fleet.sections import ChangedMeanwhile
+from relayer_service.fleet.sections import ConcurrentChange
 from relayer_service.writes import Write
 
 CONFIRM = "--confirm-address-changes"
@@ -39,7 +39,7 @@ class Command(BaseCommand):
             if not dry_run:
                 with acting_as(ActorKind.FLEET_FILE, options["file"].name):
                     found.apply()
-        except ChangedMeanwhile:
+        except ConcurrentChange:
             raise CommandError(
                 "Nothing was changed: somebody else has changed the same meanwhile. Try again."
             ) from None

@@ -1,4 +1,4 @@
-"""Django's PostgreSQL, but a closed connection of the pool fails no request, and an outage fails each at once."""
+"""Django's PostgreSQL backend, where closed connections in the pool fail no request, and outages fail fast."""
 
 import select
 import time
@@ -10,23 +10,22 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from relayer_service.storage.postgresql.outages import outage
 
-# How long a request waits for a connection while all of the pool are in use.
+# How long a request waits while all connections of the pool are in use.
 WAIT_SECONDS = 10
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Return a connection that is open; the pool replaces those that are not."""
         if self.pool is None:
             return super().get_new_connection(conn_params)
         deadline = time.monotonic() + WAIT_SECONDS
         while True:
-            if outage.is_away and not self.pool.get_stats()["pool_available"]:
+            if outage.is_down and not self.pool.get_stats()["pool_available"]:
                 outage.require_none()
             try:
                 connection = super().get_new_connection(conn_params)
             except PoolTimeout:
-                # The pool waits for less than WAIT_SECONDS, so that requests that wait notice when an outage begins.
+                # The pool waits for less than WAIT_SECONDS, so that waiting requests notice an outage.
                 if time.monotonic() >= deadline:
                     raise
                 continue
@@ -36,10 +35,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def is_open(connection: Any) -> bool:
-    """Return whether an idle connection can be used, by a query only if the server has sent something unasked.
-
-    A server that ends, fails over or cuts a connection says so, or closes it: the socket has something to read.
-    """
+    """Return whether an idle connection is usable; query only if the server has sent something or closed it."""
     poll = select.poll()
     try:
         poll.register(connection.fileno(), select.POLLIN)

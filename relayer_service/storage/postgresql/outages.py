@@ -1,7 +1,6 @@
-"""Whether PostgreSQL is away: a verdict of the process, from its last attempt to connect.
+"""Outages of PostgreSQL, by the last attempt of the process to connect.
 
-While PostgreSQL is away, one attempt is made in each RETRY_SECONDS. Everybody else fails at once, instead of waiting
-for a connection that cannot be made.
+During an outage one attempt is made every RETRY_SECONDS. All other requests fail at once instead of waiting.
 """
 
 import logging
@@ -16,7 +15,7 @@ import psycopg
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 1.0
-# Texts, as libpq has no error codes for connections. Such a server works: others will return a connection.
+# Errors of a server that works but has no free connection; libpq has no error codes for them.
 FULL = ("too many clients", "too many connections", "remaining connection slots")
 
 
@@ -26,17 +25,17 @@ class Outage:
         self.forget()
 
     def forget(self) -> None:
-        self.is_away = False
+        self.is_down = False
         self.retry_at = 0.0
 
     def require_none(self) -> None:
-        """Raise OperationalError while PostgreSQL is away and it is not yet time for another attempt."""
-        if self.is_away and time.monotonic() < self.retry_at:
-            raise psycopg.OperationalError("PostgreSQL was away a moment ago.")
+        """Raise OperationalError during an outage, until the next attempt is due."""
+        if self.is_down and time.monotonic() < self.retry_at:
+            raise psycopg.OperationalError("PostgreSQL is unavailable; the next attempt to connect is not due yet.")
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
-        """Record how an attempt to connect ends, or raise OperationalError if it is too early for one."""
+        """Record the outcome of an attempt to connect; raise OperationalError if none is due."""
         with self._lock:
             self.require_none()
             self.retry_at = time.monotonic() + RETRY_SECONDS
@@ -44,26 +43,24 @@ class Outage:
             yield
         except psycopg.OperationalError as error:
             if not any(text in str(error) for text in FULL):
-                self._record(is_away=True, reason=str(error))
+                self._record(is_down=True, reason=str(error))
             raise
-        self._record(is_away=False)
+        self._record(is_down=False)
 
-    def _record(self, *, is_away: bool, reason: str = "") -> None:
+    def _record(self, *, is_down: bool, reason: str = "") -> None:
         with self._lock:
-            changed, self.is_away = is_away != self.is_away, is_away
+            changed, self.is_down = is_down != self.is_down, is_down
             self.retry_at = time.monotonic() + RETRY_SECONDS
-        if changed and is_away:
-            logger.error("PostgreSQL is away: %s", reason)
+        if changed and is_down:
+            logger.error("PostgreSQL is unavailable: %s", reason)
         elif changed:
-            logger.warning("PostgreSQL is back")
+            logger.warning("PostgreSQL is available again")
 
 
 outage = Outage()
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection of the pool, which records whether PostgreSQL could be connected to."""
-
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
         with outage.attempt():

@@ -136,5 +136,5 @@ def test_a_relayer_is_shown_alike_alone_and_on_a_page(is_full: bool) -> None:
 
 @pytest.mark.django_db
 def test_a_page_is_one_of_the_whole_table() -> None:
-    with pytest.raises(AssertionError, match="the total is that of the whole table"):
+    with pytest.raises(AssertionError, match="the total counts the whole table"):
         ListMixin.table_page(Relayer.objects.filter(paused=True), ("identifier",), 0, 10)

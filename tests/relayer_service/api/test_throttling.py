@@ -22,7 +22,7 @@ from tokens.writes import issue
 
 EMPTY_LIST = bodies.page([], total_items=0)
 TOO_MANY = bodies.failure("Too Many Requests")
-NOT_ENFORCED = "Redis cannot be reached ({}): rate limits are not enforced"
+NOT_ENFORCED = "Redis is unavailable ({}): rate limits are not enforced"
 
 
 def shared_cache(url: str, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def silent_server() -> Iterator[SilentServer]:
 
 
 @pytest.mark.usefixtures("on_redis")
-def test_a_token_past_its_rate_is_told_when_to_come_back(settings: Any, client: Client, token: str) -> None:
+def test_a_token_past_its_rate_gets_retry_after(settings: Any, client: Client, token: str) -> None:
     settings.RATE_LIMIT_SAMPLE = "2/d"
     assert [get(client, token).status_code for _ in range(2)] == [200, 200]
     refused = get(client, token)

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from relayer_service.audit import retention
+from relayer_service.audit import models
 from relayer_service.background.tasks import prune_audit_log
 from relayer_service.models import AuditEntry, PeriodicRun
 
@@ -34,14 +34,14 @@ def test_what_is_older_than_its_retention_goes(settings: Settings) -> None:
 
 def test_many_go_a_batch_at_a_time(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.AUDIT_KEEP_DAYS = 30
-    monkeypatch.setattr(retention, "BATCH_SIZE", 2)
+    monkeypatch.setattr(models, "PRUNE_BATCH_SIZE", 2)
     days_ago(1, 31, 32, 33, 34, 35)
-    retention.prune()
+    AuditEntry.objects.prune()
     assert left() == ["1"]
 
 
 def test_with_0_nothing_goes(settings: Settings) -> None:
     settings.AUDIT_KEEP_DAYS = 0
     days_ago(40_000)
-    retention.prune()
+    AuditEntry.objects.prune()
     assert left() == ["40000"]

@@ -11,7 +11,7 @@ from django.core.management import call_command
 from pytest_django import Settings
 
 from relayer_service.fleet.planning import plan
-from relayer_service.fleet.sections import ChangedMeanwhile
+from relayer_service.fleet.sections import ConcurrentChange
 from tests.relayers.config_files import SIGNER, SPARSE, document, faults, load
 from tests.sample.models import Item
 
@@ -72,8 +72,8 @@ def test_its_faults_come_after_those_of_the_others(tmp_path: Path) -> None:
     assert faults({"items": entries, "signers": [SIGNER], "relayers": [relayer]}, tmp_path) == [
         "relayers[0].network: this network is not known: it needs custom RPC URLs and a chain id",
         "items[0].name: a string is required",
-        "items[0].relayer_id: there is no relayer with this id, neither in the file nor in the service",
-        "items[2].id: this id stands twice in the list",
+        "items[0].relayer_id: there is no relayer with this id in the file or in the service",
+        "items[2].id: duplicate id",
     ]
 
 
@@ -81,12 +81,12 @@ def test_its_rows_are_not_overwritten_where_they_were_changed_meanwhile(tmp_path
     load({"items": [{"id": "a", "name": "A"}]}, tmp_path)
     planned = plan({**document(SPARSE), "items": [{"id": "a", "name": "Mine"}]})
     Item.objects.update(name="Theirs")
-    with pytest.raises(ChangedMeanwhile):
+    with pytest.raises(ConcurrentChange):
         planned.apply()
     assert Item.objects.get().name == "Theirs"
 
 
-def test_a_file_of_another_shape_is_told_the_sections(tmp_path: Path) -> None:
+def test_the_fault_of_a_file_that_is_not_an_object_lists_the_sections(tmp_path: Path) -> None:
     assert faults([], tmp_path) == [
         "an object with some of signers, notifications, relayers, fee_tokens and items is required"
     ]

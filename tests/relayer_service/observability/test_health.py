@@ -283,5 +283,5 @@ def test_an_encryption_key_that_is_lost_is_an_error_of_the_checks(db: None, sett
     (error,) = run_checks(tags=[Tags.database], databases=["default"])
     assert (error.id, error.msg) == (
         "relayer_service.E005",
-        "The encryption key '1' is not among ENCRYPTION_KEYS.",
+        "The encryption key '1' is missing from ENCRYPTION_KEYS.",
     )

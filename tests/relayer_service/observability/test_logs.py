@@ -193,7 +193,7 @@ def test_the_services_own_secrets_are_known_by_their_value(log: Log, render: Cal
         "Refused a credential (unreadable): not a token of this service",
         "The use of a token could not be queued",
         "The token was disabled, basic validation passed",
-        "Redis cannot be reached (TimeoutError): rate limits are not enforced",
+        "Redis is unavailable (TimeoutError): rate limits are not enforced",
         "listening on http://127.0.0.1:8000/admin/ since 12:30:45",
         "webhook to https://hooks.example.com/ failed",
         "relayer 0x52908400098527886E0F7030069857D2E4169EE7 has nonce 12",

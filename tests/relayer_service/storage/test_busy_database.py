@@ -61,7 +61,7 @@ def impatient(transactional_db: None) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_write_that_gets_no_lock_is_told_when_to_come_back(caller: Client) -> None:
+def test_a_write_that_gets_no_lock_gets_retry_after(caller: Client) -> None:
     with locked("sample_item"):
         answer = post(caller, "item-1")
     assert (answer.status_code, answer.json()) == (503, UNAVAILABLE)
@@ -71,7 +71,7 @@ def test_a_write_that_gets_no_lock_is_told_when_to_come_back(caller: Client) -> 
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_page_that_gets_no_lock_is_told_too(caller: Client, user: User) -> None:
+def test_a_page_that_gets_no_lock_gets_retry_after_too(caller: Client, user: User) -> None:
     User.objects.update(is_staff=True)
     with locked("auth_user"):
         answer = caller.post("/admin/login/", {"username": "alice", "password": "a-password-for-tests"})
@@ -85,11 +85,11 @@ def test_why_requests_fail_is_logged_once_and_without_a_traceback(caller: Client
     assert [answer.status_code for answer in answers] == [503] * 3
     errors = [line for line in log.parsed() if line["level"] == "ERROR"]
     assert [(line["message"].partition(":")[0], "traceback" in line) for line in errors] == [
-        ("The database cannot answer", False)
+        ("The database is unavailable", False)
     ]
 
 
-def test_a_database_that_is_away_is_unavailable(caller: Client) -> None:
+def test_a_database_that_is_down_is_unavailable(caller: Client) -> None:
     def away(execute: Callable[..., Any], *rest: Any) -> Any:
         raise OperationalError("could not connect to db.internal as relayer")
 
@@ -108,7 +108,7 @@ def test_a_statement_that_is_wrong_is_a_server_error(caller: Client) -> None:
     )
 
 
-def test_of_many_writers_each_is_stored_or_told_so(
+def test_of_many_writers_each_is_stored_or_gets_an_error(
     transactional_db: None, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SQLite has one writer at a time, so that others meet its lock; on PostgreSQL they do not."""

@@ -73,7 +73,7 @@ def test_a_slot_in_the_future_is_logged_and_overruled(caplog: pytest.LogCaptureF
     assert claim is not None
     assert PeriodicRun.objects.get().slot == claim.slot < ahead
     assert [record.getMessage() for record in caplog.records] == [
-        "Periodic work sweep was last claimed for a time in the future: it is run now"
+        "Periodic work sweep was last claimed for a time in the future; running it now"
     ]
 
 

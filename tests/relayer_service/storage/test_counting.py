@@ -13,7 +13,7 @@ from django.db import connection, connections, transaction
 
 from relayer_service.api.lists import ListMixin
 from relayer_service.models import RowDelta
-from relayer_service.storage import counting, folding
+from relayer_service.storage import counting
 from relayer_service.storage.resources import Resource
 from signers.models import Signer
 
@@ -77,7 +77,7 @@ def test_a_rolled_back_write_is_not_counted() -> None:
 
 @pytest.mark.django_db
 def test_folding_changes_no_total_and_leaves_one_row_a_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "FOLD_ROWS", 4)
+    monkeypatch.setattr(counting, "FOLD_ROWS", 4)
     for n in range(11):
         Signer.objects.create(identifier=f"s{n}", type="plain", secrets={})
     Signer.objects.filter(identifier__in=["s1", "s2"]).delete()

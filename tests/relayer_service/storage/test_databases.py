@@ -140,8 +140,8 @@ def test_a_url_may_ask_for_more_patience() -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("mysql://root:hunter2@127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
-        ("hunter2", "DATABASE_URL must begin with postgresql:// or sqlite:"),
+        ("mysql://root:hunter2@127.0.0.1/x", "DATABASE_URL must start with postgresql:// or sqlite:"),
+        ("hunter2", "DATABASE_URL must start with postgresql:// or sqlite:"),
         ("postgresql://a:hunter2@[::1/x", "DATABASE_URL is not a valid PostgreSQL URL"),
         ("postgresql://a:hunter2%zz@127.0.0.1/x", "DATABASE_URL is not a valid PostgreSQL URL"),
         ("postgresql://127.0.0.1/x?hunter2=1", "DATABASE_URL is not a valid PostgreSQL URL"),

@@ -70,7 +70,7 @@ def test_a_plain_secret_in_a_dump_is_refused_and_never_repeated(tmp_path: Path, 
         call_command("loaddata", str(file), verbosity=0)
     assert str(caught.value) == (
         f"Problem installing fixture '{file}': Could not load signers.Signer(pk={signer['pk']}): "
-        "secrets is not ciphertext: plain values cannot be loaded, updated or searched for"
+        "secrets is not ciphertext: plain values cannot be loaded, updated or queried"
     )
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
     assert not Signer.objects.exists()
@@ -91,8 +91,8 @@ def test_a_secret_that_is_loaded_into_another_row_does_not_open_and_is_named(
     assert capsys.readouterr().out == ""
     call_command("loaddata", str(file), "--allow-unreadable", verbosity=0)
     reason = (
-        "A value sealed with the encryption key '1' does not open: "
-        "the key has another value, or the value belongs to another row."
+        "A value encrypted with the key '1' cannot be decrypted: "
+        "the key has a different value, or the ciphertext belongs to another row."
     )
     assert capsys.readouterr().err == f"signers.Signer b: secrets: {reason}\n"
     with pytest.raises(DecryptionError) as caught:

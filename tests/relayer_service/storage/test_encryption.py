@@ -51,12 +51,12 @@ def test_the_first_key_seals_and_all_keys_open(settings: Settings) -> None:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"new": NEW}, "The encryption key 'old' is not among ENCRYPTION_KEYS."),
+        ({"new": NEW}, "The encryption key 'old' is missing from ENCRYPTION_KEYS."),
         (
             {"old": NEW},
             (
-                "A value sealed with the encryption key 'old' does not open: "
-                "the key has another value, or the value belongs to another row."
+                "A value encrypted with the key 'old' cannot be decrypted: "
+                "the key has a different value, or the ciphertext belongs to another row."
             ),
         ),
     ],
@@ -146,6 +146,6 @@ def test_a_canary_tells_a_missing_and_a_wrong_key(settings: Settings) -> None:
     settings.ENCRYPTION_KEYS = {"new": NEW, "old": OLD}
     assert EncryptionKey.objects.problems() == []
     settings.ENCRYPTION_KEYS = {"new": NEW}
-    assert EncryptionKey.objects.problems() == ["The encryption key 'old' is not among ENCRYPTION_KEYS."]
+    assert EncryptionKey.objects.problems() == ["The encryption key 'old' is missing from ENCRYPTION_KEYS."]
     settings.ENCRYPTION_KEYS = {"old": NEW}
     assert len(EncryptionKey.objects.problems()) == 1

@@ -81,7 +81,7 @@ def test_everybody_fails_after_one_attempt_for_each_verdict(
         attempts.clear()
         outage.retry_at = 0.0
         for _ in range(20):
-            with pytest.raises(OperationalError, match="PostgreSQL was away a moment ago") as raised:
+            with pytest.raises(OperationalError, match="PostgreSQL is unavailable") as raised:
                 run()
             assert is_unavailable(raised.value)
         assert len(attempts) == 1, verdict
@@ -95,13 +95,13 @@ def test_a_connection_that_breaks_leads_to_the_verdict_and_back(
     monkeypatch.setattr(outages, "RETRY_SECONDS", 0.01)
     assert works()
     postgresql.close()
-    wait_until(lambda: not works() and outage.is_away)
+    wait_until(lambda: not works() and outage.is_down)
     assert not works()
     postgresql.open()
     wait_until(works)
-    assert not outage.is_away
+    assert not outage.is_down
     said = [record.getMessage() for record in caplog.records if record.name == outages.__name__]
-    assert [text.partition(":")[0] for text in said] == ["PostgreSQL is away", "PostgreSQL is back"]
+    assert [text.partition(":")[0] for text in said] == ["PostgreSQL is unavailable", "PostgreSQL is available again"]
 
 
 def test_idle_connections_are_used_while_no_new_one_can_be_made(postgresql: Gate) -> None:
@@ -110,7 +110,7 @@ def test_idle_connections_are_used_while_no_new_one_can_be_made(postgresql: Gate
     assert works()
     with pytest.raises(psycopg.OperationalError), outage.attempt():
         raise psycopg.OperationalError("connection refused")
-    assert outage.is_away
+    assert outage.is_down
     assert works()
 
 
@@ -123,7 +123,7 @@ def test_a_pool_that_is_exhausted_is_no_outage(postgresql: Gate, monkeypatch: py
     held = [pool.getconn(timeout=60) for _ in range(pool.max_size)]
     with pytest.raises(OperationalError, match="couldn't get a connection"):
         run()
-    assert not outage.is_away
+    assert not outage.is_down
     for each in held:
         pool.putconn(each)
     assert works()
@@ -134,11 +134,11 @@ def test_a_statement_that_takes_too_long_is_no_outage(postgresql: Gate) -> None:
         return
     with pytest.raises(OperationalError, match="statement timeout"):
         run("SET statement_timeout = 1; SELECT pg_sleep(60)")
-    assert not outage.is_away
+    assert not outage.is_down
 
 
 @pytest.mark.parametrize(
-    ("text", "is_away"),
+    ("text", "is_down"),
     [
         ("connection refused", True),
         ("FATAL:  the database system is starting up", True),
@@ -147,8 +147,8 @@ def test_a_statement_that_takes_too_long_is_no_outage(postgresql: Gate) -> None:
         ("FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute", False),
     ],
 )
-def test_a_server_that_has_no_more_connections_is_not_away(text: str, is_away: bool) -> None:
+def test_a_server_that_has_no_more_connections_is_not_away(text: str, is_down: bool) -> None:
     found = Outage()
     with pytest.raises(psycopg.OperationalError), found.attempt():
         raise psycopg.OperationalError(text)
-    assert found.is_away == is_away
+    assert found.is_down == is_down

@@ -52,7 +52,7 @@ def compared() -> Comparison:
 
 
 @pytest.mark.django_db
-def test_recount_says_what_is_there_and_mends_what_was_counted() -> None:
+def test_recount_reports_the_rows_and_repairs_the_counts() -> None:
     make(3)
     RowDelta.objects.create(list_name=TABLE, bucket=0, rows=2)
     RowDelta.objects.create(list_name=TABLE, bucket=9, rows=-4)
@@ -104,10 +104,10 @@ def test_a_system_check_names_a_table_without_its_trigger() -> None:
     ]
 
 
-def mend_meanwhile(change: Callable[[], None]) -> None:
+def repair_concurrently(change: Callable[[], None]) -> None:
     """Mend over another connection while a change of this one is made and not committed."""
 
-    def mend() -> None:
+    def repair() -> None:
         try:
             counting.count(connection, TABLE)
         finally:
@@ -116,10 +116,10 @@ def mend_meanwhile(change: Callable[[], None]) -> None:
     with ThreadPoolExecutor(1) as pool:
         with transaction.atomic():
             change()
-            mended = pool.submit(mend)
-            while connection.vendor == "postgresql" and not (mended.done() or somebody_waits()):
+            repaired = pool.submit(repair)
+            while connection.vendor == "postgresql" and not (repaired.done() or somebody_waits()):
                 time.sleep(0.01)
-        mended.result()
+        repaired.result()
 
 
 def somebody_waits() -> bool:
@@ -129,18 +129,18 @@ def somebody_waits() -> bool:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_mend_loses_no_row_that_another_is_writing() -> None:
+def test_a_repair_loses_no_row_of_a_concurrent_write() -> None:
     drop_trigger()
-    mend_meanwhile(lambda: make(2))
+    repair_concurrently(lambda: make(2))
     make(1)
     assert compared() == Comparison(rows=3, counted=3, wrong=0)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_mends_at_once_mend_once() -> None:
+def test_two_concurrent_repairs_repair_once() -> None:
     make(1)
     RowDelta.objects.create(list_name=TABLE, bucket=0, rows=5)
-    mend_meanwhile(lambda: counting.count(connection, TABLE))
+    repair_concurrently(lambda: counting.count(connection, TABLE))
     assert compared() == Comparison(rows=1, counted=1, wrong=0)
 
 
