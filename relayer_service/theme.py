@@ -1,6 +1,6 @@
-"""The settings of the admin's theme: names, colours, and what the sidebar leads to.
+"""The settings of the admin's theme: names, colours and the sidebar.
 
-Beside the settings and not in `admin`, as that package has models, which cannot be imported before the settings are.
+Not in `admin`, as that package imports models, which is not possible while settings are loaded.
 """
 
 from typing import Any
@@ -11,13 +11,12 @@ from django.urls import reverse, reverse_lazy
 
 
 def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str, Any]:
-    """Return an entry of the sidebar, for users who have a permission or for all."""
+    """Return an entry of the sidebar, for users with a permission or for all."""
     allowed = {"permission": lambda request: request.user.has_perm(permission)} if permission else {}
     return {"title": title, "icon": icon, "link": reverse_lazy(url_name), **allowed}
 
 
 def model_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
-    """Return an entry that leads to a model's list, for users who may view it."""
     return link(title, icon, f"admin:{app}_{model}_changelist", f"{app}.view_{model}")
 
 
@@ -38,12 +37,12 @@ UNFOLD: dict[str, Any] = {
     ],
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
-    # The accent of the dark theme, brighter than the theme's own so that it can be read on its backgrounds.
+    # Brighter than the default, for contrast in dark mode.
     "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
     "SIDEBAR": {
         "show_search": True,
-        # One search in all lists, which `relayer_service/admin/search.py` answers.
+        # `relayer_service/admin/search.py` replaces its backend.
         "command_search": True,
         "navigation": [
             {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},

@@ -1,19 +1,16 @@
-"""What belongs to one process, such as threads, connections and locks, and must not be used after a fork."""
+"""State that a process must not inherit through a fork, such as threads, connections and locks."""
 
 import os
 import threading
 
 
 class ProcessState:
-    """State of one process: a forked process begins with its own.
-
-    A subclass sets all of it in `reset`, and starts threads at their first use.
-    """
+    """Resets itself in a forked process. A subclass sets its state in `reset`, and starts threads on first use."""
 
     def __init__(self) -> None:
         self.reset()
         os.register_at_fork(after_in_child=self.reset)
 
     def reset(self) -> None:
-        # A thread that a forked process does not have may hold the lock.
+        # The old lock may be held by a thread that the forked process does not have.
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for threads that use what only loops can do."""
+"""An event loop in its own thread, for synchronous code that calls asynchronous libraries."""
 
 import asyncio
 import atexit
@@ -16,9 +16,9 @@ STOP_SECONDS = 1.0
 
 
 class LoopThread(ProcessState):
-    """One loop for each process, started at its first use, and again after it has ended or in a forked process.
+    """One loop per process, started on first use and restarted after it has ended or in a forked process.
 
-    The loop resolves names in a pool of its own: a name server that hangs must not hold up the names of other loops.
+    It resolves names in its own pool, so that a hanging name server does not block other loops.
     """
 
     _loop: asyncio.AbstractEventLoop | None
@@ -29,7 +29,7 @@ class LoopThread(ProcessState):
         atexit.register(self.stop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine on the loop, wait for it and return its result."""
+        """Run a coroutine on the loop and return its result."""
         return self.submit(coroutine).result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
@@ -44,7 +44,7 @@ class LoopThread(ProcessState):
             loop.call_soon_threadsafe(loop.call_later, delay, function, *args)
 
     def own(self, make: Callable[[], Result]) -> Result:
-        """Return what the running loop owns: made at its first use, with a `close()` that is awaited at the end."""
+        """Return an object of the running loop, created on first use. Its `close()` is awaited when the loop ends."""
         key = (asyncio.get_running_loop(), make)
         if key not in self._owned:
             self._owned[key] = make()
@@ -52,9 +52,9 @@ class LoopThread(ProcessState):
         return owned
 
     def stop(self) -> None:
-        """End the loop: what still runs on it is cancelled, and what it owns is closed."""
+        """Stop the loop: cancel its tasks and close the objects that it owns."""
         with self._lock:
-            # Forgotten at once: a second stop would cut off the end of the loop.
+            # Cleared first, as a second stop would interrupt the cleanup.
             loop, thread = self._loop, self._thread
             self._loop = None
             if loop is not None:

@@ -210,7 +210,7 @@ NOTHING = {
     "Fee tokens without a price": ["Failed | 0", "Stale | 0", "Not read yet | 0"],
     "Deliveries of the last 24 hours": ["Not counted yet: the worker counts them every minute."],
     "JSON-RPC calls of the last 24 hours": ["Calls | 0", "Callers' mistakes | 0", "Failed | 0", "Slowest | -"],
-    "Your last changes": ["You have changed nothing yet."],
+    "Your last changes": ["You have not changed anything yet."],
 }
 
 

@@ -29,8 +29,8 @@ def start_verifying(page: Page) -> None:
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_text("and 2 more")).to_be_visible()
     page.get_by_role("button", name="Verify signers").click()
-    page.get_by_role("link", name="See how far it is").click()
-    expect(page.get_by_text("It waits for the worker")).to_be_visible()
+    page.get_by_role("link", name="View its progress").click()
+    expect(page.get_by_text("Waiting for a worker")).to_be_visible()
 
 
 def test_a_job_is_started_and_followed_to_its_end(

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from relayer_service.admin import pagination
+from relayer_service.admin import lists
 from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
 from relayers.states import set_paused
@@ -112,7 +112,7 @@ def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(
 def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pagination, "MAX_LISTED", 3)
+    monkeypatch.setattr(lists, "MAX_LISTED", 3)
     for number in range(5):
         factories.relayer(identifier=f"r-{number}")
     page = admin_client.get(LIST)

@@ -150,13 +150,13 @@ def test_a_service_without_a_worker_says_so_and_what_waits(staff: Client, clock:
     PeriodicRun.objects.create(name="read_prices", slot=1, started_at=NOON, finished_at=NOON, failed=True)
     clock.forward(121)
     assert attention(staff) == [
-        "Parts of the service that fail 1",
+        "Failing parts of the service 1",
         (
-            "Worker No worker runs, it cannot write, or periodic work is late: webhooks, checks and prices wait. "
+            "Worker No worker is running, it cannot write, or periodic work is late. Webhooks and checks are delayed. "
             "Since 2026-01-01 12:00 UTC, for 2 minutes"
         ),
-        "Periodic work that fails 1",
-        "Read prices The newest run failed; the log has its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
+        "Failing periodic work 1",
+        "Read prices The last run failed. See the log for its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
         "Checks that are late 1",
         "Checks Due for more than two minutes, as no worker has taken them: 1.",
         "Deliveries that are late 1",

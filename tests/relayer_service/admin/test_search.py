@@ -99,7 +99,7 @@ def test_of_many_the_first_are_shown_and_the_list_of_all_is_linked(admin_client:
         factories.relayer(identifier=f"many-{number}")
     *first, all_of_them = found(admin_client, "many")
     assert [name for _, name in first] == [f"many-{number}" for number in range(5)]
-    assert all_of_them == ("/admin/relayers/relayer/?q=many", "All relayers that begin with many")
+    assert all_of_them == ("/admin/relayers/relayer/?q=many", "All relayers that start with many")
 
 
 def test_a_list_is_found_by_the_words_of_its_name(admin_client: Client) -> None:

@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from relayer_service.admin import audit, audit_log, pagination
+from relayer_service.admin import audit, audit_log, lists
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
 from relayers.states import set_paused
@@ -100,7 +100,7 @@ def test_a_history_of_nothing_says_why(admin_client: Client) -> None:
 
 
 def test_a_long_history_has_pages_and_costs_the_same(admin_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pagination, "MAX_LISTED", 150)
+    monkeypatch.setattr(lists, "MAX_LISTED", 150)
     relayer = factories.relayer()
     add(object_pk=str(relayer.pk))
     admin_client.get(history(relayer))
