@@ -231,7 +231,7 @@ def test_the_overview_says_what_is_going_on(
             "Old checkout | wallet-backend | 1 month ago",
         ],
     }
-    expect(page.locator(".attention")).to_contain_text("All is well.")
+    expect(page.locator(".attention")).to_contain_text("Nothing needs attention.")
     take_screenshot(page, "admin")
 
 
@@ -259,7 +259,7 @@ def test_an_empty_list_says_so_in_words_that_are_true_of_it(page: Page) -> None:
     page.goto("/admin/relayer_service/periodicrun/")
     expect(page.get_by_text("Periodic work will be listed here.")).to_be_visible()
     page.goto("/admin/tokens/accesstoken/?q=nothing-of-that-name")
-    expect(page.get_by_text("No access token fits the search and the filters.")).to_be_visible()
+    expect(page.get_by_text("No access token matches the search and the filters.")).to_be_visible()
 
 
 def test_periodic_work_is_read_only(page: Page, working_worker: None) -> None:

@@ -76,7 +76,7 @@ def test_a_page_of_somebody_who_is_signed_out_says_so_and_asks_no_more(page: Pag
     page.goto("/admin/", wait_until="networkidle")
     Session.objects.all().delete()
     page.clock.fast_forward(HALF_A_MINUTE)
-    expect(page.locator("[data-refresh]")).to_have_text("You are signed out: what is shown is no longer refreshed.")
+    expect(page.locator("[data-refresh]")).to_have_text("You are signed out. This page is no longer refreshed.")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.clock.fast_forward(4 * HALF_A_MINUTE)

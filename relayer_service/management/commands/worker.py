@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
 from relayer_service.background.tasks import STOP_SECONDS, Worker, prepare_queue, queue, watchdog
-from relayer_service.observability.metrics_server import start_metrics_server
+from relayer_service.observability.health import start_metrics_server
 
 
 class Command(BaseCommand):

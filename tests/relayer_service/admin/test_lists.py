@@ -117,10 +117,15 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
         factories.relayer(identifier=f"r-{number}")
     page = admin_client.get(LIST)
     assert (page.context["cl"].result_count, page.context["cl"].paginator.count) == (5, 3)
-    assert "in all: the first 3 have pages, the search and the filters find others" in page.content.decode()
+    assert (
+        "in total: only the first 3 are listed; use the search and the filters to find others" in page.content.decode()
+    )
     narrowed = admin_client.get(f"{LIST}?state=unknown")
     assert narrowed.context["cl"].result_count == 3
-    assert "at least: these are the first, the search and the filters find others" in narrowed.content.decode()
+    assert (
+        "or more: only the first are listed; use the search and the filters to find others"
+        in narrowed.content.decode()
+    )
     with CaptureQueriesContext(connection) as queries:
         admin_client.get(f"{LIST}?state=unknown&o=1")
     [count] = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
@@ -130,7 +135,7 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
     monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
     assert "Select all 5 relayers" in admin_client.get(LIST).content.decode()
     asked = admin_client.get(f"{LIST}?state=unknown").content.decode()
-    assert "Select all that were found, at least 3 relayers" in asked
+    assert "Select all results, at least 3 relayers" in asked
 
 
 @pytest.mark.parametrize(

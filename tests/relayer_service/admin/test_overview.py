@@ -88,7 +88,7 @@ SUBJECTS = "the service and its worker, relayers, webhook targets, fee tokens, a
 
 def test_where_nothing_is_wrong_all_is_well_with_what_was_checked(staff: Client) -> None:
     relayer_factories.relayer(**CHECKED)
-    assert attention(staff) == ["All is well."]
+    assert attention(staff) == ["Nothing needs attention."]
     assert text(part(staff, "Checked")) == f"Checked at 2026-01-01 12:00:00 UTC: {SUBJECTS}."
 
 

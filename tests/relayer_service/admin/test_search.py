@@ -82,8 +82,8 @@ def test_a_search_that_finds_nothing_says_so(admin_client: Client, fleet: dict[s
     page = admin_client.get(SEARCH, {"extended": "1", "s": "<b>none"}).content.decode()
     # The theme's script takes over this element alone.
     assert 'id="command-results-list"' in page
-    assert "No id, name or address begins with “&lt;b&gt;none”." in page
-    assert "No relayer fits the search" in admin_client.get("/admin/relayers/relayer/?q=none").content.decode()
+    assert "No ID, name or address starts with “&lt;b&gt;none”." in page
+    assert "No relayer matches the search" in admin_client.get("/admin/relayers/relayer/?q=none").content.decode()
     assert admin_client.get(SEARCH, {"s": " "}).content == b""
     assert admin_client.get(SEARCH, {"s": "\0"}).content == b""
 

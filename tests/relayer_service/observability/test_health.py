@@ -98,7 +98,7 @@ def test_a_probe_is_logged_when_it_begins_to_fail_and_when_it_works_again(client
     why = "could not connect to db.internal as relayer"
     assert [(line["level"], line["message"]) for line in lines if line["logger"] != "relayer_service.requests"] == [
         *(("ERROR", f"The readiness probe of {name} failed: {why}") for name in probes),
-        *(("WARNING", f"The readiness probe of {name} works again") for name in probes),
+        *(("WARNING", f"The readiness probe of {name} has recovered") for name in probes),
     ]
     assert not [line for line in lines if "traceback" in line]
 
