@@ -11,7 +11,6 @@ from django.urls import reverse, reverse_lazy
 
 
 def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str, Any]:
-    """Return an entry of the sidebar, for users with a permission or for all."""
     allowed = {"permission": lambda request: request.user.has_perm(permission)} if permission else {}
     return {"title": title, "icon": icon, "link": reverse_lazy(url_name), **allowed}
 

@@ -82,8 +82,6 @@ class UserForm(UserChangeForm):
 
 
 class AccountAdmin(AuditedAdmin):
-    """Records changes to an account, including its permissions, in the same transaction."""
-
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         form.before = snapshot(self.model._base_manager.get(pk=obj.pk)) if change else None
         obj.save()

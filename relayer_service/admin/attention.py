@@ -80,8 +80,6 @@ class AttentionGroup:
 
 @dataclass(frozen=True)
 class AttentionSubject:
-    """A subject that was checked, and its problems."""
-
     name: str
     groups: Sequence[AttentionGroup]
 
@@ -139,7 +137,6 @@ def periodic_runs() -> list[PeriodicRun]:
 
 
 def service(request: HttpRequest) -> AttentionSubject:
-    """Return the failing parts of the service and the failing periodic work."""
     page = reverse("ready")
     may_view_runs = request.user.has_perm("relayer_service.view_periodicrun")
     runs = read_once(request, periodic_runs) if may_view_runs else []

@@ -138,7 +138,6 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return format_html_join(*LINES, ((line,) for line in lines)) or "-"
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        """Return the filtered list as CSV, newest first."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:

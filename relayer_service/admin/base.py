@@ -79,7 +79,6 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return search.find(queryset, texts, sort=sort), False
 
     def searched_texts(self, column: str, text: str) -> list[str]:
-        """Return the texts to search a column for."""
         return [text]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
@@ -93,7 +92,6 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return [name for field, name in self._missing_to_choose(request).items() if not field.blank]
 
     def _missing_to_choose(self, request: HttpRequest) -> dict[Any, str]:
-        """Return by autocomplete field the view permission that the user lacks."""
         fields = [self.opts.get_field(name) for name in self.get_autocomplete_fields(request)]
         return {
             field: shown_permission("view", field.related_model._meta)

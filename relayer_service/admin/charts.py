@@ -12,8 +12,6 @@ GREY = "#9ca3af"
 
 
 class LastDay:
-    """The hours of a chart, the current one last."""
-
     def __init__(self) -> None:
         self.start = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
 

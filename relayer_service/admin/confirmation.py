@@ -75,7 +75,6 @@ class PendingAction:
 
     @classmethod
     def on_page(cls, request: HttpRequest, key: int, page: str) -> Self:
-        """Return the action of a button on the page of one object."""
         return cls(Selection.from_keys([key]), request.method == "POST", page)
 
     def leave(self) -> HttpResponse:
@@ -89,7 +88,6 @@ class PendingAction:
         return Table([name, *columns], cells, max(0, len(self.selection) - MAX_SHOWN))
 
     def count(self, rows: QuerySet[Any]) -> int:
-        """Return how many of the rows are selected."""
         return sum(rows.filter(pk__in=batch).count() for batch in self.selection.batches(COUNT_BATCH))
 
 

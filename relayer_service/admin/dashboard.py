@@ -54,7 +54,6 @@ def label(text: str, variant: str) -> str:
 
 
 def alarm(count: int) -> str:
-    """Return a count of failures, highlighted unless it is zero."""
     return label(f"{count:,}", "danger") if count else "0"
 
 

@@ -61,7 +61,6 @@ def permission(verb: str, opts: Any) -> str:
 
 
 def shown_permission(verb: str, opts: Any) -> str:
-    """Return a permission with its name on the pages of users and groups, and its codename."""
     return f"“Can {verb} {opts.verbose_name}” ({permission(verb, opts)})"
 
 

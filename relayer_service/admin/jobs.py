@@ -88,7 +88,6 @@ class JobAdmin(ReadOnlyAdmin):
         return request.user.has_perm(kind(job.kind).permission)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        # The panel shows every field.
         return []
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
@@ -188,7 +187,6 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
 
 
 def summary(job: Job) -> str:
-    """Return a sentence on the progress or the end of a job."""
     done = f"{job.taken:,} of {job.total:,}"
     if job.state == Job.State.WAITING:
         return (

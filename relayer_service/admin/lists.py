@@ -72,7 +72,6 @@ class ResourceList(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        # The number shown on the page and in "Select all".
         self.result_count = self.paginator.total
 
     def get_ordering_field(self, field_name: Any) -> Any:

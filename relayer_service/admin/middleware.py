@@ -13,8 +13,6 @@ API = "/api/v1/"
 
 
 class PagesOnly:
-    """A mixin that skips the paths of the API."""
-
     get_response: Any
 
     def __call__(self, request: HttpRequest) -> Any:

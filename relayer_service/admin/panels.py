@@ -29,11 +29,9 @@ class Panel(metaclass=forms.MediaDefiningClass):
         self.admin = model_admin
 
     def may_view(self, request: HttpRequest) -> bool:
-        """Return whether the user may view this panel on a page that they may view."""
         return True
 
     def context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Return variables to add to the page's context."""
         raise NotImplementedError
 
     def url(self, view: str, obj: Any) -> str:
@@ -73,7 +71,6 @@ def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
 
 
 def declared_panels(model_admin: Any) -> list[Panel]:
-    """Return the panels that all apps declare for a model."""
     label = model_admin.opts.label
     paths = [name for app in apps.get_app_configs() for name in getattr(app, "admin_panels", {}).get(label, [])]
     return [import_string(name)(model_admin) for name in paths]

@@ -18,7 +18,6 @@ MAX_DIGITS = 18
 
 
 def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[type[Model]] = ()) -> bool:
-    """Return whether the user may view all models that refer to a model."""
     return all(
         request.user.has_perm(f"{other._meta.app_label}.view_{other._meta.model_name}")
         for other, _ in _relations(model, without)

@@ -62,7 +62,6 @@ def palette(request: HttpRequest) -> HttpResponse:
 
 
 def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    """Yield the lists with a word that starts with the text."""
     for app in admin.site.get_app_list(request):
         for model in app["models"]:
             if model["admin_url"] and f" {text.lower()}" in f" {str(model['name']).lower()}":
@@ -70,7 +69,6 @@ def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
 
 
 def _objects(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    """Yield the first matching objects of each model that the user may view."""
     for model_admin in admin.site._registry.values():
         is_searched = getattr(model_admin, "in_palette", True) and model_admin.get_search_fields(request)
         if not is_searched or not model_admin.has_view_permission(request):

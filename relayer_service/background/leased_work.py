@@ -29,11 +29,7 @@ QueueKey = tuple[str, ...]
 
 @dataclass(frozen=True)
 class LeasedWork(Generic[Row, Result]):
-    """One kind of work on due rows.
-
-    Rows whose work or write fails are due again when their lease ends. So `write` must only write to rows whose lease
-    is still held (`LeasedQuerySet.held`).
-    """
+    """One kind of work on due rows. Rows whose work or write fails are due again when their lease ends."""
 
     pool_name: str
     threads: Callable[[], int]
@@ -44,9 +40,8 @@ class LeasedWork(Generic[Row, Result]):
     queue_columns: Sequence[str]
     # Splits claimed rows; a batch joins the queue of its first row.
     batches: Callable[[list[Row]], Iterable[list[Row]]]
-    # Runs in a thread of the pool.
     run: Callable[[list[Row]], list[Result]]
-    # Writes the results of one batch, in a transaction.
+    # Writes the results of one batch, in a transaction and only to rows whose lease is held (`LeasedQuerySet.held`).
     write: Callable[[list[Result]], None]
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 

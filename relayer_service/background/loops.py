@@ -29,16 +29,13 @@ class LoopThread(ProcessState):
         atexit.register(self.stop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine on the loop and return its result."""
         return self.submit(coroutine).result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run a coroutine on the loop without waiting for it."""
         with self._lock:
             return asyncio.run_coroutine_threadsafe(coroutine, self._started())
 
     def call(self, function: Callable[..., object], *args: Any, delay: float = 0) -> None:
-        """Call a function on the loop, after a delay in seconds, without waiting for it."""
         with self._lock:
             loop = self._started()
             loop.call_soon_threadsafe(loop.call_later, delay, function, *args)

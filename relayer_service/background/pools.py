@@ -12,8 +12,7 @@ from relayer_service.observability import metrics
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Concurrent node requests of one round of health checks or prices, or of one admin page. Waiting threads need little
-# memory.
+# Concurrent node requests of one round of health checks or prices, or of one admin page.
 NODE_THREADS = 100
 # For DNS, in separate pools for webhooks, nodes and signers.
 RESOLVER_THREADS = 64

@@ -45,11 +45,10 @@ class BackgroundThread(ProcessState):
             if not self._started:
                 threading.Thread(target=self._run, args=[self._waiting], name=self.name, daemon=True).start()
                 self._started = True
-        try:
+        with suppress(queue.Full):
             self._waiting.put_nowait(work)
-        except queue.Full:
-            return False
-        return True
+            return True
+        return False
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> None:
         """Wait until all submitted functions have run, for about this long at most."""
@@ -113,10 +112,7 @@ class SqliteQueue(InBackground, SqliteStorage): ...
 
 
 def create_queue(url: str) -> Huey:
-    """Return the queue that a URL names. It stores no results.
-
-    Messages are signed, as they are unpickled: otherwise write access to the queue would allow a client to run code.
-    """
+    # Messages are signed, as they are unpickled: otherwise write access to the queue would allow a client to run code.
     options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
         # Longer than the second for which a worker waits for a task.

@@ -20,8 +20,6 @@ class Busy(Exception):
 
 
 class ThreadShare:
-    """A part of the web threads, or of a larger share of them."""
-
     def __init__(self, part: Fraction, within: ThreadShare | None = None) -> None:
         self.part = part
         self.within = within

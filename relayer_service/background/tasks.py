@@ -96,7 +96,6 @@ logging.getLogger("huey").addFilter(OutageFilter())
 
 
 def prepare_queue() -> None:
-    """Create the queue's tables, if it has any."""
     if not hasattr(queue.storage, "initialize_schema"):
         return
     try:

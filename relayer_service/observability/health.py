@@ -47,7 +47,6 @@ readiness: Probes[None] = Probes("The readiness probe of")
 @never_cache
 @require_safe
 def health(request: HttpRequest) -> HttpResponse:
-    """Return 200, as the process responds."""
     return JsonResponse({"status": "ok"})
 
 
@@ -175,8 +174,6 @@ class FromMetricsNetwork(BasePermission):
 
 
 class HasReadingToken(IsAuthenticated):
-    """Accepts a token without scopes or with the `read` scope."""
-
     def has_permission(self, request: Request, view: APIView) -> bool:
         token: Any = request.auth
         if token and token.scopes and not token.has_scope("read"):
@@ -227,7 +224,6 @@ class MetricsServer(ThreadingHTTPServer):
 
 
 def start_metrics_server(host: str, port: int) -> MetricsServer:
-    """Serve the metrics of a worker in a daemon thread."""
     server = MetricsServer(host, port)
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server

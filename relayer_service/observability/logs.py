@@ -35,47 +35,33 @@ VALUE = (
     r"|\{(?:\"(?:\\.|[^\"\\])*+\"?|'(?:\\.|[^'\\])*+'?|[^{}\"'])*+\}?"
     r"|[^\s,;&}\])]++)"
 )
-SECRET_SHAPES = [
+# The replacement that keeps group 1.
+KEPT = r"\1" + REDACTED
+PATTERNS = [
     # Access tokens keep their public part, so that a line can be traced to its token.
-    (re.compile(r"(rms_[0-9A-Za-z]{12}_)[0-9A-Za-z]+"), r"\1" + REDACTED),
-    (re.compile(r"(?i)\b((?:cookie|authorization)\s{0,9}:\s{0,9})(?![\s\"'])[^\n\"']++"), r"\1" + REDACTED),
-    (re.compile(r"(?i)\b(bearer\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)[^\s'\",;]{8,}"), r"\1" + REDACTED),
-    (
-        re.compile(r"\b((?i:basic|token)\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)(?=\S{0,200}[0-9A-Z=])[^\s'\",;]{8,}"),
-        r"\1" + REDACTED,
-    ),
-    (re.compile(r"\bwhsec_[0-9A-Za-z+/=_-]+"), REDACTED),
+    (r"(rms_[0-9A-Za-z]{12}_)[0-9A-Za-z]+", KEPT),
+    (r"(?i)\b((?:cookie|authorization)\s{0,9}:\s{0,9})(?![\s\"'])[^\n\"']++", KEPT),
+    (r"(?i)\b(bearer\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)[^\s'\",;]{8,}", KEPT),
+    (r"\b((?i:basic|token)\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)(?=\S{0,200}[0-9A-Z=])[^\s'\",;]{8,}", KEPT),
+    (r"\bwhsec_[0-9A-Za-z+/=_-]+", REDACTED),
     # JWTs. Matches only from the start of a word, which may have a prefix before the JWT.
-    (
-        re.compile(r"(?<![\w-])((?:(?!\beyJ)[\w-])*+)eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+"),
-        r"\1" + REDACTED,
-    ),
+    (r"(?<![\w-])((?:(?!\beyJ)[\w-])*+)eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+", KEPT),
     # Private keys look like hashes: both are redacted.
-    (re.compile(r"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64,}+"), REDACTED),
-    (
-        re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|$)", re.S),
-        REDACTED,
-    ),
+    (r"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64,}+", REDACTED),
+    (r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|$)", REDACTED),
     # Values after the name of a secret, in JSON, repr, query strings and settings.
-    (
-        re.compile(rf"({SECRET_NAME.pattern}[\w.-]{{0,40}}\\{{0,9}}[\"']?\s{{0,9}}[=:]\s{{0,9}}){VALUE}"),
-        r"\1" + REDACTED,
-    ),
-    (
-        re.compile(rf"(\(b?[\"'][\w.-]{{0,40}}{SECRET_NAME.pattern}[\w.-]{{0,40}}[\"'],\s?){VALUE}"),
-        r"\1" + REDACTED,
-    ),
+    (rf"({SECRET_NAME.pattern}[\w.-]{{0,40}}\\{{0,9}}[\"']?\s{{0,9}}[=:]\s{{0,9}}){VALUE}", KEPT),
+    (rf"(\(b?[\"'][\w.-]{{0,40}}{SECRET_NAME.pattern}[\w.-]{{0,40}}[\"'],\s?){VALUE}", KEPT),
     # User info, and the path or query in which RPC providers put their keys.
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)(?:[^/?#\s'\"@]*+@)++"), r"\1" + REDACTED + "@"),
-    (re.compile(r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}"), r"\1" + REDACTED),
+    (r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)(?:[^/?#\s'\"@]*+@)++", KEPT + "@"),
+    (r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}", KEPT),
     # Webhook URLs contain keys of any format there: only the host of an external URL is kept.
     (
-        re.compile(
-            r"(?i)\b(https?://(?!(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])[:/?#])[^/?#\s'\"\\]{1,300}+)[/?#][^\s'\"\\]++"
-        ),
+        r"(?i)\b(https?://(?!(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])[:/?#])[^/?#\s'\"\\]{1,300}+)[/?#][^\s'\"\\]++",
         r"\1/" + REDACTED,
     ),
 ]
+SECRET_SHAPES = [(re.compile(pattern), replacement) for pattern, replacement in PATTERNS]
 # A short text without any of these matches no pattern, so most lines need no search.
 MARKS = (
     *("rms_", "bearer", "basic", "token", "whsec_", "eyj", "-----begin", "://", "key"),
@@ -138,7 +124,6 @@ def _own_secrets() -> tuple[str, ...]:
 
 
 def redact_value(value: Any) -> Any:
-    """Return a value that can be serialized as JSON, with its secrets redacted."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, Mapping):
@@ -219,9 +204,7 @@ def configuration(level: str, style: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "filters": {"secrets": {"()": SecretFilter}},
         "formatters": {"line": {"()": formatter}},
-        "handlers": {
-            "stderr": {"class": "logging.StreamHandler", "filters": ["secrets"], "formatter": "line"},
-        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["secrets"], "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             # Without Django's handlers, which would bypass the filter.

@@ -19,11 +19,12 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Info,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import REGISTRY, Collector
 
@@ -76,9 +77,6 @@ POOL_SIZE = Gauge(
 )
 POOL_IN_USE = Gauge("relayer_thread_pool_in_use", "Busy threads of a pool.", ["pool"], multiprocess_mode="livesum")
 
-# Functions that set the gauges of this process. They run at most once a second during work, as the scrape may reach
-# another process.
-refreshers: list[Callable[[], None]] = []
 _refreshed_at = 0.0
 
 
@@ -106,27 +104,19 @@ def refresh() -> None:
 
 
 def _observe_pool() -> None:
-    pool = getattr(connection, "pool", None)
-    if pool is None:
-        return
-    stats = pool.get_stats()
-    POOL.labels("open").set(stats["pool_size"])
-    POOL.labels("idle").set(stats["pool_available"])
-    POOL.labels("waiting").set(stats.get("requests_waiting", 0))
+    if pool := getattr(connection, "pool", None):
+        stats = pool.get_stats()
+        POOL.labels("open").set(stats["pool_size"])
+        POOL.labels("idle").set(stats["pool_available"])
+        POOL.labels("waiting").set(stats.get("requests_waiting", 0))
 
 
-refreshers.append(_observe_pool)
-
-
-class BuildCollector(Collector):
-    def collect(self) -> Iterable[Metric]:
-        value = {"version": __version__, "python": platform.python_version()}
-        yield InfoMetricFamily("relayer_build", "The running release.", value)
+# Functions that set the gauges of this process. They run at most once a second during work, as the scrape may reach
+# another process.
+refreshers: list[Callable[[], None]] = [_observe_pool]
 
 
 class ProcessesCollector(Collector):
-    """Memory, CPU time and open files of this process and those that share its metrics."""
-
     def collect(self) -> Iterable[Metric]:
         families: dict[str, Metric] = {}
         for pid in running_processes():
@@ -139,7 +129,9 @@ class ProcessesCollector(Collector):
 
 # Replaces the client's own collectors, which have no prefix and do not support several processes.
 local = CollectorRegistry()
-local.register(BuildCollector())
+Info("relayer_build", "The running release.", registry=local).info(
+    {"version": __version__, "python": platform.python_version()}
+)
 local.register(ProcessesCollector())
 for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
     REGISTRY.unregister(collector)
@@ -157,7 +149,6 @@ class StateCollector(Collector):
         raise NotImplementedError
 
     def more(self) -> Iterable[Metric]:
-        """Return other metrics of the same rows."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -177,19 +168,15 @@ class SharedCollectors(Collector):
 
     def __init__(self) -> None:
         self._collectors: dict[str, Collector] = {}
-        self._reads: Probes[list[Metric]] = Probes("The scrape by")
+        self.reads: Probes[list[Metric]] = Probes("The scrape by")
 
     def register(self, collector: Collector) -> None:
         self._collectors[type(collector).__name__] = collector
 
     def collect(self) -> Iterable[Metric]:
         reads = {name: partial(read, collector) for name, collector in self._collectors.items()}
-        for families in self._reads.run(reads, READ_SECONDS).values():
+        for families in self.reads.run(reads, READ_SECONDS).values():
             yield from families
-
-    def forget(self) -> None:
-        """Forget the failures, for tests."""
-        self._reads.forget()
 
 
 def read(collector: Collector) -> list[Metric]:
@@ -201,7 +188,6 @@ shared = SharedCollectors()
 
 
 def running_processes() -> list[int]:
-    """Return the ids of the running processes that share their metrics."""
     pids = {int(file.stem.rpartition("_")[2]) for file in Path(SHARED_FOLDER).glob("*_*.db")} if SHARED_FOLDER else ()
     return sorted(pid for pid in {*pids, os.getpid()} if is_running(pid))
 

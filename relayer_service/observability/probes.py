@@ -28,7 +28,6 @@ class Probes(Generic[Result]):
         self._what = what
         self._lock = threading.Lock()
         self._running: dict[str, Future[Result]] = {}
-        # By name.
         self.failures: dict[str, BaseException] = {}
 
     def run(self, probes: Mapping[str, Callable[[], Result]], seconds: float) -> dict[str, Result]:
@@ -55,10 +54,6 @@ class Probes(Generic[Result]):
             expected = isinstance(error, ProbeFailed) or is_unavailable(error)
             logger.error("%s %s failed: %s", self._what, name, error, exc_info=None if expected else error)
         return error is None
-
-    def forget(self) -> None:
-        """Forget the failures, for tests."""
-        self.failures.clear()
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:

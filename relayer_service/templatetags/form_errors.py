@@ -22,7 +22,6 @@ class FieldError:
 
 @register.inclusion_tag("admin/form_errors.html")
 def form_errors(form: BaseForm, inline_formsets: Any) -> dict[str, Any]:
-    """Render all errors of a form and its inline rows, in the order of the page."""
     return {"errors": [*errors_of(form), *errors_of_rows(inline_formsets or [])]}
 
 

@@ -48,7 +48,6 @@ class Command(BaseCommand):
         self.stdout.write(summary(found, dry_run))
 
     def _ask(self, questions: list[str], dry_run: bool) -> None:
-        """Print the changes to confirm in a dry run, else raise an error that names them."""
         if questions and not dry_run:
             text = "\n  ".join(questions)
             raise CommandError(f"Nothing was changed. Add {CONFIRM} to change addresses:\n  {text}")

@@ -29,7 +29,6 @@ class Command(migrate.Command):
                 time.sleep(PAUSE_SECONDS)
 
     def _migrate(self, deadline: float, *args: Any, **options: Any) -> bool:
-        """Run the migrations, and return whether they acquired every lock."""
         try:
             super().handle(*args, **options)
         except OperationalError as error:

@@ -53,20 +53,15 @@ class Command(BaseCommand):
             with transaction.atomic():
                 for row in page:
                     try:
-                        changed += self._rotate_row(row, field)
+                        old = encryption.sealed(row, field)
+                        if old is not None and old.key_id != encryption.primary_key_id():
+                            changed += encryption.reseal(row, field, old)
                     except DecryptionError as error:
                         unreadable.append(f"{model._meta.label} {row}: {error}")
             done, rest = done + len(page), rows.filter(pk__gt=page[-1].pk)
             self._show_progress(name, done, total)
         self.stderr.write(f"{name}: re-encrypted {changed} of {done} rows.")
         return changed, unreadable
-
-    @staticmethod
-    def _rotate_row(row: Model, field: EncryptedJSONField) -> bool:
-        old = encryption.sealed(row, field)
-        if old is None or old.key_id == encryption.primary_key_id():
-            return False
-        return encryption.reseal(row, field, old)
 
     def _show_progress(self, name: str, done: int, total: int) -> None:
         if self.stderr.isatty():
