@@ -5,7 +5,6 @@ Not in `admin`, as that package imports models, which is not possible while sett
 
 from typing import Any
 
-from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse, reverse_lazy
 
@@ -17,10 +16,6 @@ def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str
 
 def model_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
     return link(title, icon, f"admin:{app}_{model}_changelist", f"{app}.view_{model}")
-
-
-def is_overview(request: HttpRequest) -> bool:
-    return request.path == reverse("admin:index")
 
 
 UNFOLD: dict[str, Any] = {
@@ -44,7 +39,12 @@ UNFOLD: dict[str, Any] = {
         # `relayer_service/admin/search.py` replaces its backend.
         "command_search": True,
         "navigation": [
-            {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},
+            {
+                "items": [
+                    link("Overview", "dashboard", "admin:index")
+                    | {"active": lambda request: request.path == reverse("admin:index")}
+                ]
+            },
             {
                 "title": "Fleet",
                 "items": [

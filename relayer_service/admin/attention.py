@@ -1,10 +1,7 @@
 """Items that need attention, at the top of the overview: each with a reason, its start and a link to fix it.
 
 An app declares one function per subject in its `AppConfig`, by position on the page:
-
-    attention_subjects = {20: "relayers.attention.relayers"}
-
-The function returns None for staff who may not view the subject.
+`attention_subjects = {20: "relayers.attention.relayers"}`. It returns None for staff who may not view the subject.
 """
 
 from collections import defaultdict
@@ -52,7 +49,6 @@ class AttentionItem:
 
     @property
     def duration(self) -> str:
-        """How long it has lasted, in the largest unit."""
         began, now = self.since, timezone.now()
         assert began
         return timesince(began, now, depth=1) if now - began >= MINUTE else "less than a minute"
@@ -104,7 +100,6 @@ def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]
 
 
 def counts_of(numbers: Mapping[str, QuerySet[Any]]) -> dict[str, int]:
-    """Return numbers by name, in one query."""
     branches = [
         number.values_list(Value(name, output_field=CharField()), "number") for name, number in numbers.items()
     ]
@@ -119,7 +114,6 @@ def number_of(rows: QuerySet[Any]) -> QuerySet[Any]:
 
 
 def number_of_all(model: type[Model]) -> QuerySet[Any]:
-    """Return the query for the row count that triggers maintain for a table."""
     counted = RowDelta.objects.filter(list_name=model._meta.db_table)
     return counted.values(every=Value(1)).annotate(number=Sum("rows", default=0)).values("number")
 

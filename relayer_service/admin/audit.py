@@ -94,7 +94,6 @@ class AuditedAdmin(DjangoModelAdmin):
 
 
 def cascaded(rows: Sequence[Model]) -> Iterator[Model]:
-    """Yield the audited rows that the database deletes with these rows."""
     for relation in rows[0]._meta.related_objects if rows else []:
         model: Any = relation.related_model
         if relation.on_delete is CASCADE and hasattr(model, "audited"):

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
+from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -35,7 +36,6 @@ CSV_COLUMNS = [
 ]
 # Spreadsheets evaluate a cell that starts with one of these as a formula.
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n")
-LINES = ("", '<div class="audit">{}</div>')
 
 
 class ObjectTypeFilter(DropdownFilter):
@@ -135,7 +135,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     @display(description="what")
     def what(self, entry: AuditEntry) -> str:
         lines = [*entry.lines, *([f"“{entry.reason}”"] if entry.reason else [])]
-        return format_html_join(*LINES, ((line,) for line in lines)) or "-"
+        return format_html_join("", '<div class="audit">{}</div>', ((line,) for line in lines)) or "-"
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
         if not self.has_view_permission(request):
@@ -159,15 +159,10 @@ def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
     }
 
 
-class Echo:
-    """A file-like object whose `write` returns the line that a CSV writer writes."""
-
-    def write(self, text: str) -> str:
-        return text
-
-
 def csv_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
-    writer = csv.writer(Echo(), quoting=csv.QUOTE_ALL)
+    # `writerow` returns the result of `write`, which is the line.
+    echo: Any = SimpleNamespace(write=str)
+    writer = csv.writer(echo, quoting=csv.QUOTE_ALL)
     yield str(writer.writerow(CSV_COLUMNS))
     for entry in newest(entries):
         values = {name: getattr(entry, name) for name in CSV_COLUMNS}

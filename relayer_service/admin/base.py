@@ -57,11 +57,10 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return ResourceList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        filters = (each for each in self.get_list_filter(request) if isinstance(each, type))
         shown = [
             {"models": [str(self.opts)], "items": tabs(request, each)}
-            for each in filters
-            if issubclass(each, StateFilter)
+            for each in self.get_list_filter(request)
+            if isinstance(each, type) and issubclass(each, StateFilter)
         ]
         return super().changelist_view(request, {"tab_list": shown, **(extra_context or {})})
 

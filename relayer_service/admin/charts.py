@@ -23,7 +23,6 @@ class LastDay:
         return self.start + timedelta(hours=position)
 
     def chart(self, datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
-        """Return data and options of stacked bars for the theme's chart component, with more axes by name."""
         labels = [f"{self.hour(position):%H:%M}" for position in range(HOURS)]
         options = {
             "animation": False,

@@ -100,7 +100,6 @@ def ask(
     table: Table,
     form: forms.Form | None = None,
 ) -> TemplateResponse:
-    """Return the confirmation page, whose button posts to the URL of the request."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,

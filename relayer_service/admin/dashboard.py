@@ -1,10 +1,6 @@
 """The first page of the admin: items that need attention, then one card per subject.
 
-An app declares the functions of its cards in its `AppConfig`, by position on the page:
-
-    dashboard_cards = {50: "rpc.dashboard.calls"}
-
-The function returns None for staff who may not view the subject.
+An app declares the functions of its cards as `dashboard_cards` in its `AppConfig`, like `attention_subjects`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,4 @@
-"""The format of dates on all pages: to the minute or to the second, in UTC, or as a time ago.
-
-`relayer_service.formats` sets the same format for fields that Django renders.
-"""
+"""The format of dates on all pages; `relayer_service.formats` sets the same for fields that Django renders."""
 
 from datetime import datetime
 

@@ -1,7 +1,4 @@
-"""The admin's error pages, which name the missing permission or object and link back.
-
-Under `/api/`, the API's middleware turns every error page into the envelope.
-"""
+"""The admin's error pages, which name the missing permission or object and link back."""
 
 from http import HTTPStatus
 from typing import Any
@@ -38,7 +35,9 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
         return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", "You may not open this page.")
     opts = model_admin.opts
     verb = "change" if view == "change" and request.method == "POST" else NEEDED.get(view, "view")
-    verbs = [verb] if view in NEEDED else [verb, *needed_by_action(model_admin, view)]
+    declared = getattr(getattr(model_admin, view, None), "allowed_permissions", None) or []
+    # Others than these are decided by a `has_..._permission` method.
+    verbs = [verb, *(each for each in declared if each in VERBAL_NOUNS)]
     missing = [shown_permission(verb, opts) for verb in verbs if not request.user.has_perm(permission(verb, opts))]
     missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if view == "add" else []
     if missing:
@@ -48,12 +47,6 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     else:
         text = "You have permission to view this object, but not for this action. Ask a superuser to grant it."
     return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", text, opts)
-
-
-def needed_by_action(model_admin: Any, view: str) -> list[str]:
-    """Return the permissions that an action declares, without those that a `has_..._permission` method decides."""
-    declared = getattr(getattr(model_admin, view, None), "allowed_permissions", None) or []
-    return [verb for verb in declared if verb in VERBAL_NOUNS]
 
 
 def permission(verb: str, opts: Any) -> str:
@@ -83,7 +76,6 @@ def requested_view(request: HttpRequest) -> tuple[Any, str]:
 
 
 def error_page(request: HttpRequest, status: HTTPStatus, title: str, text: str, opts: Any = None) -> HttpResponse:
-    """Return a page of the admin for staff, and one without the menu for others."""
     user = getattr(request, "user", None)
     if user is None:
         return HttpResponse(text, status=status, content_type="text/plain; charset=utf-8")

@@ -32,8 +32,6 @@ class StateFilter(DropdownFilter):
 
 
 class DayRangeFilter(RangeDateFilter):
-    """Filters by days, from the start of the first to the end of the last."""
-
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         for end, lookup, hour in (("from", "gte", time.min), ("to", "lte", time.max)):
             day = parse_date_str(self.used_parameters.get(f"{self.field_path}_{end}"))

@@ -48,7 +48,6 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
         return {}
 
     def add_faults(self, error: ValidationError) -> None:
-        """Add the faults of a write, which are by API name, to the fields of the form."""
         for name, texts in error.message_dict.items():
             field = self.field_names.get(name, name)
             self.add_error(field if field in self.fields else None, texts)

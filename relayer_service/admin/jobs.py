@@ -41,10 +41,7 @@ def ask_or_start(
     texts: Sequence[str] = (),
     left_alone: int = 0,
 ) -> HttpResponse:
-    """Return the confirmation page of a kind of job, or start the job once it is confirmed.
-
-    `left_alone` is the number of selected rows that the job skips, as the texts explain.
-    """
+    """Return the confirmation page of a job that skips `left_alone` rows, or start the job once it is confirmed."""
     chosen = kind(name)
     if not pending.is_confirmed:
         explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - left_alone))
@@ -57,7 +54,6 @@ def ask_or_start(
 
 
 def visible_kinds(request: HttpRequest) -> list[str]:
-    """Return the kinds of jobs that the user may view: all, or those of rows that they may view."""
     may_see_all = request.user.has_perm("relayer_service.view_job")
     return [name for name, each in kinds().items() if may_see_all or request.user.has_perm(each.view_permission)]
 

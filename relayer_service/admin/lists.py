@@ -84,17 +84,14 @@ class ResourceList(ChangeList):
             self.params[ORDER_VAR] = chosen.split(".")[0]
         ordering: list[Any] = super().get_ordering(request, queryset)
         if chosen and len(ordering) > 1:
+            first = ordering[0]
+            is_descending = first.descending if isinstance(first, OrderBy) else str(first).startswith("-")
             # The key, in the same direction, as the index ends.
-            return [ordering[0], "-pk" if is_descending(ordering[0]) else "pk"]
+            return [first, "-pk" if is_descending else "pk"]
         return ordering
 
 
-def is_descending(order: Any) -> bool:
-    return order.descending if isinstance(order, OrderBy) else str(order).startswith("-")
-
-
 def tabs(request: HttpRequest, state_filter: type[StateFilter]) -> list[dict[str, Any]]:
-    """Return the theme's tabs, one for each state, which keep the search and the other filters."""
     name = state_filter.parameter_name
     kept = request.GET.copy()
     for each in (PAGE_VAR, ERROR_FLAG, name):

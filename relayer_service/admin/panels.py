@@ -1,8 +1,6 @@
 """Panels above the form of an object, which an app adds to the pages of its own models or of another app's.
 
-An app declares its panels in its `AppConfig`, by model and in the order of the page:
-
-    admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}
+An app declares its panels in its `AppConfig`: `admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}`.
 """
 
 from collections.abc import Callable
@@ -49,10 +47,7 @@ class Panel(metaclass=forms.MediaDefiningClass):
 
 
 def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
-    """Make a panel's method a view of one object, for users with a permission for it who may view the panel.
-
-    A method that returns None redirects to the object's page.
-    """
+    """Make a panel's method a view of one object that requires a permission. None redirects to the object's page."""
 
     def decorate(view: Callable[[Any, HttpRequest, Any], HttpResponse | None]) -> Callable[..., HttpResponse]:
         @wraps(view)

@@ -96,7 +96,6 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
 
 
 def link(row: Model) -> str | SafeString:
-    """Return the name of a row, linked to its page if it has one."""
     if not admin.site.is_registered(type(row)):
         return str(row)
     url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])

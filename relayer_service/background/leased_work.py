@@ -46,10 +46,8 @@ class LeasedWork(Generic[Row, Result]):
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def run_due(self) -> int:
-        """Process due rows until there are none, and return their number.
-
-        Only one thread of a process does this at a time, so that hanging servers do not block all threads of a worker.
-        """
+        """Process due rows until there are none, and return their number."""
+        # One thread per process at a time, so that hanging servers do not block all threads of a worker.
         if not self._lock.acquire(blocking=False):
             return 0
         claimed = 0
@@ -102,7 +100,6 @@ class FairQueues:
         return self._threads - len(self.running)
 
     def waiting(self) -> Q:
-        """Return the condition for rows of queues with waiting batches."""
         condition = Q(pk__in=[])
         for key in self._waiting:
             condition |= Q(*zip(self._columns, map(json.loads, key), strict=True))

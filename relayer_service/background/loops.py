@@ -7,8 +7,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from relayer_service.background import pools
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import RESOLVER_THREADS, Pool, ProcessState
 
 Result = TypeVar("Result")
 
@@ -49,7 +48,6 @@ class LoopThread(ProcessState):
         return owned
 
     def stop(self) -> None:
-        """Stop the loop: cancel its tasks and close the objects that it owns."""
         with self._lock:
             # Cleared first, as a second stop would interrupt the cleanup.
             loop, thread = self._loop, self._thread
@@ -68,7 +66,7 @@ class LoopThread(ProcessState):
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._loop.set_default_executor(pools.Pool(f"{self.name}-resolver", pools.RESOLVER_THREADS))
+            self._loop.set_default_executor(Pool(f"{self.name}-resolver", RESOLVER_THREADS))
             self._thread = threading.Thread(target=self._run, args=[self._loop], name=self.name, daemon=True)
             self._thread.start()
         return self._loop

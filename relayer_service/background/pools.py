@@ -1,6 +1,8 @@
-"""Named thread pools with metrics."""
+"""Named thread pools with metrics, and state that a forked process must not inherit."""
 
 import contextvars
+import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +18,18 @@ Result = TypeVar("Result")
 NODE_THREADS = 100
 # For DNS, in separate pools for webhooks, nodes and signers.
 RESOLVER_THREADS = 64
+
+
+class ProcessState:
+    """Resets itself in a forked process. A subclass sets its state in `reset`, and starts threads on first use."""
+
+    def __init__(self) -> None:
+        self.reset()
+        os.register_at_fork(after_in_child=self.reset)
+
+    def reset(self) -> None:
+        # The old lock may be held by a thread that the forked process does not have.
+        self._lock = threading.Lock()
 
 
 class Pool(ThreadPoolExecutor):
@@ -49,11 +63,9 @@ class Pool(ThreadPoolExecutor):
 
 
 def at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Call a function that waits for a node for each item, in up to NODE_THREADS threads, and return the results.
-
-    Each call has its own pool, so that hanging nodes do not block other callers.
-    """
+    """Return the results of a function that waits for a node, called for each item in up to NODE_THREADS threads."""
     if not items:
         return []
+    # Not a shared pool, so that hanging nodes do not block other callers.
     with Pool("nodes", min(len(items), NODE_THREADS)) as pool:
         return list(pool.map(function, items))

@@ -17,7 +17,7 @@ from huey import Huey
 from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import ProcessState
 from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
 from relayer_service.storage.databases import POSTGRESQL_SCHEMES
 
@@ -73,11 +73,7 @@ background = BackgroundThread("task-queue")
 
 
 class InBackground:
-    """A storage mixin that pushes in the background.
-
-    A push is only a hint (`tasks.py`) and can be dropped: after a failure, which is logged, pushes pause for a few
-    seconds, as with the cache.
-    """
+    """Pushes in the background. After a failure, which is logged, it drops pushes for a few seconds (`tasks.py`)."""
 
     down_until = 0.0
 

@@ -63,17 +63,14 @@ class Watchdog:
                 return
             self._waiting_for = {SCHEDULER, THREAD}
         try:
-            self._beat()
+            if self.beat_file is not None:
+                self.beat_file.touch()
+            if address := os.environ.get("NOTIFY_SOCKET"):
+                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+                    # systemd writes the null byte of an abstract socket address as an @.
+                    notifier.sendto(MESSAGE, "\0" + address[1:] if address.startswith("@") else address)
         except OSError:
             logger.exception("Cannot notify the supervisor of the worker")
-
-    def _beat(self) -> None:
-        if self.beat_file is not None:
-            self.beat_file.touch()
-        if address := os.environ.get("NOTIFY_SOCKET"):
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
-                # systemd writes the null byte of an abstract socket address as an @.
-                notifier.sendto(MESSAGE, "\0" + address[1:] if address.startswith("@") else address)
 
 
 queue = create_queue(settings.TASK_QUEUE_URL)
@@ -106,10 +103,7 @@ def prepare_queue() -> None:
 
 
 def push(function: Any, *args: Any) -> None:
-    """Queue a task when the transaction commits, without waiting for the queue.
-
-    If the queue is unreachable, this is only logged, as the sweep finds the due row.
-    """
+    """Queue a task when the transaction commits. A failure is only logged, as the sweep finds the due row."""
     transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
 
 
@@ -186,10 +180,7 @@ class SecondsScheduler(Scheduler):
 
 
 class TurnTakingThread(WorkerThread):
-    """A thread that waits for a task only while no other thread does.
-
-    So an idle worker uses one connection and one poll at a time, and an outage of the queue logs one line.
-    """
+    """Waits for a task only while no other thread does, so that an idle worker has one connection to the queue."""
 
     turn = threading.Lock()
 

@@ -123,13 +123,11 @@ def require_worker() -> None:
 
 
 def require_encryption_keys() -> None:
-    """Require every key that was used for encryption, with an unchanged value."""
     if problems := EncryptionKey.objects.problems():
         raise ProbeFailed(" ".join(problems))
 
 
 def require_peppers() -> None:
-    """Require the pepper of each token in use, as far as it can be determined."""
     if problem := import_string(settings.PEPPER_PROBLEM)():
         raise ProbeFailed(problem)
 

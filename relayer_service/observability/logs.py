@@ -137,10 +137,7 @@ def redact_value(value: Any) -> Any:
 
 
 class SecretFilter(logging.Filter):
-    """Redacts the message, fields and traceback before any handler receives them.
-
-    `extra={"redacted": True}` skips a line whose parts are already redacted.
-    """
+    """Redacts the message, fields and traceback of lines without `extra={"redacted": True}`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id.get()

@@ -138,8 +138,6 @@ for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
 
 
 class StateCollector(Collector):
-    """Counts the rows of a table by `state` on each scrape."""
-
     name: str
     text: str
     states: Sequence[str]
@@ -161,10 +159,7 @@ class StateCollector(Collector):
 
 
 class SharedCollectors(Collector):
-    """Collectors of state that all processes share, so that any web process can be scraped for it.
-
-    They run concurrently, and a scrape omits those that fail or time out.
-    """
+    """Concurrent collectors of state that all processes share. A scrape omits those that fail or time out."""
 
     def __init__(self) -> None:
         self._collectors: dict[str, Collector] = {}
@@ -174,12 +169,12 @@ class SharedCollectors(Collector):
         self._collectors[type(collector).__name__] = collector
 
     def collect(self) -> Iterable[Metric]:
-        reads = {name: partial(read, collector) for name, collector in self._collectors.items()}
+        reads = {name: partial(_collect, collector) for name, collector in self._collectors.items()}
         for families in self.reads.run(reads, READ_SECONDS).values():
             yield from families
 
 
-def read(collector: Collector) -> list[Metric]:
+def _collect(collector: Collector) -> list[Metric]:
     return list(collector.collect())
 
 

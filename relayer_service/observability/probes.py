@@ -19,10 +19,7 @@ class ProbeFailed(Exception): ...
 
 
 class Probes(Generic[Result]):
-    """Runs probes, and logs when one starts to fail and when it recovers.
-
-    A hanging probe holds one thread and is not started again; until it ends, it counts as failed.
-    """
+    """Runs probes, and logs when one starts to fail or recovers. A hanging probe has failed, and is not run again."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -57,7 +54,6 @@ class Probes(Generic[Result]):
 
 
 def start(function: Callable[[], Result]) -> Future[Result]:
-    """Run a function in a daemon thread, which does not block the exit of the process."""
     future: Future[Result] = Future()
 
     def run() -> None:

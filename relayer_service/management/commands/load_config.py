@@ -45,7 +45,9 @@ class Command(BaseCommand):
             raise CommandError("Nothing was changed: the database is busy or unreachable. Try again.") from None
         for write in found.writes:
             self.stdout.write(describe(write))
-        self.stdout.write(summary(found, dry_run))
+        states = [write.state for write in found.writes]
+        counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
+        self.stdout.write(f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}.")
 
     def _ask(self, questions: list[str], dry_run: bool) -> None:
         if questions and not dry_run:
@@ -71,9 +73,3 @@ def describe(write: Write[Any]) -> str:
     """Return a line that names a row and its changed fields, without values."""
     fields = f" ({', '.join(write.fields)})" if write.state == "updated" else ""
     return f"{write.row._meta.verbose_name} {write.row}: {write.state}{fields}"
-
-
-def summary(found: Plan, dry_run: bool) -> str:
-    states = [write.state for write in found.writes]
-    counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
-    return f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}."

@@ -33,10 +33,8 @@ class Command(BaseCommand):
         self.stderr.write("Done." + (f" Keys no longer needed: {', '.join(names)}." if names else ""))
 
     def _rotate_all(self, field: EncryptedJSONField, batch: int) -> list[str]:
-        """Process a table until no row changes, and return the secrets that could not be decrypted.
-
-        Processes with the old settings can encrypt more rows in the meantime.
-        """
+        """Process a table until no row changes, and return the secrets that could not be decrypted."""
+        # Processes with the old settings can encrypt more rows in the meantime.
         while True:
             changed, unreadable = self._rotate(field, batch)
             if not changed:

@@ -25,15 +25,13 @@ class Command(BaseCommand):
         watchdog.beat_file = options["beat"]
         autodiscover_modules("tasks")
         if options["metrics"]:
-            self.serve_metrics(*options["metrics"])
+            host, port = options["metrics"]
+            try:
+                start_metrics_server(host, port)
+            except OSError as error:
+                raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         prepare_queue()
         Worker(queue, workers=settings.WORKER_THREADS, graceful_signal="TERM", shutdown_timeout=STOP_SECONDS).run()
-
-    def serve_metrics(self, host: str, port: int) -> None:
-        try:
-            start_metrics_server(host, port)
-        except OSError as error:
-            raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
 
 
 def address(text: str) -> tuple[str, int]:
