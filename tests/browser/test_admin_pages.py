@@ -214,7 +214,7 @@ NOTHING = {
 }
 
 
-def test_the_overview_says_what_is_going_on(
+def test_the_overview_shows_the_state_of_the_fleet(
     page: Page, tokens: list[AccessToken], working_worker: None, take_screenshot: TakeScreenshot
 ) -> None:
     page.goto("/admin/", wait_until="networkidle")
@@ -235,7 +235,7 @@ def test_the_overview_says_what_is_going_on(
     take_screenshot(page, "admin")
 
 
-def test_the_overview_of_a_new_service_says_what_is_missing(page: Page) -> None:
+def test_the_overview_of_a_new_service_shows_what_is_missing(page: Page) -> None:
     page.goto("/admin/")
     assert cards(page) == NOTHING | {
         "Readiness": [*READY, "Worker | FAILED"],
@@ -255,7 +255,7 @@ def test_the_overview_shows_staff_only_what_they_may_see(
     assert links == ["Overview", "Readiness", "API docs", "API reference"]
 
 
-def test_an_empty_list_says_so_in_words_that_are_true_of_it(page: Page) -> None:
+def test_an_empty_list_explains_why_it_is_empty(page: Page) -> None:
     page.goto("/admin/relayer_service/periodicrun/")
     expect(page.get_by_text("Periodic work will be listed here.")).to_be_visible()
     page.goto("/admin/tokens/accesstoken/?q=nothing-of-that-name")

@@ -70,7 +70,7 @@ def test_a_job_is_stopped_on_a_phone(page: Page, signers: list[Signer], take_scr
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
-def test_a_signer_in_use_says_what_to_do_instead(page: Page, staff: User, take_screenshot: TakeScreenshot) -> None:
+def test_a_signer_in_use_explains_what_to_do_instead(page: Page, staff: User, take_screenshot: TakeScreenshot) -> None:
     signer = factories.signer("treasury")
     for number in range(25):
         factories.relayer(identifier=f"payroll-{number:02}", signer=signer)

@@ -36,7 +36,7 @@ def said(client: Client, path: str, status: int) -> list[str]:
     return [*(" ".join(strip_tags(text).split()) for text in texts), *links]
 
 
-def test_a_page_that_is_not_there_says_so_and_leads_back(admin_client: Client) -> None:
+def test_a_missing_page_is_404_with_a_link_back(admin_client: Client) -> None:
     assert said(admin_client, "/admin/no-such-page/", 404) == [
         "Not found (404)",
         "There is no page at /admin/no-such-page/.",
@@ -45,7 +45,7 @@ def test_a_page_that_is_not_there_says_so_and_leads_back(admin_client: Client) -
 
 
 @pytest.mark.parametrize("view", ["change", "history", "delete", "status"])
-def test_an_object_that_is_not_there_says_so_and_leads_to_its_list(admin_client: Client, view: str) -> None:
+def test_a_missing_object_is_404_with_a_link_to_its_list(admin_client: Client, view: str) -> None:
     assert said(admin_client, f"{LIST}999/{view}/", 404) == [
         "Not found (404)",
         "There is no relayer at this URL. It may have been deleted.",
@@ -82,7 +82,7 @@ def test_a_refused_page_names_the_permission_that_is_missing(staff_client: Clien
     ]
 
 
-def test_a_page_that_nobody_may_open_says_so(admin_client: Client) -> None:
+def test_a_page_that_is_closed_to_all_users_explains_it(admin_client: Client) -> None:
     assert said(admin_client, "/admin/notifications/delivery/add/", 403) == [
         "Not allowed (403)",
         "Adding deliveries is not allowed in the admin.",
@@ -103,7 +103,7 @@ def test_an_action_that_is_refused_names_the_permission_that_is_missing(staff_cl
     ]
 
 
-def test_a_form_without_its_cookie_says_that_nothing_was_changed(user: User) -> None:
+def test_a_form_without_its_cookie_reports_that_nothing_was_changed(user: User) -> None:
     User.objects.update(is_staff=True)
     client = Client(enforce_csrf_checks=True)
     client.force_login(user)

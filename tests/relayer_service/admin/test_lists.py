@@ -109,7 +109,7 @@ def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(
     assert costs[1] == costs[2] <= costs[0] + 1
 
 
-def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
+def test_a_long_list_has_pages_for_its_first_rows_and_shows_the_total(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lists, "MAX_LISTED", 3)
@@ -164,9 +164,7 @@ def test_a_choice_that_is_searched_for_by_what_no_database_accepts_is_not_found(
         ("notifications/delivery", "the whole webhook-id"),
     ],
 )
-def test_a_list_in_which_nothing_is_found_says_what_was_searched_for(
-    admin_client: Client, path: str, searched: str
-) -> None:
+def test_a_list_without_results_explains_the_search(admin_client: Client, path: str, searched: str) -> None:
     page = admin_client.get(f"/admin/{path}/?q=none").content.decode()
     assert f"“none” was searched for as {searched}." in page
 

@@ -118,7 +118,7 @@ def test_what_needs_attention_is_named_with_a_reason_and_since_when(staff: Clien
     ]
 
 
-def test_each_line_leads_to_where_it_is_mended_and_each_kind_to_the_list(staff: Client) -> None:
+def test_each_item_links_to_the_page_that_fixes_it_and_each_group_to_its_list(staff: Client) -> None:
     trouble()
     found = links(part(staff, "Needs attention"))
     assert len(found) == 20
@@ -142,7 +142,7 @@ def test_ten_of_a_kind_are_named_and_the_others_counted(staff: Client) -> None:
     ]
 
 
-def test_a_service_without_a_worker_says_so_and_what_waits(staff: Client, clock: Clock) -> None:
+def test_a_service_without_a_worker_reports_it_and_the_late_work(staff: Client, clock: Clock) -> None:
     target = Notification.objects.create(identifier="hook", url="https://a.example.com")
     relayer_factories.relayer(**CHECKED)
     Delivery.objects.create(notification=target, event="relayer.paused", body=b"{}", due_at=NOON)

@@ -78,7 +78,7 @@ def test_staff_find_what_they_may_view_alone(client: Client, fleet: dict[str, An
     assert Client().get(SEARCH, {"s": "eu"}).status_code == 302
 
 
-def test_a_search_that_finds_nothing_says_so(admin_client: Client, fleet: dict[str, Any]) -> None:
+def test_a_search_without_results_shows_a_message(admin_client: Client, fleet: dict[str, Any]) -> None:
     page = admin_client.get(SEARCH, {"extended": "1", "s": "<b>none"}).content.decode()
     # The theme's script takes over this element alone.
     assert 'id="command-results-list"' in page

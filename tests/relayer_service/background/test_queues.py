@@ -82,7 +82,7 @@ def test_a_request_is_answered_while_redis_hangs(
     assert said(caplog) == []
 
 
-def test_a_queue_that_hangs_is_asked_once_and_then_left_alone(
+def test_a_hanging_queue_is_called_once_and_then_paused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with silent_server() as server:
