@@ -25,7 +25,7 @@ from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago_titled, exact, to_the_minute
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.pagination import MAX_LISTED
+from relayer_service.admin.lists import MAX_LISTED
 from relayer_service.admin.references import link
 from relayer_service.net.addresses import mask, without_user_info
 

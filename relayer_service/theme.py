@@ -2,24 +2,17 @@
 
 from typing import Any
 
-from django.http import HttpRequest
 from django.templatetags.static import static
 from django.urls import reverse, reverse_lazy
 
 
 def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str, Any]:
-    """Return a sidebar entry for all users, or for those with a permission."""
     allowed = {"permission": lambda request: request.user.has_perm(permission)} if permission else {}
     return {"title": title, "icon": icon, "link": reverse_lazy(url_name), **allowed}
 
 
 def model_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
-    """Return a sidebar entry of a model's list, for users with permission to view it."""
     return link(title, icon, f"admin:{app}_{model}_changelist", f"{app}.view_{model}")
-
-
-def is_overview(request: HttpRequest) -> bool:
-    return request.path == reverse("admin:index")
 
 
 UNFOLD: dict[str, Any] = {
@@ -35,15 +28,20 @@ UNFOLD: dict[str, Any] = {
     ],
     "STYLES": [lambda request: static("relayer_service/admin.css")],
     "SCRIPTS": [lambda request: static("relayer_service/admin.js")],
-    # The accent of the dark theme, brighter than the default to be readable on its backgrounds.
+    # Brighter than the default, for contrast in dark mode.
     "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
     "SIDEBAR": {
         "show_search": True,
-        # Searches all lists, with `relayer_service/admin/search.py`.
+        # `relayer_service/admin/search.py` replaces its backend.
         "command_search": True,
         "navigation": [
-            {"items": [link("Overview", "dashboard", "admin:index") | {"active": is_overview}]},
+            {
+                "items": [
+                    link("Overview", "dashboard", "admin:index")
+                    | {"active": lambda request: request.path == reverse("admin:index")}
+                ]
+            },
             {
                 "title": "Fleet",
                 "items": [

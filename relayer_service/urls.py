@@ -8,8 +8,8 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitView
 
 from relayer_service import extensions
+from relayer_service.admin.accounts import sign_in
 from relayer_service.admin.search import palette
-from relayer_service.admin.sign_in import sign_in
 from relayer_service.api.schema_view import SchemaView
 from relayer_service.observability.health import MetricsView, health, ready
 

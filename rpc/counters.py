@@ -18,7 +18,7 @@ from typing import Any
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import ProcessState
 from rpc import metrics
 from rpc.models import CallCount
 

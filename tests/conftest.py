@@ -109,8 +109,8 @@ def forget_everything() -> None:
     counters.counter.reset()
     FailOpenRedisCache.down_until = 0.0
     outage.forget()
-    health.readiness.forget()
-    metrics.shared.forget()
+    health.readiness.failures.clear()
+    metrics.shared.reads.failures.clear()
     cache.clear()
 
 

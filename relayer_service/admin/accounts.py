@@ -1,9 +1,10 @@
-"""The themed admin pages of Django's own users and groups, whose changes are recorded like those of resources.
+"""The admin pages of Django's users and groups, with changes in the audit log; and the login page.
 
-Only superusers change superusers, groups and permissions. Other staff with permission to change users can change those
-who have no permission that they lack themselves: whoever sets a password can sign in with it.
+Only superusers change superusers, groups and permissions. Other staff change only users without any permission that
+they lack themselves: setting a password allows them to sign in as that user.
 """
 
+from http import HTTPStatus
 from typing import Any
 
 from django.contrib import admin
@@ -13,13 +14,15 @@ from django.contrib.auth.models import Group, Permission, User
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
 from relayer_service.admin.audit import AuditedAdmin
+from relayer_service.admin.errors import error_page
 from relayer_service.audit.recording import Values, changed, created, record, snapshot
 from relayer_service.audit.values import Hidden
+from relayer_service.background.shares import RETRY_AFTER_SECONDS, SIGNING_IN, Busy
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -37,22 +40,20 @@ def _(user: User) -> Values:
         "is_staff": user.is_staff,
         "is_superuser": user.is_superuser,
         "groups": sorted(user.groups.values_list("name", flat=True)),
-        "user_permissions": names(user.user_permissions.all()),
+        "user_permissions": permission_names(user.user_permissions.all()),
     }
 
 
 @snapshot.register
 def _(group: Group) -> Values:
-    return {"name": group.name, "permissions": names(group.permissions.all())}
+    return {"name": group.name, "permissions": permission_names(group.permissions.all())}
 
 
-def names(permissions: QuerySet[Permission]) -> list[str]:
+def permission_names(permissions: QuerySet[Permission]) -> list[str]:
     return sorted(f"{app}.{name}" for app, name in permissions.values_list("content_type__app_label", "codename"))
 
 
 class PasswordForm(AdminPasswordChangeForm):
-    """Sets the password of a user, on a page of its own."""
-
     def save(self, commit: bool = True) -> Any:
         before = {"password": Hidden.from_value(self.user.password)}
         with transaction.atomic():
@@ -62,29 +63,25 @@ class PasswordForm(AdminPasswordChangeForm):
 
 
 def outranks(user: Any, other: User) -> bool:
-    """Return whether a user has every permission of another, who may be inactive."""
+    """Return whether a user has every permission of another, even an inactive one."""
     if user.is_superuser:
         return True
     held = Permission.objects.filter(Q(user=other) | Q(group__user=other))
-    return not other.is_superuser and user.get_all_permissions() >= set(names(held))
+    return not other.is_superuser and user.get_all_permissions() >= set(permission_names(held))
 
 
 class UserForm(UserChangeForm):
-    """Changes a user, whose tokens are refused while it is inactive."""
-
     # Set by the admin for superusers.
     may_activate = False
 
     def clean_is_active(self) -> bool:
         is_active: bool = self.cleaned_data["is_active"]
         if is_active and not self.instance.is_active and not self.may_activate:
-            raise ValidationError("Only superusers can activate a user again.")
+            raise ValidationError("Only superusers can reactivate a user.")
         return is_active
 
 
 class AccountAdmin(AuditedAdmin):
-    """Records what staff change of an account, permissions included, in the transaction of the change."""
-
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         form.before = snapshot(self.model._base_manager.get(pk=obj.pk)) if change else None
         obj.save()
@@ -102,7 +99,7 @@ class UserAdmin(AccountAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type
     change_password_form = PasswordForm
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
-        # A class for this request alone.
+        # Django builds a form class per request.
         form: Any = super().get_form(request, obj, change=change, **kwargs)
         form.may_activate = request.user.is_superuser
         return form
@@ -120,13 +117,23 @@ class UserAdmin(AccountAdmin, DjangoUserAdmin, ModelAdmin):  # type: ignore[type
 
 @admin.register(Group)
 class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
-    """Changed by superusers alone: its permissions are those of all its users."""
+    """Changed by superusers only, as its permissions apply to all its users."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return bool(request.user.is_superuser)
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
+    has_change_permission = has_delete_permission = has_add_permission
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)
+
+def sign_in(request: HttpRequest) -> HttpResponse:
+    """Return the admin's login page. Only a few users can sign in at once, as checking a password is expensive."""
+    if request.method != "POST":
+        return admin.site.login(request)
+    try:
+        with SIGNING_IN.occupied():
+            return admin.site.login(request)
+    except Busy:
+        text = "Too many people are signing in right now. Go back and try again in a few seconds."
+        response = error_page(request, HTTPStatus.SERVICE_UNAVAILABLE, "Try again", text)
+        response["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        return response

@@ -1,10 +1,7 @@
-"""What needs somebody's attention, first on the overview: by name, with a reason, since when, and where it is fixed.
+"""Items that need attention, at the top of the overview: each with a reason, its start and a link to fix it.
 
-An app names the functions that check a subject each in its `AppConfig`, by their positions among those of all apps:
-
-    attention_subjects = {20: "relayers.attention.relayers"}
-
-Such a function returns None for staff who may not see its subject.
+An app declares one function per subject in its `AppConfig`, by position on the page:
+`attention_subjects = {20: "relayers.attention.relayers"}`. It returns None for staff who may not view the subject.
 """
 
 from collections import defaultdict
@@ -21,6 +18,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.utils.timesince import timesince
 
+from relayer_service.admin.references import and_more
 from relayer_service.models import PeriodicRun, RowDelta
 from relayer_service.observability import health
 
@@ -28,31 +26,29 @@ Result = TypeVar("Result")
 
 SHOWN = 10
 MINUTE = timedelta(minutes=1)
-# Work that is due for longer waits for a worker.
+# Work that is overdue by more than this is reported.
 LATE = 2 * MINUTE
 
 PARTS = {
-    "database": "It does not answer.",
-    "cache": "It does not answer: rate limits are not enforced.",
-    "migrations": "Some were not applied: run manage.py migrate.",
-    "encryption": "A key that secrets are encrypted with is missing from ENCRYPTION_KEYS, or has another value there.",
-    "peppers": "A pepper of tokens is missing from TOKEN_PEPPERS, or has another value there: manage.py tokens list.",
-    "worker": "No worker runs, it cannot write, or periodic work is late: webhooks, checks and prices wait.",
+    "database": "Not responding.",
+    "cache": "Not responding. Rate limits are not enforced.",
+    "migrations": "Not all migrations are applied. Run manage.py migrate.",
+    "encryption": "A key that encrypts secrets is missing from ENCRYPTION_KEYS or has a different value.",
+    "peppers": "A token pepper is missing from TOKEN_PEPPERS or has a different value. Run manage.py tokens list.",
+    "worker": "No worker is running, it cannot write, or periodic work is late. Webhooks and checks are delayed.",
 }
 
 
 @dataclass(frozen=True)
 class AttentionItem:
-    """Something that needs attention, and the page on which it is fixed."""
-
     name: str
+    # The page on which to fix it.
     url: str
     reason: str
     since: datetime | None = None
 
     @property
     def duration(self) -> str:
-        """How long it lasts already, in the largest unit."""
         began, now = self.since, timezone.now()
         assert began
         return timesince(began, now, depth=1) if now - began >= MINUTE else "less than a minute"
@@ -60,13 +56,13 @@ class AttentionItem:
 
 @dataclass(frozen=True)
 class AttentionGroup:
-    """One thing that is wrong: some of those that have it, how many have it in all, and the list of them."""
+    """One problem: the first items that have it, how many do, and the URL of their list."""
 
     title: str
     items: Sequence[AttentionItem]
     total: int
     url: str = ""
-    # How the theme marks the number of them.
+    # The theme's style of the number.
     variant: str = "warning"
 
     @property
@@ -75,43 +71,24 @@ class AttentionGroup:
 
     @property
     def more(self) -> str:
-        others = self.total - len(self.items)
-        return f"and {others:,} more" if others > 0 else ""
+        return and_more(self.total - len(self.items))
 
 
 @dataclass(frozen=True)
 class AttentionSubject:
-    """A subject that was checked, and what is wrong there."""
-
     name: str
     groups: Sequence[AttentionGroup]
 
 
-@dataclass(frozen=True)
-class Attention:
-    """All subjects that the user may see."""
-
-    subjects: Sequence[AttentionSubject]
-    at: datetime
-
-    @property
-    def groups(self) -> list[AttentionGroup]:
-        return [group for subject in self.subjects for group in subject.groups]
-
-
-def attention(request: HttpRequest) -> Attention:
-    return Attention(declared("attention_subjects", request), timezone.now())
-
-
 def declared(attribute: str, request: HttpRequest) -> list[Any]:
-    """Return what the functions that all apps have declared return for a request, in the order of their positions."""
+    """Return the results of the functions that all apps declare under an attribute, by position."""
     positions = [item for app in apps.get_app_configs() for item in getattr(app, attribute, {}).items()]
-    found = [import_string(path)(request) for _, path in sorted(positions)]
-    return [each for each in found if each is not None]
+    results = [import_string(path)(request) for _, path in sorted(positions)]
+    return [result for result in results if result is not None]
 
 
 def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]) -> dict[str, list[Any]]:
-    """Return by name the first rows of each queryset for which its condition holds, in one query."""
+    """Return by name the first rows of each queryset that match its condition, in one query."""
     branches = []
     for name, rows in querysets.items():
         first = rows.model._default_manager.filter(conditions[name]).order_by("pk").values("pk")[:SHOWN]
@@ -123,32 +100,30 @@ def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]
 
 
 def counts_of(numbers: Mapping[str, QuerySet[Any]]) -> dict[str, int]:
-    """Return numbers by name, in one query."""
-    names = [Value(name, output_field=CharField()) for name in numbers]
-    branches = [number.values_list(name, "number") for name, number in zip(names, numbers.values(), strict=True)]
-    # A sum is a decimal number on PostgreSQL.
+    branches = [
+        number.values_list(Value(name, output_field=CharField()), "number") for name, number in numbers.items()
+    ]
+    # PostgreSQL returns sums as decimals.
     return {name: int(number) for name, number in branches[0].union(*branches[1:], all=True)}
 
 
 def number_of(rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Return the query of how many rows there are, which the database counts in an index if it has one."""
+    """Return the query that counts rows, in an index if there is one."""
     number: QuerySet[Any] = rows.order_by().values(every=Value(1)).annotate(number=Count("*")).values("number")
     return number
 
 
 def number_of_all(model: type[Model]) -> QuerySet[Any]:
-    """Return the query of how many rows a table has, of which the database keeps count."""
     counted = RowDelta.objects.filter(list_name=model._meta.db_table)
     return counted.values(every=Value(1)).annotate(number=Sum("rows", default=0)).values("number")
 
 
 def read_once(request: HttpRequest, read: Callable[[], Result]) -> Result:
-    """Return what a function reads, and the same in the rest of the request."""
-    known = request.__dict__.setdefault("read_once", {})
-    if read not in known:
-        known[read] = read()
-    result: Result = known[read]
-    return result
+    """Return the result of a function, which runs once per request."""
+    results: dict[Callable[[], Result], Result] = request.__dict__.setdefault("read_once", {})
+    if read not in results:
+        results[read] = read()
+    return results[read]
 
 
 def periodic_runs() -> list[PeriodicRun]:
@@ -156,13 +131,12 @@ def periodic_runs() -> list[PeriodicRun]:
 
 
 def service(request: HttpRequest) -> AttentionSubject:
-    """Return which parts of the service and which periodic work fail."""
     page = reverse("ready")
     may_view_runs = request.user.has_perm("relayer_service.view_periodicrun")
     runs = read_once(request, periodic_runs) if may_view_runs else []
-    beats = {run.name: run.finished_at for run in runs}
+    heartbeat = next((run.finished_at for run in runs if run.name == "heartbeat"), None)
     failed = [
-        AttentionItem(name.capitalize(), page, PARTS[name], beats.get("heartbeat") if name == "worker" else None)
+        AttentionItem(name.capitalize(), page, PARTS[name], heartbeat if name == "worker" else None)
         for name, works in read_once(request, health.parts_that_work).items()
         if not works
     ]
@@ -170,16 +144,15 @@ def service(request: HttpRequest) -> AttentionSubject:
         AttentionItem(
             run.name.replace("_", " ").capitalize(),
             reverse("admin:relayer_service_periodicrun_change", args=[run.pk]),
-            "The newest run failed; the log has its error.",
+            "The last run failed. See the log for its error.",
             run.finished_at,
         )
         for run in runs
         if run.failed
     ]
+    list_url = reverse("admin:relayer_service_periodicrun_changelist")
     groups = [
-        AttentionGroup("Parts of the service that fail", failed, len(failed), page, "danger"),
-        AttentionGroup(
-            "Periodic work that fails", work, len(work), reverse("admin:relayer_service_periodicrun_changelist")
-        ),
+        AttentionGroup("Failing parts of the service", failed, len(failed), page, "danger"),
+        AttentionGroup("Failing periodic work", work, len(work), list_url),
     ]
     return AttentionSubject("the service and its worker", [group for group in groups if group.total])

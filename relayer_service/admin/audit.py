@@ -1,6 +1,6 @@
-"""What staff change, in the audit log; and the log as the history of each object."""
+"""The base class of audited admin pages: it records deletions, and shows the audit log as the history of an object."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -13,20 +13,20 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from relayer_service.admin.errors import ObjectNotFound
-from relayer_service.admin.pagination import NewestPaginator
+from relayer_service.admin.lists import NewestPaginator
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import BATCH_SIZE, deleted, record
 
-# As untyped as the theme's classes, which it is mixed with.
+# Untyped, like the theme's classes that it is mixed with.
 DjangoModelAdmin: Any = admin.ModelAdmin
 
 ENTRIES_PER_PAGE = 50
 
 
 class AuditedAdmin(DjangoModelAdmin):
-    """Records what staff delete, and shows the history. Django's own log, `LogEntry`, stays empty."""
+    """Uses the audit log in place of Django's own, `LogEntry`, which stays empty."""
 
-    # What an entry shows of other rows, so that it is read with those of many objects.
+    # Relations that audit entries read, for `select_related` in bulk deletions.
     audited_relations: list[str] = []
 
     def delete_model(self, request: HttpRequest, obj: Any) -> None:
@@ -36,16 +36,18 @@ class AuditedAdmin(DjangoModelAdmin):
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
         with transaction.atomic():
-            rows = list(self._with_relations(queryset).select_for_update(of=("self",)))
+            if self.audited_relations:
+                queryset = queryset.select_related(*self.audited_relations)
+            rows = list(queryset.select_for_update(of=("self",)))
             for start in range(0, len(rows), BATCH_SIZE):
                 batch = rows[start : start + BATCH_SIZE]
                 self._record_deleted(request, batch)
-                # Those that were recorded, and no others that fit by now.
+                # Only recorded rows, not others that match the queryset by now.
                 chosen = self.model._default_manager.filter(pk__in=[row.pk for row in batch])
                 super().delete_queryset(request, chosen)
 
     def delete_dependents(self, request: HttpRequest, row: Any) -> str:
-        """Delete the dependents of a row that is about to be deleted; return the reason for the audit log."""
+        """Delete the dependents of a row before the row itself, and return the reason for the audit log."""
         return ""
 
     def _record_deleted(self, request: HttpRequest, rows: list[Any]) -> None:
@@ -53,24 +55,23 @@ class AuditedAdmin(DjangoModelAdmin):
         entries = [deleted(row, self.delete_dependents(request, row)) for row in rows]
         record([*entries, *(deleted(row) for row in dependents)])
 
-    def _with_relations(self, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows.select_related(*self.audited_relations) if self.audited_relations else rows
-
     def log_addition(self, *args: Any, **kwargs: Any) -> Any: ...
 
-    def log_change(self, *args: Any, **kwargs: Any) -> Any: ...
+    log_change = log_deletions = log_addition
 
-    def log_deletions(self, *args: Any, **kwargs: Any) -> Any: ...
-
-    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
-        """Raise what the 404 page names; Django would redirect to the overview, with a message there."""
-        raise ObjectNotFound(opts)
-
-    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
-        """Show the object's entries, the newest first, to those who may view the object."""
+    def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
         obj = self.get_object(request, unquote(object_id))
         if obj is None:
             raise ObjectNotFound(self.opts)
+        return obj
+
+    def _get_obj_does_not_exist_redirect(self, request: HttpRequest, opts: Any, object_id: str) -> HttpResponse:
+        """Raise a 404 in place of Django's redirect to the overview."""
+        raise ObjectNotFound(opts)
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        """Return the object's entries, newest first, for users who may view the object."""
+        obj = self.get_object_or_404(request, object_id)
         if not self.has_view_or_change_permission(request, obj):
             raise PermissionDenied
         paginator = NewestPaginator(AuditEntry.objects.for_row(obj), ENTRIES_PER_PAGE)
@@ -92,11 +93,9 @@ class AuditedAdmin(DjangoModelAdmin):
         return TemplateResponse(request, "admin/audit/history.html", context)
 
 
-def cascaded(rows: Iterable[Model]) -> Iterator[Model]:
-    """Yield the resources of any app that the database deletes with these rows."""
-    chosen = list(rows)
-    for relation in chosen[0]._meta.related_objects if chosen else []:
+def cascaded(rows: Sequence[Model]) -> Iterator[Model]:
+    for relation in rows[0]._meta.related_objects if rows else []:
         model: Any = relation.related_model
         if relation.on_delete is CASCADE and hasattr(model, "audited"):
-            related = model._base_manager.filter(**{f"{relation.field.name}__in": chosen})
+            related = model._base_manager.filter(**{f"{relation.field.name}__in": rows})
             yield from related.select_related(relation.field.name)

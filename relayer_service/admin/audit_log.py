@@ -1,10 +1,11 @@
-"""The audit log in the admin: everybody who may view it only reads it, superusers too."""
+"""The audit log in the admin: read-only, also for superusers."""
 
 import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
+from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
@@ -24,22 +25,21 @@ from relayer_service.admin.dates import exact
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.audit.models import AuditEntry, type_of
 
-# The server holds a whole answer in memory before it sends it.
+# The server buffers a whole response before it sends it.
 MAX_EXPORTED = 50_000
 EXPORT_BATCH = 1_000
-# What a search compares, each by an index.
+# Searched columns, each with an index.
 SEARCHED = ("object_id", "actor", "request_id")
 CSV_COLUMNS = [
     *("at", "actor_kind", "actor", "actor_key", "address", "request_id"),
     *("object_type", "object_id", "action", "changes", "reason"),
 ]
-# A spreadsheet takes a cell that begins with one of these for a formula.
+# Spreadsheets evaluate a cell that starts with one of these as a formula.
 FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n")
-LINES = ("", '<div class="audit">{}</div>')
 
 
 class ObjectTypeFilter(DropdownFilter):
-    """Offer the types that the admin has pages for: to list those in the table, all of it would be read."""
+    """Offers the types that have admin pages: listing those in the table would read all of it."""
 
     title = "type"
     parameter_name = "object_type"
@@ -51,6 +51,7 @@ class ObjectTypeFilter(DropdownFilter):
         return queryset.filter(object_type=self.value()) if self.value() else queryset
 
 
+@admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ["when", "who", "object", "shown_action", "what", "source"]
     list_display_links = ["when"]
@@ -59,9 +60,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_before_template = "admin/audit/export.html"
     ordering = ["-at", "-id"]
     in_palette = False
-    # The theme shows the field for a search if there are some; `get_search_results` compares.
+    # So that the theme shows the search field; `get_search_results` searches.
     search_fields = SEARCHED
-    search_help_text = "The whole id of an object, name of an actor or id of a request"
+    search_help_text = "The full ID of an object, name of an actor or ID of a request"
     allowed_lookups = {"object_type", "actor_kind__exact", "at_from", "at_to"}
     fields = ["when", "who", "source", "request_id", "object", "shown_action", "what", "reason"]
     readonly_fields = ["when", "who", "source", "object", "shown_action", "what"]
@@ -73,7 +74,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[AuditEntry], search_term: str
     ) -> tuple[QuerySet[AuditEntry], bool]:
-        """Find entries by the whole of a term, in the columns that have it: an OR of all would read the whole log."""
+        """Return the entries that match the whole term. An OR over all columns would read the whole log."""
         term = search_term.strip()
         if not term:
             return queryset, False
@@ -82,7 +83,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return queryset.filter(reduce(or_, matching)) if matching else queryset.none(), False
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        # The log has no history of its own.
+        # Audit entries never change, so they have no history.
         return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
@@ -96,7 +97,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return entry
 
     def _link(self, request: HttpRequest, entries: Iterable[Any]) -> None:
-        """Note with each entry the page of its object, if that still exists and the user may view it."""
+        """Set the `url` of each entry to the page of its object, if that exists and the user may view it."""
         by_type: dict[str, list[Any]] = defaultdict(list)
         for entry in entries:
             entry.url = ""
@@ -116,10 +117,6 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     def when(self, entry: AuditEntry) -> str:
         return exact(entry.at)
 
-    @display(description="who")
-    def who(self, entry: AuditEntry) -> str:
-        return entry.who
-
     @display(description="from")
     def source(self, entry: AuditEntry) -> str:
         return entry.address or "-"
@@ -138,10 +135,9 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     @display(description="what")
     def what(self, entry: AuditEntry) -> str:
         lines = [*entry.lines, *([f"“{entry.reason}”"] if entry.reason else [])]
-        return format_html_join(*LINES, ((line,) for line in lines)) or "-"
+        return format_html_join("", '<div class="audit">{}</div>', ((line,) for line in lines)) or "-"
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        """Return what the list's filters and search find as CSV, the newest first."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:
@@ -155,30 +151,27 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
 
 def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
-    """Return by type the admins of what the log has entries of."""
-    found = {type_of(model): each for model, each in site._registry.items() if isinstance(each, AuditedAdmin)}
-    # Its own app has logs alone.
-    return {name: each for name, each in found.items() if each.opts.app_label != AuditEntry._meta.app_label}
-
-
-class Echo:
-    """What a CSV writer writes to: it returns the line instead of keeping it."""
-
-    def write(self, text: str) -> str:
-        return text
+    """Return the admins of audited models by type, without those of this app, which has only logs."""
+    return {
+        type_of(model): each
+        for model, each in site._registry.items()
+        if isinstance(each, AuditedAdmin) and each.opts.app_label != AuditEntry._meta.app_label
+    }
 
 
 def csv_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
-    writer = csv.writer(Echo(), quoting=csv.QUOTE_ALL)
+    # `writerow` returns the result of `write`, which is the line.
+    echo: Any = SimpleNamespace(write=str)
+    writer = csv.writer(echo, quoting=csv.QUOTE_ALL)
     yield str(writer.writerow(CSV_COLUMNS))
     for entry in newest(entries):
         values = {name: getattr(entry, name) for name in CSV_COLUMNS}
         values |= {"at": entry.at.isoformat(), "changes": "\n".join(entry.lines)}
-        yield str(writer.writerow([harmless(str(value)) for value in values.values()]))
+        yield str(writer.writerow([escape_formula(str(value)) for value in values.values()]))
 
 
 def newest(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
-    """Yield entries a batch at a time, each by the place where the last one ended, so that none is held for long."""
+    """Yield entries in batches, each from where the last one ended, without a long-running query."""
     rest, exported = entries.order_by("-at", "-id"), 0
     while batch := list(rest[: min(EXPORT_BATCH, MAX_EXPORTED - exported)]):
         yield from batch
@@ -186,6 +179,5 @@ def newest(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
         rest = entries.filter(at__lte=last.at).exclude(at=last.at, id__gte=last.pk).order_by("-at", "-id")
 
 
-def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula."""
+def escape_formula(text: str) -> str:
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA_MARKS) else text

@@ -1,9 +1,8 @@
-"""Base classes of the admin's pages: resources that staff change, and logs that they only read."""
+"""Base classes of the admin's pages: resources, which staff change, and logs, which are read-only."""
 
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import ORDER_VAR
 from django.db import connection
 from django.db.models import QuerySet
@@ -16,32 +15,31 @@ from unfold.decorators import display
 from relayer_service.admin import search
 from relayer_service.admin.audit import AuditedAdmin
 from relayer_service.admin.dates import to_the_minute
-from relayer_service.admin.errors import ObjectNotFound, shown_permission
+from relayer_service.admin.errors import shown_permission
 from relayer_service.admin.filters import StateFilter
-from relayer_service.admin.lists import ResourceList, tabs
-from relayer_service.admin.pagination import NewestPaginator
+from relayer_service.admin.lists import NewestPaginator, ResourceList, tabs
 from relayer_service.admin.panels import Panel, declared_panels
 from relayer_service.admin.references import is_key
 
 
 class ResourceAdmin(AuditedAdmin, ModelAdmin):
-    """A list of any size, and a page of each object with the panels that apps have declared for it."""
+    """A list of any size, and a page per object with the panels that apps declare for it."""
 
     list_filter_submit = True
     list_per_page = 50
     paginator = NewestPaginator
     ordering = ["-sequence"]
-    # By column, what its index sorts by; no other can be sorted by. A method needs an `ordering` besides.
+    # The indexed order of each sortable column. A column that is a method also needs an `ordering`.
     sort_orders: dict[str, Any] = {}
-    search_help_text = "The beginning of an id"
+    search_help_text = "The start of an ID"
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     change_form_outer_before_template = "admin/panels.html"
-    # What the list's filters send: a lookup into a hidden column would reveal what is in it.
+    # Lookups of the list's filters. Any other could reveal the contents of a hidden column.
     allowed_lookups: set[str] = set()
-    # As those, of which the values are keys of rows.
+    # Allowed lookups whose values are primary keys.
     allowed_keys: set[str] = set()
-    # Whether the search in all lists searches in this one.
+    # Whether the command palette searches this list.
     in_palette = True
 
     @cached_property
@@ -59,11 +57,10 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return ResourceList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        filters = (each for each in self.get_list_filter(request) if isinstance(each, type))
         shown = [
             {"models": [str(self.opts)], "items": tabs(request, each)}
-            for each in filters
-            if issubclass(each, StateFilter)
+            for each in self.get_list_filter(request)
+            if isinstance(each, type) and issubclass(each, StateFilter)
         ]
         return super().changelist_view(request, {"tab_list": shown, **(extra_context or {})})
 
@@ -81,21 +78,19 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return search.find(queryset, texts, sort=sort), False
 
     def searched_texts(self, column: str, text: str) -> list[str]:
-        """Return what a column is searched for: what was typed, or what it means there."""
         return [text]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup in self.allowed_lookups or (lookup in self.allowed_keys and is_key(value))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Return whether somebody may add an object, which includes to choose what it cannot be without."""
+        """Return whether the user may add an object and view the objects that it requires."""
         return super().has_add_permission(request) and not self.missing_to_add(request)
 
     def missing_to_add(self, request: HttpRequest) -> list[str]:
         return [name for field, name in self._missing_to_choose(request).items() if not field.blank]
 
     def _missing_to_choose(self, request: HttpRequest) -> dict[Any, str]:
-        """Return by field the permission that somebody lacks to choose in it: its search needs it."""
         fields = [self.opts.get_field(name) for name in self.get_autocomplete_fields(request)]
         return {
             field: shown_permission("view", field.related_model._meta)
@@ -108,30 +103,24 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         missing = self._missing_to_choose(request).get(db_field)
         if field and missing:
             field.disabled = True
-            field.help_text = f"To choose here you need the permission {missing}. {field.help_text}".strip()
+            field.help_text = f"Requires the permission {missing}. {field.help_text}".strip()
         return field
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """Return an object, locked while it is changed: two who change parts of it at once both keep theirs."""
+        """Return an object, locked while it is changed so that concurrent changes to other fields are kept."""
         obj = super().get_object(request, object_id, from_field)
         if obj and request.method == "POST" and connection.in_atomic_block:
             obj = self.get_queryset(request).select_for_update().filter(pk=obj.pk).first()
         return obj
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save the form's write, which records itself, show its warnings and run the theme's submit actions."""
+        """Save the form's write with its audit entry, show its warnings and run the theme's submit actions."""
         form.write.save()
         for _, text in form.write.warnings:
             self.message_user(request, f"{obj}: {text}", messages.WARNING)
         for each in self.get_actions_submit_line(request, obj.pk):
             if each.action_name in request.POST:
                 each.method(request, obj)
-
-    def get_object_or_404(self, request: HttpRequest, object_id: str) -> Any:
-        obj = self.get_object(request, unquote(object_id))
-        if obj is None:
-            raise ObjectNotFound(self.opts)
-        return obj
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         obj = kwargs.get("obj")
@@ -147,17 +136,13 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
 
 
 class ReadOnly:
-    """Mixed into an admin or an inline: staff may only view."""
+    """A mixin for an admin or an inline without add, change and delete."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+    has_change_permission = has_delete_permission = has_add_permission
 
 
 class ReadOnlyAdmin(ReadOnly, ResourceAdmin):
-    """A log, which only the service writes."""
+    """A log that only the service writes."""

@@ -1,4 +1,4 @@
-"""The chart of a panel: the last 24 hours, a bar for each."""
+"""Charts of the last 24 hours, with one bar per hour."""
 
 import json
 from collections.abc import Sequence
@@ -12,20 +12,17 @@ GREY = "#9ca3af"
 
 
 class LastDay:
-    """The hours of a chart: the one that is running comes last."""
-
     def __init__(self) -> None:
         self.start = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
 
     def position(self, hour: datetime) -> int:
-        """Return the place of an hour; one that began after the chart was, or on a clock ahead, is the last."""
+        """Return the index of an hour. One that starts after the chart, or on a clock that is ahead, is the last."""
         return min(round((hour - self.start) / timedelta(hours=1)), HOURS - 1)
 
     def hour(self, position: int) -> datetime:
         return self.start + timedelta(hours=position)
 
     def chart(self, datasets: Sequence[dict[str, Any]], **more_axes: Any) -> dict[str, str]:
-        """Return data and options of stacked bars as the theme's chart takes them, with more axes by name."""
         labels = [f"{self.hour(position):%H:%M}" for position in range(HOURS)]
         options = {
             "animation": False,

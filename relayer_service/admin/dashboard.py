@@ -1,10 +1,6 @@
-"""The first page of the admin: what needs attention, then what is going on, one card for each subject.
+"""The first page of the admin: items that need attention, then one card per subject.
 
-An app names the functions that make its cards in its `AppConfig`, by their positions among those of all apps:
-
-    dashboard_cards = {50: "rpc.dashboard.calls"}
-
-Such a function returns None for staff who may not see its subject.
+An app declares the functions of its cards as `dashboard_cards` in its `AppConfig`, like `attention_subjects`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +10,10 @@ from typing import Any
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.html import format_html
 
-from relayer_service.admin.attention import attention, declared, periodic_runs, read_once
+from relayer_service.admin.attention import declared, periodic_runs, read_once
 from relayer_service.admin.dates import ago
 from relayer_service.audit.actors import ActorKind
 from relayer_service.models import AuditEntry
@@ -27,7 +24,7 @@ CHANGES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Card:
-    """A title, rows of cells that begin with what the row is about, a chart, and the page that has more."""
+    """A title, rows of cells that each start with a name, a chart, and the URL of the page with more."""
 
     title: str
     rows: Sequence[Sequence[str]] = ()
@@ -38,8 +35,10 @@ class Card:
 
 
 def add_cards(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    cards = declared("dashboard_cards", request)
-    return context | {"title": "Overview", "attention": attention(request), "cards": cards}
+    subjects = declared("attention_subjects", request)
+    groups = [group for subject in subjects for group in subject.groups]
+    attention = {"subjects": subjects, "groups": groups, "at": timezone.now()}
+    return context | {"title": "Overview", "attention": attention, "cards": declared("dashboard_cards", request)}
 
 
 def link(text: str, url: str) -> str:
@@ -51,7 +50,6 @@ def label(text: str, variant: str) -> str:
 
 
 def alarm(count: int) -> str:
-    """Return a count of what should not be there, marked unless it is zero."""
     return label(f"{count:,}", "danger") if count else "0"
 
 
@@ -79,4 +77,4 @@ def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
     own = AuditEntry.objects.filter(actor=request.user.get_username(), actor_kind=ActorKind.USER)
     rows = [[entry.object_id, entry.get_action_display(), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
-    return Card("Your last changes", rows, "You have changed nothing yet.")
+    return Card("Your last changes", rows, "You have not changed anything yet.")

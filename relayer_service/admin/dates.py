@@ -1,7 +1,4 @@
-"""The one form of dates on all pages: to the minute or to the second, with UTC; and how long ago that was.
-
-Fields that Django itself shows have the same form from `relayer_service.formats`.
-"""
+"""The format of dates on all pages; `relayer_service.formats` sets the same for fields that Django renders."""
 
 from datetime import datetime
 
@@ -14,12 +11,11 @@ def to_the_minute(moment: datetime | None, unset: str = "-") -> str:
 
 
 def exact(moment: datetime | None, unset: str = "-") -> str:
-    """Return a moment to the second, where several may fall into a minute."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC" if moment else unset
 
 
 def ago(moment: datetime | None) -> str:
-    """Return how long ago that was, in the largest unit only."""
+    """Return the time since a moment, in the largest unit only."""
     if moment is None:
         return "never"
     largest, _, smaller = str(naturaltime(moment)).partition(", ")
@@ -27,7 +23,7 @@ def ago(moment: datetime | None) -> str:
 
 
 def ago_titled(moment: datetime | None) -> str:
-    """Return how long ago that was, with the moment itself as the title."""
+    """Return the time since a moment, with the moment as the tooltip."""
     if moment is None:
         return "never"
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), ago(moment))

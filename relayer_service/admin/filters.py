@@ -1,4 +1,4 @@
-"""Filters that the admin pages of several resources have."""
+"""List filters shared by the admin pages of several resources."""
 
 from collections.abc import Mapping
 from datetime import datetime, time
@@ -12,7 +12,7 @@ from unfold.utils import parse_date_str
 
 
 class StateFilter(DropdownFilter):
-    """Narrow a list to the rows for which the condition of one state holds. It is shown as tabs above the list."""
+    """Filters a list by the condition of one state. It is shown as tabs above the list."""
 
     title = "state"
     parameter_name = "state"
@@ -20,7 +20,7 @@ class StateFilter(DropdownFilter):
 
     @classmethod
     def current_conditions(cls) -> Mapping[str, Q]:
-        """Return the conditions by state; for states that depend on the time, those of now."""
+        """Return the conditions by state, as of now for states that depend on the time."""
         return cls.conditions
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -32,8 +32,6 @@ class StateFilter(DropdownFilter):
 
 
 class DayRangeFilter(RangeDateFilter):
-    """Filter by days, from the beginning of the first to the end of the last."""
-
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         for end, lookup, hour in (("from", "gte", time.min), ("to", "lte", time.max)):
             day = parse_date_str(self.used_parameters.get(f"{self.field_path}_{end}"))

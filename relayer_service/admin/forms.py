@@ -1,4 +1,4 @@
-"""The base of the admin's forms, which write a resource as REST and fleet files do."""
+"""The base class of the admin's forms, which write resources in the same way as REST and fleet files."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -12,10 +12,10 @@ FormClass = TypeVar("FormClass", bound="type[forms.ModelForm[Any]]")
 
 
 class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Translates what staff have changed, compared to what their page showed them, into a write."""
+    """Translates the fields that staff have changed on the page they opened into a write."""
 
     write_class: ClassVar[type[Write[Any]]]
-    # The form's names of API fields, where they differ.
+    # Form field names by API name, where they differ.
     field_names: ClassVar[dict[str, str]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -24,7 +24,7 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
             self.write = self.write_class(self.instance)
         self._stored = self._columns()
         if self.instance.pk:
-            # With the values that the page showed, so that another's change meanwhile is not reverted.
+            # The form compares with the values that the page showed, so that it does not revert concurrent changes.
             for name in self.fields.keys() & self._stored.keys():
                 self.fields[name].show_hidden_initial = True
 
@@ -44,11 +44,10 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
         return cleaned
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Return what staff have changed and the write has to set, by API names; Django sets other columns."""
+        """Return the changed values that the write sets, by API name; Django sets the other columns."""
         return {}
 
     def add_faults(self, error: ValidationError) -> None:
-        """Add the faults that a write raises, by API names, to the fields of the form."""
         for name, texts in error.message_dict.items():
             field = self.field_names.get(name, name)
             self.add_error(field if field in self.fields else None, texts)
@@ -60,7 +59,7 @@ class ResourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot 
 
 
 def declare_fields(fields: Mapping[str, forms.Field]) -> Callable[[FormClass], FormClass]:
-    """Return a class decorator that adds fields to a form; the admin asks the class for them, before any instance."""
+    """Return a class decorator that adds fields to a form class, where the admin reads them."""
 
     def decorate(form: FormClass) -> FormClass:
         subclass: Any = type(form.__name__, (form,), {"__module__": form.__module__, **fields})

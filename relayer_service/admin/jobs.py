@@ -1,9 +1,9 @@
-"""Jobs in the admin: started after a confirmation, with a page that shows how far each has come and stops it."""
+"""Background work in the admin: jobs, which staff start, watch and stop; and the last runs of periodic work."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -14,13 +14,15 @@ from unfold.decorators import display
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.confirmation import PendingAction, Table
-from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import exact
-from relayer_service.admin.pagination import NewestPaginator
+from relayer_service.admin.dashboard import alarm, label
+from relayer_service.admin.dashboard import link as text_link
+from relayer_service.admin.dates import ago_titled, exact
+from relayer_service.admin.lists import NewestPaginator
 from relayer_service.admin.panels import Panel, object_view
+from relayer_service.admin.references import and_more
 from relayer_service.jobs import running
 from relayer_service.jobs.kinds import kind, kinds
-from relayer_service.jobs.models import Job
+from relayer_service.models import Job, PeriodicRun
 
 VARIANTS: dict[str, str] = {
     Job.State.WAITING: "info",
@@ -39,23 +41,19 @@ def ask_or_start(
     texts: Sequence[str] = (),
     left_alone: int = 0,
 ) -> HttpResponse:
-    """Ask whether a job of a kind is to be started; start one that was confirmed, with a message that leads to it.
-
-    The texts say of so many rows that they are left alone.
-    """
+    """Return the confirmation page of a job that skips `left_alone` rows, or start the job once it is confirmed."""
     chosen = kind(name)
     if not pending.is_confirmed:
         explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - left_alone))
         return confirmation.ask(request, model_admin, pending, chosen.title, [explanation, *texts], table)
     job = running.start(name, pending.selection, request.user.get_username())
     page = reverse("admin:relayer_service_job_change", args=[job.pk])
-    link = format_html('<a class="underline" href="{}">See how far it is</a>', page)
-    model_admin.message_user(request, format_html("Started in the worker: {}. {}.", job, link), messages.SUCCESS)
+    text = format_html("Started in the worker: {}. {}.", job, text_link("View its progress", page))
+    model_admin.message_user(request, text, messages.SUCCESS)
     return pending.leave()
 
 
 def visible_kinds(request: HttpRequest) -> list[str]:
-    """Return the kinds whose jobs somebody may see: all, or those with rows that they may view."""
     may_see_all = request.user.has_perm("relayer_service.view_job")
     return [name for name, each in kinds().items() if may_see_all or request.user.has_perm(each.view_permission)]
 
@@ -64,6 +62,7 @@ def may_see_jobs(request: HttpRequest) -> bool:
     return bool(visible_kinds(request))
 
 
+@admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
     list_display = ["title", "shown_state", "progress", "actor", "created", "finished"]
     list_per_page = 50
@@ -76,21 +75,19 @@ class JobAdmin(ReadOnlyAdmin):
         return jobs.filter(kind__in=visible_kinds(request)).defer("selection")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Its page is found among those that the user may see.
+        # `get_queryset` excludes the jobs that the user may not view.
         return may_see_jobs(request)
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return may_see_jobs(request)
+    has_module_permission = has_view_permission
 
     def has_stop_permission(self, request: HttpRequest, job: Job) -> bool:
         return request.user.has_perm(kind(job.kind).permission)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
-        # The panel has it all.
         return []
 
     def change_view(self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None) -> Any:
-        # What it has changed is in the audit log of the rows.
+        # The audit log has the changes of a job under the rows.
         return super().change_view(request, object_id, form_url, {"show_history": False, **(extra_context or {})})
 
     @display(description="state")
@@ -110,8 +107,32 @@ class JobAdmin(ReadOnlyAdmin):
         return exact(job.finished_at)
 
 
+@admin.register(PeriodicRun)
+class PeriodicRunAdmin(ReadOnlyAdmin):
+    list_display = ["name", "state", "started", "finished", "took"]
+    ordering = ["name"]
+    # Without indexes, as there are few rows.
+    sort_orders = {"name": "name", "started": "started_at", "finished": "finished_at", "took": "seconds"}
+
+    @display(description="state", label={"ok": "success", "failed": "danger"})
+    def state(self, run: PeriodicRun) -> str:
+        return "failed" if run.failed else "ok"
+
+    @display(description="last start", ordering="started_at")
+    def started(self, run: PeriodicRun) -> str:
+        return ago_titled(run.started_at)
+
+    @display(description="last success", ordering="finished_at")
+    def finished(self, run: PeriodicRun) -> str:
+        return ago_titled(run.finished_at)
+
+    @display(description="took", ordering="seconds")
+    def took(self, run: PeriodicRun) -> str:
+        return "-" if run.seconds is None else f"{run.seconds:.2f} s"
+
+
 class Progress(Panel):
-    """How far a job has come, anew every two seconds until it is over."""
+    """The progress of a job, which the page refreshes every two seconds until the job is over."""
 
     template = "admin/jobs/progress_panel.html"
     views = ["progress", "stop"]
@@ -134,7 +155,7 @@ class Progress(Panel):
     @object_view("stop")
     def stop(self, request: HttpRequest, job: Job) -> None:
         running.stop(job, request.user.get_username())
-        self.admin.message_user(request, "It stops after what is in progress now.", messages.SUCCESS)
+        self.admin.message_user(request, "The job stops after the batch in progress.", messages.SUCCESS)
 
 
 def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
@@ -142,32 +163,33 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
     facts = {
         "State": label(job.state, VARIANTS[job.state]),
         chosen.done: f"{job.done:,}",
-        **({f"Left alone, as {chosen.left_alone}": f"{job.left_alone:,}"} if job.left_alone else {}),
-        "Failed": label(f"{job.failed:,}", "danger") if job.failed else "0",
+        **({f"Skipped ({chosen.left_alone})": f"{job.left_alone:,}"} if job.left_alone else {}),
+        "Failed": alarm(job.failed),
         "Started by": f"{job.actor}, {exact(job.created_at)}",
     }
     if job.is_over:
         facts["Ended"] = exact(job.finished_at)
     if chosen.is_recorded and request.user.has_perm("relayer_service.view_auditentry"):
         log = f"{reverse('admin:relayer_service_auditentry_changelist')}?q=job-{job.pk}"
-        facts["Changes"] = format_html('<a class="underline" href="{}">in the audit log</a>', log)
+        facts["Changes"] = text_link("in the audit log", log)
     return {
         "job": job,
         "summary": summary(job),
         "percent": 100 * job.taken // job.total if job.total else 100,
         "facts": facts,
         "failures": job.failures,
-        "more_failures": f"{job.failed - len(job.failures):,}" if job.failed > len(job.failures) else "",
+        "more_failures": and_more(job.failed - len(job.failures)),
     }
 
 
 def summary(job: Job) -> str:
-    """Return in a sentence how far the job has come, or how it ended."""
-    far = f"{job.taken:,} of {job.total:,}"
+    done = f"{job.taken:,} of {job.total:,}"
     if job.state == Job.State.WAITING:
-        return "It waits for the worker, which begins within seconds. If it does not, see whether a worker runs."
+        return (
+            "Waiting for a worker, which should start within seconds. If it does not, check that a worker is running."
+        )
     if job.state == Job.State.RUNNING:
-        return f"{far}; being stopped by {job.stopped_by}." if job.stopped_by else f"{far}."
+        return f"{done}; being stopped by {job.stopped_by}." if job.stopped_by else f"{done}."
     if job.state == Job.State.STOPPED:
-        return f"Stopped by {job.stopped_by} after {far}. What was done stays done; the others were not touched."
-    return f"Finished: {far}."
+        return f"Stopped by {job.stopped_by} after {done}. Completed changes are kept; the rest is unchanged."
+    return f"Finished: {done}."

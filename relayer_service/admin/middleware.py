@@ -1,4 +1,4 @@
-"""The middleware that only pages for people need: a program that calls the API has no session, form or frame."""
+"""Middleware for HTML pages only: API clients have no session, form or frame."""
 
 from typing import Any
 
@@ -13,8 +13,6 @@ API = "/api/v1/"
 
 
 class PagesOnly:
-    """Mixed into a middleware: it skips the paths of the API."""
-
     get_response: Any
 
     def __call__(self, request: HttpRequest) -> Any:
@@ -27,7 +25,7 @@ class WhiteNoiseMiddleware(PagesOnly, WhiteNoise): ...
 
 
 class CSPMiddleware(PagesOnly, Csp):
-    """The policy of the settings, without what only the admin's theme needs on the docs pages."""
+    """The policy of the settings; on the docs pages, without the exceptions for the admin's theme."""
 
     def get_policy_parts(self, request: HttpRequest, response: Any, report_only: bool = False) -> Any:
         parts = super().get_policy_parts(request, response, report_only)

@@ -1,8 +1,6 @@
-"""Panels: what an app shows above the form of an object, of its own models or of another app's.
+"""Panels above the form of an object, which an app adds to the pages of its own models or of another app's.
 
-An app names its panels in its `AppConfig`, by model and in the order of the page:
-
-    admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}
+An app declares its panels in its `AppConfig`: `admin_panels = {"relayers.Relayer": ["rpc.panels.Calls"]}`.
 """
 
 from collections.abc import Callable
@@ -18,22 +16,20 @@ from django.utils.module_loading import import_string
 
 
 class Panel(metaclass=forms.MediaDefiningClass):
-    """A template with its context, and the views that it needs; `class Media` adds scripts and style sheets."""
+    """A template with its context and views; `class Media` adds scripts and style sheets."""
 
     template: str
     media: forms.Media
-    # Methods that are object views, each at its name below the object's address.
+    # Names of methods that are object views; each name is also the path below the object's URL.
     views: list[str] = []
 
     def __init__(self, model_admin: Any) -> None:
         self.admin = model_admin
 
     def may_view(self, request: HttpRequest) -> bool:
-        """Return whether the user sees this panel on a page that they may open."""
         return True
 
     def context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
-        """Return what the template needs; it becomes a part of the page's context."""
         raise NotImplementedError
 
     def url(self, view: str, obj: Any) -> str:
@@ -51,10 +47,7 @@ class Panel(metaclass=forms.MediaDefiningClass):
 
 
 def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
-    """Make a panel's method a view of one object, for users who see the panel and have a permission for the object.
-
-    A method that returns nothing leads back to the object's page.
-    """
+    """Make a panel's method a view of one object that requires a permission. None redirects to the object's page."""
 
     def decorate(view: Callable[[Any, HttpRequest, Any], HttpResponse | None]) -> Callable[..., HttpResponse]:
         @wraps(view)
@@ -73,7 +66,6 @@ def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
 
 
 def declared_panels(model_admin: Any) -> list[Panel]:
-    """Return the panels that all apps have declared for the model of an admin."""
     label = model_admin.opts.label
     paths = [name for app in apps.get_app_configs() for name in getattr(app, "admin_panels", {}).get(label, [])]
     return [import_string(name)(model_admin) for name in paths]

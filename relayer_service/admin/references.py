@@ -1,4 +1,4 @@
-"""What refers to an object, of whichever app: how many rows, and the first of them as links."""
+"""The rows of any app that refer to an object: their number, and links to the first of them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -10,14 +10,14 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from relayer_service.admin.pagination import MAX_LISTED
+from relayer_service.admin.lists import MAX_LISTED
 
 MAX_SHOWN = 10
+# Every database accepts a number of this length as a key.
 MAX_DIGITS = 18
 
 
 def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[type[Model]] = ()) -> bool:
-    """Return whether somebody may see every kind of row that refers to a model."""
     return all(
         request.user.has_perm(f"{other._meta.app_label}.view_{other._meta.model_name}")
         for other, _ in _relations(model, without)
@@ -25,10 +25,7 @@ def may_view_users(request: HttpRequest, model: type[Model], without: Sequence[t
 
 
 def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) -> str:
-    """Return what refers to an object: the number of rows of each kind and, where they are linked, the first of them.
-
-    However many there are, no more than the first are read, and no more are counted than a list has pages for.
-    """
+    """Return the number of rows of each model that refer to an object, up to MAX_LISTED; if linked, with the first."""
     parts = []
     for model, field in _relations(type(obj), without):
         rows = model._default_manager.filter(**{field: obj})
@@ -37,19 +34,19 @@ def used_by(obj: Model, *, linked: bool, without: Sequence[type[Model]] = ()) ->
             continue
         name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
         first = [link(row) for row in rows[:MAX_SHOWN]] if linked else []
-        names = format_html_join(", ", "{}", ((link,) for link in first))
         others = f"{count - len(first):,} more" if first and count > len(first) else ""
         more = format_html(" and {}", _list_link(model, field, obj, others)) if others else ""
         number = f"at least {count:,}" if count == MAX_LISTED else f"{count:,}"
-        parts.append(format_html("{} {}: {}{}" if first else "{} {}", number, name, names, more))
-    return format_html_join("; ", "{}", ((part,) for part in parts)) or "nothing"
+        parts.append(format_html("{} {}: {}{}" if first else "{} {}", number, name, _join(", ", first), more))
+    return _join("; ", parts) or "nothing"
+
+
+def _join(separator: str, texts: Iterable[str]) -> SafeString:
+    return format_html_join(separator, "{}", ((text,) for text in texts))
 
 
 def in_use(objs: Iterable[Model], *, linked: bool, without: Sequence[type[Model]] = ()) -> list[str]:
-    """Return what keeps objects from being deleted, a text for each with what to do instead.
-
-    The rows that refer to them are counted; where they are linked, the first are named, and a link leads to all.
-    """
+    """Return a text for each object that cannot be deleted: the rows that refer to it, if linked, and what to do."""
     chosen = {obj.pk: obj for obj in objs}
     texts: list[str] = []
     for model, field in _relations(next(iter(chosen.values())).__class__, without) if chosen else ():
@@ -57,7 +54,7 @@ def in_use(objs: Iterable[Model], *, linked: bool, without: Sequence[type[Model]
         counts = dict(rows.values_list(field).annotate(count=Count("pk")))
         texts += [_use(chosen[pk], model, field, counts[pk], linked) for pk in sorted(counts)[:MAX_SHOWN]]
         if len(counts) > MAX_SHOWN:
-            texts.append(f"and {len(counts) - MAX_SHOWN:,} more that are used")
+            texts.append(f"{and_more(len(counts) - MAX_SHOWN)} that are in use")
     return texts
 
 
@@ -65,18 +62,22 @@ def _use(obj: Model, model: Any, field: str, count: int, linked: bool) -> str:
     kind = obj._meta.verbose_name
     name = model._meta.verbose_name if count == 1 else model._meta.verbose_name_plural
     used = f"{obj} is used by {count:,} {name}"
-    advice = f"To delete the {kind}, point the {name} to another one or delete the {name} first"
+    advice = f"To delete the {kind}, change or delete the {name} first"
     if not linked:
         return f"{used}. {advice}."
-    first = model._default_manager.filter(**{field: obj})[:MAX_SHOWN]
-    names = format_html_join(", ", "{}", ((link(row),) for row in first))
-    more = f" and {count - MAX_SHOWN:,} more" if count > MAX_SHOWN else ""
+    names = _join(", ", (link(row) for row in model._default_manager.filter(**{field: obj})[:MAX_SHOWN]))
+    more = f" {and_more(count - MAX_SHOWN)}".rstrip()
     all_of_them = _list_link(model, field, obj, f"list the {name}")
     return format_html("{}: {}{}. {}: {}.", used, names, more, advice, all_of_them)
 
 
+def and_more(number: int) -> str:
+    """Return the end of a list that shows all but this number of its items."""
+    return f"and {number:,} more" if number > 0 else ""
+
+
 def _list_link(model: Any, field: str, obj: Model, text: str) -> str | SafeString:
-    """Return a text as a link to the rows that refer to an object, where their list can be filtered by it."""
+    """Return a text, linked to the list of rows that refer to an object if it has a filter for them."""
     lookup = f"{field}__{obj._meta.pk.name}__exact"
     if lookup not in getattr(admin.site._registry.get(model), "allowed_keys", ()):
         return text
@@ -85,7 +86,6 @@ def _list_link(model: Any, field: str, obj: Model, text: str) -> str | SafeStrin
 
 
 def is_key(value: str) -> bool:
-    """Return whether a value can be the key of a row: no more than a database accepts as a number."""
     return len(str(value)) <= MAX_DIGITS
 
 
@@ -96,7 +96,6 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
 
 
 def link(row: Model) -> str | SafeString:
-    """Return the name of a row, as a link to its page where it has one."""
     if not admin.site.is_registered(type(row)):
         return str(row)
     url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])

@@ -1,6 +1,6 @@
-"""Finding: the rule of every search in the admin, and the palette that searches in all lists at once.
+"""Search by prefix in the lists of the admin, and the command palette, which searches all lists.
 
-What is typed is one text, spaces included. It finds the rows of which an id, a name or an address begins with it.
+The query is one text, including spaces. It matches rows whose ID, name or address starts with it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,17 +20,17 @@ from relayer_service.storage.nul import has_nul
 from relayer_service.storage.prefixes import Folded, Scanned, starts_with
 
 EXACT = "__exact"
-# Of so many rows and more, no column of several finds fewer than a list shows at first.
+# With this number of matches, a scan in the order of the list fills its first page soon.
 MANY = 1_000
-# Of each kind, the palette shows so many.
+# Number of results per model in the palette.
 MAX_FOUND = 5
 
 
 def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = True) -> QuerySet[Any]:
-    """Return the rows of which a column begins with its text, or is the text where its name ends with `__exact`.
+    """Return the rows with a column that starts with its text, or equals it if the name ends with `__exact`.
 
-    Only columns that have it at all are compared, which an index tells: an OR of all might read the whole table. Where
-    it is one column, the rows are in its order, which is that of the index.
+    Columns without a match are left out, as an OR over all columns might read the whole table. If one column remains,
+    the rows are in the order of its index.
     """
     counts = {(name, text): _count(rows.model, _condition(name, text)) for name, text in texts}
     found = [each for each, count in counts.items() if count]
@@ -53,7 +53,7 @@ def _count(model: type[Model], condition: Q) -> int:
 
 
 def palette(request: HttpRequest) -> HttpResponse:
-    """Answer the theme's command palette. Its own search keeps what it found for minutes, whoever changes it since."""
+    """Return the results of the command palette. The theme's own search would cache them for minutes."""
     text = request.GET.get("s", "").strip()
     if not text or has_nul(text):
         return HttpResponse()
@@ -62,7 +62,6 @@ def palette(request: HttpRequest) -> HttpResponse:
 
 
 def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    """Yield the lists of which a word begins with the text."""
     for app in admin.site.get_app_list(request):
         for model in app["models"]:
             if model["admin_url"] and f" {text.lower()}" in f" {str(model['name']).lower()}":
@@ -70,25 +69,19 @@ def _pages(request: HttpRequest, text: str) -> Iterator[SearchResult]:
 
 
 def _objects(request: HttpRequest, text: str) -> Iterator[SearchResult]:
-    """Yield the first objects of each kind that the person may view."""
     for model_admin in admin.site._registry.values():
-        if not getattr(model_admin, "in_palette", True) or not model_admin.has_view_permission(request):
-            continue
-        if not model_admin.get_search_fields(request):
+        is_searched = getattr(model_admin, "in_palette", True) and model_admin.get_search_fields(request)
+        if not is_searched or not model_admin.has_view_permission(request):
             continue
         rows, _ = model_admin.get_search_results(request, model_admin.get_queryset(request), text)
         page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}"
         objects = list(rows[: MAX_FOUND + 1])
         for row in objects[:MAX_FOUND]:
             link = reverse(f"{page}_change", args=[row.pk])
-            yield SearchResult(title=str(row), description=_description(row), link=link, icon="data_object")
+            names = [getattr(row, name, "") for name in ("name", "address", "verified_identity", "subject")]
+            description = ", ".join(filter(None, [str(row._meta.verbose_name).capitalize(), *names]))
+            yield SearchResult(title=str(row), description=description, link=link, icon="data_object")
         if len(objects) > MAX_FOUND:
-            title = f"All {model_admin.opts.verbose_name_plural} that begin with {text}"
+            title = f"All {model_admin.opts.verbose_name_plural} that start with {text}"
             link = f"{reverse(f'{page}_changelist')}?{urlencode({'q': text})}"
             yield SearchResult(title=title, description="List", link=link, icon="list")
-
-
-def _description(row: Any) -> str:
-    """Return the kind of an object, and what people know it by besides its id."""
-    known = (getattr(row, name, "") for name in ("name", "address", "verified_identity", "subject"))
-    return ", ".join([str(row._meta.verbose_name).capitalize(), *(text for text in known if text)])

@@ -1,1 +1,1 @@
-"""Work outside of requests: tasks and their queue, thread pools, event loops, and how web threads are shared."""
+"""Work outside of requests: tasks and their queue, thread pools, event loops; and limits on the web threads."""

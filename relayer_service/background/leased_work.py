@@ -1,4 +1,4 @@
-"""Work on rows that are due: claimed under a lease, done in threads that are shared fairly, written in batches."""
+"""Work on due rows: claimed under a lease, run in fairly shared threads, written in batches."""
 
 import json
 import logging
@@ -18,43 +18,36 @@ from relayer_service.storage.leases import Leased, LeasedQuerySet
 
 logger = logging.getLogger(__name__)
 
-# How often due rows are claimed while others are still worked on.
+# How often due rows are claimed while others are in progress.
 POLL_SECONDS = 1
 
 Row = TypeVar("Row", bound=Leased)
 Result = TypeVar("Result")
-# The values of the columns that make a queue, as JSON.
+# The values of `queue_columns`, as JSON.
 QueueKey = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class LeasedWork(Generic[Row, Result]):
-    """One kind of work on due rows.
-
-    What fails, or cannot be written, is due again when its lease ends, and blocks nothing else. So `write` must write
-    only to rows that are still held (`LeasedQuerySet.held`).
-    """
+    """One kind of work on due rows. Rows whose work or write fails are due again when their lease ends."""
 
     pool_name: str
     threads: Callable[[], int]
     rows: Callable[[], LeasedQuerySet]
-    # Longer than the slowest batch and its writing.
+    # Longer than the slowest batch and its write.
     lease_length: Callable[[], timedelta]
-    # Rows with the same values in these columns wait for the same others, such as nodes, and share a queue.
+    # Rows with equal values in these columns wait for the same servers, such as nodes, and share a queue.
     queue_columns: Sequence[str]
-    # Splits claimed rows; a batch waits in the queue of its first row.
+    # Splits claimed rows; a batch joins the queue of its first row.
     batches: Callable[[list[Row]], Iterable[list[Row]]]
-    # Runs in a thread of the pool.
     run: Callable[[list[Row]], list[Result]]
-    # Writes the results of one batch, in a transaction.
+    # Writes the results of one batch, in a transaction and only to rows whose lease is held (`LeasedQuerySet.held`).
     write: Callable[[list[Result]], None]
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def run_due(self) -> int:
-        """Work on due rows until there are none; return how many there were.
-
-        One thread of a process does this at a time: others that hang must not hold all threads of a worker.
-        """
+        """Process due rows until there are none, and return their number."""
+        # One thread per process at a time, so that hanging servers do not block all threads of a worker.
         if not self._lock.acquire(blocking=False):
             return 0
         claimed = 0
@@ -62,7 +55,7 @@ class LeasedWork(Generic[Row, Result]):
             with Pool(self.pool_name, self.threads()) as pool:
                 queues = FairQueues(pool, self.threads(), self.queue_columns, self._run)
                 while True:
-                    # No more than there are free threads, as each row may be a batch of its own.
+                    # At most one row per free thread, as each row may be a batch.
                     rows = self.rows().exclude(queues.waiting()).claim(queues.free, self.lease_length())
                     queues.add(self.batches(rows))
                     claimed += len(rows)
@@ -77,22 +70,22 @@ class LeasedWork(Generic[Row, Result]):
         try:
             return self.run(batch)
         except Exception:
-            logger.exception("The work on %d rows failed (%s)", len(batch), self.pool_name)
+            logger.exception("Processing %d rows failed (%s)", len(batch), self.pool_name)
             return []
 
     def _write(self, results: list[Result]) -> None:
         try:
             self.write(results)
         except DatabaseError:
-            logger.exception("The results of %d rows could not be written (%s)", len(results), self.pool_name)
+            logger.exception("Writing the results of %d rows failed (%s)", len(results), self.pool_name)
 
 
 class FairQueues:
-    """The threads of a pool, shared between queues of batches so that slow ones do not delay others.
+    """Shares the threads of a pool between queues of batches, so that slow queues do not delay others.
 
-    A queue never holds more threads than are free: however many rows of a queue hang, half of the threads are left to
-    a second queue, and a queue that holds none gets the last one. What waits in a queue is claimed already, and no
-    more of its rows are claimed meanwhile.
+    A queue never holds more threads than are free: however many of its rows hang, half of the threads remain for a
+    second queue, and the last one for a queue that holds none. Waiting batches are already claimed; until they start,
+    no more rows of their queue are claimed.
     """
 
     def __init__(
@@ -107,7 +100,6 @@ class FairQueues:
         return self._threads - len(self.running)
 
     def waiting(self) -> Q:
-        """Return the condition for rows of queues in which batches wait; without any, one that no row fulfils."""
         condition = Q(pk__in=[])
         for key in self._waiting:
             condition |= Q(*zip(self._columns, map(json.loads, key), strict=True))
@@ -120,7 +112,7 @@ class FairQueues:
         self._start()
 
     def finished(self, seconds: float) -> Iterator[list[Any]]:
-        """Yield the results of each batch that has ended, once one has or after so many seconds."""
+        """Yield the results of finished batches, after waiting for the first one for at most this long."""
         done, _ = wait(self.running, seconds, FIRST_COMPLETED)
         for future in done:
             del self.running[future]

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for threads that use what only loops can do."""
+"""An event loop in its own thread, for synchronous code that calls asynchronous libraries."""
 
 import asyncio
 import atexit
@@ -7,8 +7,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from relayer_service.background import pools
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import RESOLVER_THREADS, Pool, ProcessState
 
 Result = TypeVar("Result")
 
@@ -16,9 +15,9 @@ STOP_SECONDS = 1.0
 
 
 class LoopThread(ProcessState):
-    """One loop for each process, started at its first use, and again after it has ended or in a forked process.
+    """One loop per process, started on first use and restarted after it has ended or in a forked process.
 
-    The loop resolves names in a pool of its own: a name server that hangs must not hold up the names of other loops.
+    It resolves names in its own pool, so that a hanging name server does not block other loops.
     """
 
     _loop: asyncio.AbstractEventLoop | None
@@ -29,22 +28,19 @@ class LoopThread(ProcessState):
         atexit.register(self.stop)
 
     def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine on the loop, wait for it and return its result."""
         return self.submit(coroutine).result()
 
     def submit(self, coroutine: Coroutine[Any, Any, Result]) -> Future[Result]:
-        """Run a coroutine on the loop without waiting for it."""
         with self._lock:
             return asyncio.run_coroutine_threadsafe(coroutine, self._started())
 
     def call(self, function: Callable[..., object], *args: Any, delay: float = 0) -> None:
-        """Call a function on the loop, after a delay in seconds, without waiting for it."""
         with self._lock:
             loop = self._started()
             loop.call_soon_threadsafe(loop.call_later, delay, function, *args)
 
     def own(self, make: Callable[[], Result]) -> Result:
-        """Return what the running loop owns: made at its first use, with a `close()` that is awaited at the end."""
+        """Return an object of the running loop, created on first use. Its `close()` is awaited when the loop ends."""
         key = (asyncio.get_running_loop(), make)
         if key not in self._owned:
             self._owned[key] = make()
@@ -52,9 +48,8 @@ class LoopThread(ProcessState):
         return owned
 
     def stop(self) -> None:
-        """End the loop: what still runs on it is cancelled, and what it owns is closed."""
         with self._lock:
-            # Forgotten at once: a second stop would cut off the end of the loop.
+            # Cleared first, as a second stop would interrupt the cleanup.
             loop, thread = self._loop, self._thread
             self._loop = None
             if loop is not None:
@@ -71,7 +66,7 @@ class LoopThread(ProcessState):
     def _started(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
-            self._loop.set_default_executor(pools.Pool(f"{self.name}-resolver", pools.RESOLVER_THREADS))
+            self._loop.set_default_executor(Pool(f"{self.name}-resolver", RESOLVER_THREADS))
             self._thread = threading.Thread(target=self._run, args=[self._loop], name=self.name, daemon=True)
             self._thread.start()
         return self._loop

@@ -1,6 +1,8 @@
-"""Thread pools: named, and shown by /metrics."""
+"""Named thread pools with metrics, and state that a forked process must not inherit."""
 
 import contextvars
+import os
+import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -12,18 +14,29 @@ from relayer_service.observability import metrics
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Threads that only wait cost little memory. For nodes: how many are asked at once by a round of health checks, by a
-# reading of prices or by a page of the admin.
+# Concurrent node requests of one round of health checks or prices, or of one admin page.
 NODE_THREADS = 100
-# For name servers, in a pool each for webhooks, nodes and signers.
+# For DNS, in separate pools for webhooks, nodes and signers.
 RESOLVER_THREADS = 64
 
 
-class Pool(ThreadPoolExecutor):
-    """A thread pool whose size and threads in use are metrics, under its name.
+class ProcessState:
+    """Resets itself in a forked process. A subclass sets its state in `reset`, and starts threads on first use."""
 
-    Work runs in the context of its caller, with the request id under which it logs, unless it is not a part of what
-    the caller does: then in that of its thread, where Django keeps what it opens from one request to the next.
+    def __init__(self) -> None:
+        self.reset()
+        os.register_at_fork(after_in_child=self.reset)
+
+    def reset(self) -> None:
+        # The old lock may be held by a thread that the forked process does not have.
+        self._lock = threading.Lock()
+
+
+class Pool(ThreadPoolExecutor):
+    """A thread pool whose size and busy threads are metrics, labelled with its name.
+
+    By default, work runs in the context of its caller, with the request id for log lines. Otherwise it runs in the
+    context of its thread, where Django keeps connections open between requests.
     """
 
     def __init__(self, name: str, size: int, *, in_callers_context: bool = True) -> None:
@@ -32,7 +45,7 @@ class Pool(ThreadPoolExecutor):
         self._in_use = metrics.POOL_IN_USE.labels(name)
         pool_size = metrics.POOL_SIZE.labels(name)
         pool_size.inc(size)
-        # Once, although a pool may be shut down several times.
+        # Runs once, even if the pool is shut down several times.
         self._uncount = weakref.finalize(self, pool_size.dec, size)
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -50,11 +63,9 @@ class Pool(ThreadPoolExecutor):
 
 
 def at_once(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """Return what a function that waits for a node returns for each item, asking about NODE_THREADS of them at once.
-
-    The pool is the caller's own, so that nodes that hang do not hold up other callers.
-    """
+    """Return the results of a function that waits for a node, called for each item in up to NODE_THREADS threads."""
     if not items:
         return []
+    # Not a shared pool, so that hanging nodes do not block other callers.
     with Pool("nodes", min(len(items), NODE_THREADS)) as pool:
         return list(pool.map(function, items))

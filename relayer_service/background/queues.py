@@ -1,4 +1,4 @@
-"""The task queue that a URL names. Its storage never blocks a caller, even if the queue hangs."""
+"""The task queue that a URL names. A push never blocks its caller, even if the queue hangs."""
 
 import atexit
 import logging
@@ -17,7 +17,7 @@ from huey import Huey
 from huey.serializer import SignedSerializer
 from huey.storage import PostgresStorage, RedisStorage, SqliteStorage
 
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import ProcessState
 from relayer_service.storage.caches import ONCE_MORE, RETRY_SECONDS
 from relayer_service.storage.databases import POSTGRESQL_SCHEMES
 
@@ -25,12 +25,12 @@ logger = logging.getLogger(__name__)
 
 QUEUE_NAME = "relayer-service"
 MAX_WAITING = 1_000
-# How long a process that ends waits for its remaining pushes.
+# How long an exiting process waits for its remaining pushes.
 FLUSH_SECONDS = 5.0
 
 
 class BackgroundThread(ProcessState):
-    """Run what is submitted in one thread, started at its first use and again in a forked process."""
+    """Runs submitted functions in one thread, started on first use and restarted in a forked process."""
 
     _started: bool
 
@@ -40,19 +40,18 @@ class BackgroundThread(ProcessState):
         atexit.register(self.flush)
 
     def submit(self, work: Callable[[], None]) -> bool:
-        """Return at once, with False if too much is waiting."""
+        """Queue a function without blocking, and return False if too many are waiting."""
         with self._lock:
             if not self._started:
                 threading.Thread(target=self._run, args=[self._waiting], name=self.name, daemon=True).start()
                 self._started = True
-        try:
+        with suppress(queue.Full):
             self._waiting.put_nowait(work)
-        except queue.Full:
-            return False
-        return True
+            return True
+        return False
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Wait until all that was submitted has run, for at most about this long."""
+        """Wait until all submitted functions have run, for about this long at most."""
         done = threading.Event()
         with suppress(queue.Full):
             if self._started:
@@ -74,18 +73,14 @@ background = BackgroundThread("task-queue")
 
 
 class InBackground:
-    """A mixin that has a storage write in the background.
-
-    A push is only a hint (`tasks.py`) and can be dropped: after a failure nothing is pushed for a few seconds, as with
-    the cache. Failures are logged once for each such pause.
-    """
+    """Pushes in the background. After a failure, which is logged, it drops pushes for a few seconds (`tasks.py`)."""
 
     down_until = 0.0
 
     def enqueue(self, data: bytes, priority: float | None = None) -> None:
         push = partial(super().enqueue, data, priority)  # type: ignore[misc]  # of the storage
         if not self._is_down() and not background.submit(partial(self._attempt, push)):
-            self._pause("too many pushes wait")
+            self._pause("too many pushes are waiting")
 
     def _attempt(self, push: Callable[[], Any]) -> None:
         if self._is_down():
@@ -100,7 +95,7 @@ class InBackground:
 
     def _pause(self, reason: str) -> None:
         self.down_until = time.monotonic() + RETRY_SECONDS
-        logger.error("The task queue cannot be written to (%s): work waits until it can", reason)
+        logger.error("Cannot write to the task queue (%s): work is delayed", reason)
 
 
 class RedisQueue(InBackground, RedisStorage): ...
@@ -113,18 +108,15 @@ class SqliteQueue(InBackground, SqliteStorage): ...
 
 
 def create_queue(url: str) -> Huey:
-    """Return the queue that a URL names. Results are not stored, so nothing has to be pruned.
-
-    Messages are signed: otherwise whoever can write to the queue could have a worker run anything.
-    """
+    # Messages are signed, as they are unpickled: otherwise write access to the queue would allow a client to run code.
     options: dict[str, Any] = {"results": False, "serializer": SignedSerializer(secret=settings.SECRET_KEY)}
     if url.startswith(("redis://", "rediss://", "unix://")):
-        # Longer than the second that a worker waits for a task.
+        # Longer than the second for which a worker waits for a task.
         timeouts = {"socket_connect_timeout": 0.5, "socket_timeout": 2}
         pool = redis.ConnectionPool.from_url(url, retry=ONCE_MORE, **timeouts)
         return Huey(QUEUE_NAME, storage_class=RedisQueue, connection_pool=pool, **options)
     if url.startswith(POSTGRESQL_SCHEMES):
-        # Listening would hold one connection for each thread of each worker.
+        # LISTEN would hold one connection per worker thread.
         options |= {"dsn": url, "blocking": False, "create_tables": False, "connect_timeout": 2}
         return Huey(QUEUE_NAME, storage_class=PostgresQueue, **options)
     if url.startswith("sqlite:"):

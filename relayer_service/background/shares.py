@@ -1,4 +1,4 @@
-"""Shares of the web threads: how many of a process's threads requests of one kind may occupy at once."""
+"""Shares of the web threads: how many threads of a process one kind of request may occupy."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from django.conf import settings
 
 from relayer_service.storage.databases import release_connection
 
-# What whoever is refused as all threads are in use, or as the database is away, is told to wait.
+# `Retry-After` of responses that were rejected for lack of threads or of a database.
 RETRY_AFTER_SECONDS = 5
 
 
 class Busy(Exception):
-    """All threads that such a request may occupy are in use: the same request may succeed in a moment."""
+    """All threads of the share are in use. Retrying the request soon may succeed."""
 
 
 class ThreadShare:
-    """A part of the web threads, or of a larger share of them."""
-
     def __init__(self, part: Fraction, within: ThreadShare | None = None) -> None:
         self.part = part
         self.within = within
@@ -34,7 +32,7 @@ class ThreadShare:
 
     @contextmanager
     def occupied(self) -> Iterator[None]:
-        """Count this thread to the share; raise `Busy` if there are as many already."""
+        """Occupy a thread of the share, or raise `Busy` if all are in use."""
         with self.within.occupied() if self.within else nullcontext():
             with self._lock:
                 if self._in_use >= self.size:
@@ -47,17 +45,17 @@ class ThreadShare:
                     self._in_use -= 1
 
 
-# Requests that wait for nodes or signers: slow ones leave threads for all others.
+# Requests that wait for nodes or signers, so that slow ones leave threads for all others.
 WAITING = ThreadShare(Fraction(3, 4))
-# The same without JSON-RPC calls, for which most of these threads are reserved.
+# The same without JSON-RPC calls, for which the rest of these threads are reserved.
 WAITING_BESIDE_CALLS = ThreadShare(Fraction(1, 4), within=WAITING)
-# Signing in hashes a password, which is slow on purpose.
+# Signing in hashes a password, which is slow by design.
 SIGNING_IN = ThreadShare(Fraction(1, 16))
 
 
 @contextmanager
 def waiting_for_others() -> Iterator[None]:
-    """Wait for nodes or signers: in a share of the threads, and without a database connection."""
+    """Hold a thread of the share for waiting requests, and release the database connection."""
     with WAITING_BESIDE_CALLS.occupied():
         release_connection()
         yield

@@ -1,16 +1,18 @@
-"""Background work: a queue of pushes, and periodic work that runs once across all workers.
+"""Background work: tasks, periodic work that runs once across all workers, and the worker itself.
 
-A task is only a push. The work itself is a row in the database with the time at which it is due (`leases.py`): a
-task that is lost, doubled or cut off loses and doubles nothing, as a periodic sweep finds what is due. So any queue
-will do, even one that forgets a task when its worker is killed.
+A task is only a push. The work is a row in the database with the time at which it is due (`leases.py`), and a periodic
+sweep finds due rows. So lost, duplicate and interrupted tasks do no harm, and any queue will do.
 """
 
 import logging
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,7 +26,6 @@ from huey.consumer import Worker as WorkerThread
 from relayer_service.audit import actors
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.background.queues import create_queue
-from relayer_service.background.watchdog import SCHEDULER, THREAD, Watchdog
 from relayer_service.models import AuditEntry, EncryptionKey, IdempotentRequest, PeriodicRun
 from relayer_service.observability import metrics
 from relayer_service.observability.logs import request_id
@@ -35,12 +36,41 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT = "heartbeat"
 HEARTBEAT_SECONDS = 10
-# How often a queue that cannot wake its workers is polled, and how long one that failed is not called.
+# Polling interval of a queue that cannot wake its workers, and the pause after a failure of the queue.
 POLL_SECONDS = 0.2
 BROKEN_SECONDS = 2
-# How long a worker that is stopped may take to finish its tasks: longer than one attempt at a webhook or a node, and
-# shorter than the stop timeouts in `deploy`.
+# Time for a stopping worker to finish its tasks: longer than one attempt at a webhook or a node, and shorter than the
+# stop timeouts in `deploy`.
 STOP_SECONDS = 25
+
+SCHEDULER, THREAD = "scheduler", "thread"
+# systemd takes the first as the end of the startup, and each as a heartbeat.
+MESSAGE = b"READY=1\nWATCHDOG=1"
+
+
+class Watchdog:
+    """Notifies systemd or touches a file whenever both the scheduler and a thread have taken a turn since the last."""
+
+    def __init__(self) -> None:
+        self.beat_file: Path | None = None
+        self._waiting_for = {SCHEDULER, THREAD}
+        self._lock = threading.Lock()
+
+    def record_turn(self, part: str) -> None:
+        with self._lock:
+            self._waiting_for.discard(part)
+            if self._waiting_for:
+                return
+            self._waiting_for = {SCHEDULER, THREAD}
+        try:
+            if self.beat_file is not None:
+                self.beat_file.touch()
+            if address := os.environ.get("NOTIFY_SOCKET"):
+                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notifier:
+                    # systemd writes the null byte of an abstract socket address as an @.
+                    notifier.sendto(MESSAGE, "\0" + address[1:] if address.startswith("@") else address)
+        except OSError:
+            logger.exception("Cannot notify the supervisor of the worker")
 
 
 queue = create_queue(settings.TASK_QUEUE_URL)
@@ -49,7 +79,7 @@ watchdog = Watchdog()
 
 
 class OutageFilter(logging.Filter):
-    """Drops the traceback of what failed as a database or a disk was away or full: it recurs with every task."""
+    """Drops the traceback of errors of an unavailable database or a full disk, which recur with every task."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
@@ -63,26 +93,21 @@ logging.getLogger("huey").addFilter(OutageFilter())
 
 
 def prepare_queue() -> None:
-    """Make the queue's tables, where it has any."""
     if not hasattr(queue.storage, "initialize_schema"):
         return
     try:
         queue.storage.initialize_schema()
     except psycopg.errors.UniqueViolation:
-        # Of two workers that start at once PostgreSQL lets one make them; the other finds them there.
+        # Another worker has created them concurrently: the second attempt finds them.
         queue.storage.initialize_schema()
 
 
 def push(function: Any, *args: Any) -> None:
-    """Queue a task when the current transaction is committed, without waiting for the queue.
-
-    A queue that cannot be reached is only logged: the sweep finds the row that the task is for.
-    """
+    """Queue a task when the transaction commits. A failure is only logged, as the sweep finds the due row."""
     transaction.on_commit(lambda: queue.enqueue(function.s(*args)), robust=True)
 
 
 def queue_depth() -> dict[str, int]:
-    """Return how many tasks the queue holds, by kind."""
     return {"waiting": queue.pending_count(), "scheduled": queue.scheduled_count()}
 
 
@@ -90,16 +115,16 @@ _intervals: dict[str, int] = {}
 
 
 def periodic_intervals() -> dict[str, int]:
-    """Return the periodic work of all apps by name, with the seconds after which it runs again."""
+    """Return the interval in seconds of all periodic work, by name."""
     autodiscover_modules("tasks")
     return _intervals
 
 
 def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
-    """Run a function once in each slot of so many seconds, however many workers there are.
+    """Run a function once in each slot of this length, however many workers there are.
 
-    Every worker queues it; the first to claim the slot in the database runs it. Slots are the database's: a task has
-    no time of expiry, which would be compared with the clock of whichever worker gets it.
+    Every worker queues it; the first to claim the slot in the database runs it. Tasks do not expire, as that would
+    depend on the clock of each worker.
     """
 
     def decorator(function: Callable[[], None]) -> Any:
@@ -118,7 +143,7 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
         def run() -> None:
             claim = PeriodicRun.objects.claim(name, seconds)
             if claim is not None:
-                logger.debug("Periodic work begins", extra={"fields": {"name": name, "slot": claim.slot}})
+                logger.debug("Periodic work starts", extra={"fields": {"name": name, "slot": claim.slot}})
                 with claim.recorded():
                     function()
 
@@ -145,7 +170,7 @@ def end(task: Any, value: Any, exception: BaseException | None) -> None:
 
 
 class SecondsScheduler(Scheduler):
-    """Look for periodic work every second instead of every minute."""
+    """Checks for periodic work every second, not every minute."""
 
     periodic_task_seconds = 1
 
@@ -155,11 +180,7 @@ class SecondsScheduler(Scheduler):
 
 
 class TurnTakingThread(WorkerThread):
-    """Let one idle thread at a time wait for a task, whatever the number of threads.
-
-    An idle worker then costs its queue one connection and one poll at a time, and a queue that is down costs one line
-    in the log, not one for each thread.
-    """
+    """Waits for a task only while no other thread does, so that an idle worker has one connection to the queue."""
 
     turn = threading.Lock()
 
@@ -169,20 +190,17 @@ class TurnTakingThread(WorkerThread):
             metrics.WORKER_POLLED.set_to_current_time()
             task = None if self.stop_flag.is_set() else self._next_task()
         if task is not None:
-            self._run(task, now)
-
-    def _run(self, task: Any, now: datetime | None) -> None:
-        try:
-            self.huey.execute(task, now)
-        except Exception:
-            # The queue logs what a task raises; this is a failure of the queue itself.
-            logger.exception("Task %s could not be run", task.id)
+            try:
+                self.huey.execute(task, now)
+            except Exception:
+                # Huey logs exceptions of the task itself; this is a failure of the queue.
+                logger.exception("Cannot run task %s", task.id)
 
     def _next_task(self) -> Any:
         try:
             task = self.huey.dequeue()
         except Exception:
-            logger.exception("The next task cannot be read from the queue")
+            logger.exception("Cannot read the next task from the queue")
             self.stop_flag.wait(BROKEN_SECONDS)
             return None
         if task is None and not self.huey.storage.blocking:
@@ -197,30 +215,26 @@ class Worker(Consumer):
 
 @periodic(seconds=HEARTBEAT_SECONDS)
 def heartbeat() -> None:
-    """Show that tasks are queued and run and that the disk has room; keep a canary of the key in use."""
+    """Prove that tasks run and that the disk has room, and store a canary of the encryption key."""
     require_room()
     EncryptionKey.objects.ensure_canary()
 
 
 @periodic(seconds=60)
 def fold_counts() -> None:
-    """Keep the totals of lists quick to read."""
     counting.fold()
 
 
 @periodic(seconds=60 * 60)
 def clear_sessions() -> None:
-    """Delete expired sessions of staff."""
     call_command("clearsessions")
 
 
 @periodic(seconds=60 * 60)
 def prune_audit_log() -> None:
-    """Delete audit entries whose retention has ended."""
     AuditEntry.objects.prune()
 
 
 @periodic(seconds=60 * 60)
 def prune_idempotency_keys() -> None:
-    """Delete idempotency keys that are no longer kept."""
     IdempotentRequest.objects.prune()

@@ -1,1 +1,1 @@
-"""How Django writes dates on pages; named in `FORMAT_MODULE_PATH`, which looks for a package for each language."""
+"""Django's date formats: the package that `FORMAT_MODULE_PATH` names, with a subpackage per language."""

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from relayer_service.background import pools
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import ProcessState
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
 

@@ -20,7 +20,7 @@ from typing import cast
 from yarl import URL
 
 from relayer_service.background import pools
-from relayer_service.background.forks import ProcessState
+from relayer_service.background.pools import ProcessState
 from relayer_service.net import dns, outgoing
 from relayer_service.net.bounded import AnswerTooLarge, BoundedReader, time_left
 

@@ -1,1 +1,1 @@
-"""What operators watch: logs, metrics, health."""
+"""Logs, metrics and health."""

@@ -1,9 +1,12 @@
-"""The pages that monitoring reads: /health, /ready and /metrics."""
+"""The endpoints for monitoring: /health, /ready and /metrics, and the metrics server of a worker."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from functools import cache as cached
 from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from django.conf import settings
@@ -30,11 +33,10 @@ from relayer_service.net.incoming import InsufficientScope, is_within
 from relayer_service.observability import metrics
 from relayer_service.observability.probes import ProbeFailed, Probes
 
-# How long /ready waits for all its probes. They are a part of /metrics too, which waits a little longer.
+# Deadline of all probes of /ready. They are also a part of /metrics, which has a longer deadline.
 PROBE_SECONDS = 1.0
-# How long a heartbeat counts.
 MAX_BEAT_AGE = timedelta(seconds=4 * HEARTBEAT_SECONDS)
-# Periodic work is late after three of its intervals, but not sooner than this.
+# Periodic work is late after three of its intervals, but not before this.
 MIN_LATE = timedelta(minutes=1)
 METRICS_PATH = "/metrics"
 
@@ -44,14 +46,13 @@ readiness: Probes[None] = Probes("The readiness probe of")
 @never_cache
 @require_safe
 def health(request: HttpRequest) -> HttpResponse:
-    """Return 200: this process answers."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Return the state of each part that answers depend on, and the keys of tokens that no pepper verifies."""
+    """Return the state of each part that responses depend on, with public details of failures."""
     parts = {name: "ok" if works else "failed" for name, works in parts_that_work().items()}
     failed = [name for name, state in parts.items() if state == "failed" and name in settings.READY_REQUIRES]
     status = HTTPStatus.SERVICE_UNAVAILABLE if failed else HTTPStatus.OK
@@ -59,25 +60,25 @@ def ready(request: HttpRequest) -> HttpResponse:
     if notes := [note for name, note in ready_notes().items() if parts[name] == "failed"]:
         body["notes"] = notes
     response = JsonResponse(body, status=status)
-    # Django would log an error for each 503; the probes log once that they fail, and why.
-    response._has_been_logged = True  # type: ignore[attr-defined]  # what Django sets after it has logged one
+    # Django would log an error for each 503; a probe logs once when it starts to fail.
+    response._has_been_logged = True  # type: ignore[attr-defined]  # Django sets it after logging a response
     return response
 
 
 def ready_notes() -> dict[str, str]:
-    """Return, by part, the public details of a failure."""
+    """Return the public details of failures by part, such as the tokens without a matching pepper."""
     peppers = readiness.failures.get("peppers")
-    named = {"peppers": str(peppers)} if isinstance(peppers, ProbeFailed) else {}
-    return {"cache": "rate limits are not enforced", **named}
+    notes = {"peppers": str(peppers)} if isinstance(peppers, ProbeFailed) else {}
+    return {"cache": "rate limits are not enforced", **notes}
 
 
 def parts_that_work() -> dict[str, bool]:
-    """Return by name whether each part works; one that does not answer by the deadline does not."""
+    """Return by name whether each part works, which includes a response before the deadline."""
     worked = readiness.run(PROBES, PROBE_SECONDS)
     return {name: name in worked for name in PROBES}
 
 
-# A probe raises an error if its part does not work.
+# Each probe raises an exception if its part fails.
 
 
 def require_database() -> None:
@@ -86,32 +87,31 @@ def require_database() -> None:
 
 
 def require_cache() -> None:
-    # Only Redis can be away.
+    # Only Redis has a `ping`, and can be unavailable.
     if hasattr(cache, "ping") and not cache.ping():
-        raise ProbeFailed("it does not work")
+        raise ProbeFailed("no response to a ping")
 
 
 def require_migrations() -> None:
     applied = MigrationRecorder(connection).migration_qs.values_list("app", "name")
     if missing := all_migrations() - set(applied):
-        raise ProbeFailed(f"{len(missing)} of them are not applied")
+        raise ProbeFailed(f"{len(missing)} migrations are not applied")
 
 
 @cached
 def all_migrations() -> frozenset[tuple[str, str]]:
-    """Return the migrations of all apps: slow to load, and the same for as long as the process runs."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
 def require_worker() -> None:
-    """Require that a worker takes tasks and can write, as the heartbeat does, and that no periodic work is late."""
-    # By the clock of the database, as that of a worker may be wrong.
+    """Require a recent heartbeat, which shows that a worker runs tasks and can write, and no late periodic work."""
+    # By the database's clock, as that of a worker may be wrong.
     rows = PeriodicRun.objects.values_list("name", Now() - F("started_at"), Now() - F("finished_at"))
     ages = {name: (since_start, since_finish) for name, since_start, since_finish in rows}
     _, since_beat = ages.get(HEARTBEAT, (None, None))
-    # One of a time to come is no news: a clock was set back, or was wrong, and whoever beats overwrites it.
+    # A heartbeat in the future is ignored as well: the clock was wrong, and the next heartbeat overwrites it.
     if since_beat is None or abs(since_beat) > MAX_BEAT_AGE:
-        raise ProbeFailed("no worker has a heartbeat")
+        raise ProbeFailed("no recent heartbeat of a worker")
     late = [
         name
         for name, seconds in periodic_intervals().items()
@@ -122,13 +122,11 @@ def require_worker() -> None:
 
 
 def require_encryption_keys() -> None:
-    """Require every key that was used for encryption, with the same value."""
     if problems := EncryptionKey.objects.problems():
         raise ProbeFailed(" ".join(problems))
 
 
 def require_peppers() -> None:
-    """Require a pepper that verifies each token that is in use, as far as can be known."""
     if problem := import_string(settings.PEPPER_PROBLEM)():
         raise ProbeFailed(problem)
 
@@ -144,8 +142,6 @@ PROBES: dict[str, Callable[[], None]] = {
 
 
 class ReadyCollector(Collector):
-    """The parts of /ready, each 1 while it works and else 0."""
-
     def collect(self) -> Iterable[Metric]:
         family = GaugeMetricFamily("relayer_ready", "Whether a part of /ready works.", labels=["part"])
         for part, works in parts_that_work().items():
@@ -161,7 +157,7 @@ def is_within_metrics_network(request: HttpRequest | Request) -> bool:
 
 
 class CommonMiddleware(common.CommonMiddleware):
-    """Django's, but a scrape from METRICS_ALLOW may name any host: Prometheus finds processes by their address."""
+    """Django's, but a scrape from METRICS_ALLOW may have any `Host`, as Prometheus scrapes processes by address."""
 
     def process_request(self, request: HttpRequest) -> Any:
         if request.path_info == METRICS_PATH and is_within_metrics_network(request):
@@ -175,8 +171,6 @@ class FromMetricsNetwork(BasePermission):
 
 
 class HasReadingToken(IsAuthenticated):
-    """Accepts a token without scopes, or with one to read."""
-
     def has_permission(self, request: Request, view: APIView) -> bool:
         token: Any = request.auth
         if token and token.scopes and not token.has_scope("read"):
@@ -185,7 +179,7 @@ class HasReadingToken(IsAuthenticated):
 
 
 class MetricsView(APIView):
-    """Metrics in Prometheus' format, with a token or from METRICS_ALLOW."""
+    """Metrics in Prometheus' format, for clients with a token or in METRICS_ALLOW."""
 
     permission_classes = [FromMetricsNetwork | HasReadingToken]
     http_method_names = ["get", "head"]
@@ -193,3 +187,40 @@ class MetricsView(APIView):
 
     def get(self, request: Request) -> HttpResponse:
         return HttpResponse(metrics.exposition(), content_type=metrics.CONTENT_TYPE)
+
+
+class MetricsHandler(BaseHTTPRequestHandler):
+    # In seconds, for clients that send nothing.
+    timeout = 10
+
+    def do_GET(self) -> None:  # the name is http.server's
+        if self.path != METRICS_PATH:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        body = metrics.own_exposition()
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", metrics.CONTENT_TYPE)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name is http.server's
+        """Log nothing, as scrapes are frequent."""
+
+
+class MetricsServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        super().__init__((host, port), MetricsHandler)
+
+    def verify_request(self, request: Any, client: Any) -> bool:
+        """Return whether to accept a connection; others are closed before a thread is started for them."""
+        return incoming.is_within(client[0], settings.METRICS_ALLOW)
+
+
+def start_metrics_server(host: str, port: int) -> MetricsServer:
+    server = MetricsServer(host, port)
+    threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    return server

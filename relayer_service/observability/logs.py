@@ -1,4 +1,4 @@
-"""The form of log lines, and the redaction of secrets in them."""
+"""The format of log lines, and the redaction of secrets in them."""
 
 import base64
 import json
@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from django.conf import settings
 
-# No format shows where in the code a line was written, and without that lookup a line costs a third less.
+# No format shows the source location, and without looking it up a line costs a third less.
 logging._srcfile = None
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
@@ -22,8 +22,8 @@ logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 REDACTED = "***"
-# Names of secret things. Callers choose much of what is logged, and must not be able to choose how long that takes: in
-# these patterns every repetition is bounded, or what it reads is read by no later attempt to match.
+# Names of secrets. Callers control much of what is logged, and must not be able to cause backtracking: in these
+# patterns, every repetition is bounded or possessive.
 SECRET_NAME = re.compile(
     r"(?i:pass(?:word|wd|phrase)|secret|mnemonic|pepper|credential|authorization|cookie"
     r"|(?:signing|private|api|access|encryption)[_-]?key|(?:access|refresh|auth|session|csrf|middleware)[_-]?token)"
@@ -35,72 +35,57 @@ VALUE = (
     r"|\{(?:\"(?:\\.|[^\"\\])*+\"?|'(?:\\.|[^'\\])*+'?|[^{}\"'])*+\}?"
     r"|[^\s,;&}\])]++)"
 )
-SECRET_SHAPES = [
-    # Access tokens: the public part stays readable, so that a line can be traced to its token.
-    (re.compile(r"(rms_[0-9A-Za-z]{12}_)[0-9A-Za-z]+"), r"\1" + REDACTED),
-    (re.compile(r"(?i)\b((?:cookie|authorization)\s{0,9}:\s{0,9})(?![\s\"'])[^\n\"']++"), r"\1" + REDACTED),
-    (re.compile(r"(?i)\b(bearer\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)[^\s'\",;]{8,}"), r"\1" + REDACTED),
+# The replacement that keeps group 1.
+KEPT = r"\1" + REDACTED
+PATTERNS = [
+    # Access tokens keep their public part, so that a line can be traced to its token.
+    (r"(rms_[0-9A-Za-z]{12}_)[0-9A-Za-z]+", KEPT),
+    (r"(?i)\b((?:cookie|authorization)\s{0,9}:\s{0,9})(?![\s\"'])[^\n\"']++", KEPT),
+    (r"(?i)\b(bearer\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)[^\s'\",;]{8,}", KEPT),
+    (r"\b((?i:basic|token)\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)(?=\S{0,200}[0-9A-Z=])[^\s'\",;]{8,}", KEPT),
+    (r"\bwhsec_[0-9A-Za-z+/=_-]+", REDACTED),
+    # JWTs. Matches only from the start of a word, which may have a prefix before the JWT.
+    (r"(?<![\w-])((?:(?!\beyJ)[\w-])*+)eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+", KEPT),
+    # Private keys look like hashes: both are redacted.
+    (r"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64,}+", REDACTED),
+    (r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|$)", REDACTED),
+    # Values after the name of a secret, in JSON, repr, query strings and settings.
+    (rf"({SECRET_NAME.pattern}[\w.-]{{0,40}}\\{{0,9}}[\"']?\s{{0,9}}[=:]\s{{0,9}}){VALUE}", KEPT),
+    (rf"(\(b?[\"'][\w.-]{{0,40}}{SECRET_NAME.pattern}[\w.-]{{0,40}}[\"'],\s?){VALUE}", KEPT),
+    # User info, and the path or query in which RPC providers put their keys.
+    (r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)(?:[^/?#\s'\"@]*+@)++", KEPT + "@"),
+    (r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}", KEPT),
+    # Webhook URLs contain keys of any format there: only the host of an external URL is kept.
     (
-        re.compile(r"\b((?i:basic|token)\s{1,9})(?!rms_[0-9A-Za-z]{12}_\*)(?=\S{0,200}[0-9A-Z=])[^\s'\",;]{8,}"),
-        r"\1" + REDACTED,
-    ),
-    (re.compile(r"\bwhsec_[0-9A-Za-z+/=_-]+"), REDACTED),
-    # Tried only where a word begins, which may have something else in front of the JWT.
-    (
-        re.compile(r"(?<![\w-])((?:(?!\beyJ)[\w-])*+)eyJ[\w-]{8,}+\.[\w-]++\.[\w-]*+"),
-        r"\1" + REDACTED,
-    ),
-    # Private keys look like hashes: both go.
-    (re.compile(r"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64,}+"), REDACTED),
-    (
-        re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(-----END [A-Z ]{0,30}PRIVATE KEY-----|$)", re.S),
-        REDACTED,
-    ),
-    # A value named for what it is, in JSON, repr, query strings and settings alike.
-    (
-        re.compile(rf"({SECRET_NAME.pattern}[\w.-]{{0,40}}\\{{0,9}}[\"']?\s{{0,9}}[=:]\s{{0,9}}){VALUE}"),
-        r"\1" + REDACTED,
-    ),
-    (
-        re.compile(rf"(\(b?[\"'][\w.-]{{0,40}}{SECRET_NAME.pattern}[\w.-]{{0,40}}[\"'],\s?){VALUE}"),
-        r"\1" + REDACTED,
-    ),
-    # User info, and the path or query where RPC providers put their keys.
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,30}://)(?:[^/?#\s'\"@]*+@)++"), r"\1" + REDACTED + "@"),
-    (re.compile(r"(://[^\s'\"]{0,200}?[/=])[0-9A-Za-z_-]{24,}"), r"\1" + REDACTED),
-    # Webhooks have theirs there too, of any form: of an address elsewhere only the host stays.
-    (
-        re.compile(
-            r"(?i)\b(https?://(?!(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])[:/?#])[^/?#\s'\"\\]{1,300}+)[/?#][^\s'\"\\]++"
-        ),
+        r"(?i)\b(https?://(?!(?:127(?:\.\d{1,3}){3}|localhost|\[::1\])[:/?#])[^/?#\s'\"\\]{1,300}+)[/?#][^\s'\"\\]++",
         r"\1/" + REDACTED,
     ),
 ]
-# A short text without any of these has no secret shape: most lines need no search.
+SECRET_SHAPES = [(re.compile(pattern), replacement) for pattern, replacement in PATTERNS]
+# A short text without any of these matches no pattern, so most lines need no search.
 MARKS = (
     *("rms_", "bearer", "basic", "token", "whsec_", "eyj", "-----begin", "://", "key"),
     *("pass", "secret", "mnemonic", "pepper", "credential", "authorization", "cookie"),
 )
 MIN_HEX_KEY_LENGTH = 64
-# A longer text is cut before it is searched. At the end of what is left a secret may be too short to be recognised, so
-# that much more is searched than is kept.
+# A longer text is cut before the search. A secret at the cut may be too short to be recognised, so this much more is
+# searched than is kept.
 MAX_LENGTH = 32_768
 CUT_MARGIN = 1_024
 CUT = "… (cut)"
-# Loggers that never go below INFO. Django's logs the whole context for each variable that a template does not find,
-# hundreds a page. Those of AWS log whole requests and answers, with fetched credentials, and urllib3 the paths under
-# which containers fetch theirs.
+# Loggers that stay at INFO. At DEBUG, Django's logs the whole context for each missing template variable, those of AWS
+# log requests and responses with credentials, and urllib3 the paths from which containers fetch theirs.
 NEVER_AT_DEBUG = ("boto3", "botocore", "django.template", "urllib3")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MIN_OWN_SECRET_LENGTH = 8
-# Short texts that were searched and hold no secret: names of fields, methods and paths come again and again.
+# Cache of short texts without secrets, as names of fields, methods and paths recur.
 _harmless: set[str] = set()
 MAX_REMEMBERED = 2_000
 MAX_REMEMBERED_LENGTH = 64
 
 
 def redact(text: str, max_length: int = MAX_LENGTH) -> str:
-    """Return a text without its secrets, cut to about this length."""
+    """Return a text with its secrets redacted, cut to about this length."""
     if text in _harmless:
         return text
     redacted = _redact(text, max_length)
@@ -130,7 +115,7 @@ def _redact_shapes(text: str) -> str:
 
 @cache
 def _own_secrets() -> tuple[str, ...]:
-    """Return the secrets of this service's own settings, in the forms in which they could be logged."""
+    """Return the secrets of the service's settings, in the encodings in which they could be logged."""
     keys = [*settings.ENCRYPTION_KEYS.values(), *settings.TOKEN_PEPPERS.values()]
     forms = [settings.SECRET_KEY, str(settings.DATABASES["default"].get("PASSWORD", ""))]
     for key in keys:
@@ -139,7 +124,6 @@ def _own_secrets() -> tuple[str, ...]:
 
 
 def redact_value(value: Any) -> Any:
-    """Return a value as JSON can hold it, with its secrets redacted."""
     if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, Mapping):
@@ -153,10 +137,7 @@ def redact_value(value: Any) -> Any:
 
 
 class SecretFilter(logging.Filter):
-    """Put the finished message, fields and traceback through `redact` before any handler sees them.
-
-    `extra={"redacted": True}` is for a line that is made of redacted parts.
-    """
+    """Redacts the message, fields and traceback of lines without `extra={"redacted": True}`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id.get()
@@ -165,8 +146,8 @@ class SecretFilter(logging.Filter):
         try:
             message = record.getMessage()
         except Exception:
-            # An error raised here would end the request.
-            message = f"{record.msg} (logged with arguments that do not fit: {record.args})"
+            # An exception here would fail the request.
+            message = f"{record.msg} (logged with arguments that do not match: {record.args})"
         record.msg, record.args = redact(message), None
         if record.exc_info and not record.exc_text:
             record.exc_text = logging.Formatter().formatException(record.exc_info)
@@ -180,7 +161,7 @@ class SecretFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; `extra={"fields": {...}}` adds members."""
+    """One JSON object per line; `extra={"fields": {...}}` adds members."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -199,12 +180,12 @@ class JsonFormatter(logging.Formatter):
         try:
             return orjson.dumps(line).decode()
         except TypeError:
-            # Numbers of any length, and text that is not valid Unicode.
+            # Integers beyond 64 bits, and text that is not valid Unicode.
             return json.dumps(line, default=str)
 
 
 class TextFormatter(logging.Formatter):
-    """One readable line, whatever control characters a caller put into it; a traceback follows on its own lines."""
+    """One readable line with control characters escaped; a traceback follows on separate lines."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(request_id)s %(name)s: %(message)s", "%H:%M:%S")
@@ -220,19 +201,17 @@ def configuration(level: str, style: str) -> dict[str, Any]:
         "disable_existing_loggers": False,
         "filters": {"secrets": {"()": SecretFilter}},
         "formatters": {"line": {"()": formatter}},
-        "handlers": {
-            "stderr": {"class": "logging.StreamHandler", "filters": ["secrets"], "formatter": "line"},
-        },
+        "handlers": {"stderr": {"class": "logging.StreamHandler", "filters": ["secrets"], "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
-            # Django's own handlers would print lines that passed no filter.
+            # Without Django's handlers, which would bypass the filter.
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
-            # Warnings about 4xx answers repeat the request line.
+            # Warnings about 4xx responses repeat the access line.
             "django.request": {"level": "ERROR"},
-            # A traceback for each request whose Host is not allowed; the access line has its 400.
+            # Logs a traceback for each disallowed Host; the access line has the 400.
             "django.security.DisallowedHost": {"level": "CRITICAL"},
-            # It warns of each attempt to connect; `storage/postgresql/outages.py` logs when an outage begins and ends.
+            # Warns of each attempt to connect; `storage/postgresql/outages.py` logs the start and end of an outage.
             "psycopg.pool": {"level": "ERROR"},
             "huey": {"level": "WARNING" if level == "INFO" else level},
             **{name: {"level": "INFO" if level == "DEBUG" else level} for name in NEVER_AT_DEBUG},

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus, named `relayer_...`: requests, tasks, pools, processes, and what the apps add."""
+"""Metrics for Prometheus, named `relayer_...`: requests, tasks, pools, processes, and those of the apps."""
 
 import os
 import platform
@@ -19,11 +19,12 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Info,
     ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import REGISTRY, Collector
 
@@ -32,15 +33,15 @@ from relayer_service.observability.probes import Probes
 from relayer_service.processes import is_running
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-# How long a scrape waits for what it reads of the database and of the queue.
+# Deadline of a scrape for reads from the database and the queue.
 READ_SECONDS = 1.5
 
-# Where several processes share their metrics; the client fails if the folder is missing.
+# Several processes share their metrics here. The Prometheus client fails if the folder is missing.
 SHARED_FOLDER = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 if SHARED_FOLDER:
     Path(SHARED_FOLDER).mkdir(parents=True, exist_ok=True)
 
-# When each series was created: as many series again, which nobody reads.
+# Creation times would double the number of series.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # the client has no types there
 
 METHODS = {"GET", "HEAD", "POST", "PATCH", "PUT", "DELETE", "OPTIONS"}
@@ -49,37 +50,33 @@ BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 REQUESTS = Counter("relayer_http_requests_total", "Requests answered.", ["method", "route", "status"])
 LATENCY = Histogram(
     "relayer_http_request_duration_seconds",
-    "Time from a request's arrival to its answer.",
+    "Time from the arrival of a request to its response.",
     ["method", "route"],
     buckets=BUCKETS,
 )
 TASK_SECONDS = Histogram(
     "relayer_task_duration_seconds",
-    "Time that a task takes; of periodic work, also those whose turn another worker had.",
+    "Duration of a task, including periodic work that another worker has already claimed.",
     ["task"],
     buckets=(*BUCKETS, 30, 60, 300),
 )
-TASK_FAILURES = Counter("relayer_task_failures_total", "Tasks that raised an error, which the log has.", ["task"])
+TASK_FAILURES = Counter("relayer_task_failures_total", "Tasks that raised an exception.", ["task"])
 WORKER_POLLED = Gauge(
     "relayer_worker_last_poll_timestamp_seconds",
-    "When a thread of this worker last asked for a task.",
+    "When a thread of this worker last polled for a task.",
     multiprocess_mode="livemostrecent",
 )
 POOL = Gauge(
     "relayer_database_pool_connections",
-    "Database connections of this service's pools, by state.",
+    "Database connections of the pools, by state.",
     ["state"],
     multiprocess_mode="livesum",
 )
 POOL_SIZE = Gauge(
-    "relayer_thread_pool_size", "Threads that a pool of one process may have.", ["pool"], multiprocess_mode="max"
+    "relayer_thread_pool_size", "Maximum threads of a pool in one process.", ["pool"], multiprocess_mode="max"
 )
-POOL_IN_USE = Gauge(
-    "relayer_thread_pool_in_use", "Threads of a pool that work.", ["pool"], multiprocess_mode="livesum"
-)
+POOL_IN_USE = Gauge("relayer_thread_pool_in_use", "Busy threads of a pool.", ["pool"], multiprocess_mode="livesum")
 
-# Functions that set the gauges of this process, called once a second while it works: another process may be scraped.
-refreshers: list[Callable[[], None]] = []
 _refreshed_at = 0.0
 
 
@@ -107,29 +104,19 @@ def refresh() -> None:
 
 
 def _observe_pool() -> None:
-    pool = getattr(connection, "pool", None)
-    if pool is None:
-        return
-    stats = pool.get_stats()
-    POOL.labels("open").set(stats["pool_size"])
-    POOL.labels("idle").set(stats["pool_available"])
-    POOL.labels("waiting").set(stats.get("requests_waiting", 0))
+    if pool := getattr(connection, "pool", None):
+        stats = pool.get_stats()
+        POOL.labels("open").set(stats["pool_size"])
+        POOL.labels("idle").set(stats["pool_available"])
+        POOL.labels("waiting").set(stats.get("requests_waiting", 0))
 
 
-refreshers.append(_observe_pool)
-
-
-class BuildCollector(Collector):
-    """Which release runs."""
-
-    def collect(self) -> Iterable[Metric]:
-        value = {"version": __version__, "python": platform.python_version()}
-        yield InfoMetricFamily("relayer_build", "The release that runs.", value)
+# Functions that set the gauges of this process. They run at most once a second during work, as the scrape may reach
+# another process.
+refreshers: list[Callable[[], None]] = [_observe_pool]
 
 
 class ProcessesCollector(Collector):
-    """Memory, processor time and open files of this process, or of all that share their metrics with it."""
-
     def collect(self) -> Iterable[Metric]:
         families: dict[str, Metric] = {}
         for pid in running_processes():
@@ -140,17 +127,17 @@ class ProcessesCollector(Collector):
         return families.values()
 
 
-# Of this process alone. The client's own collectors have no prefix, and do not work with several processes.
+# Replaces the client's own collectors, which have no prefix and do not support several processes.
 local = CollectorRegistry()
-local.register(BuildCollector())
+Info("relayer_build", "The running release.", registry=local).info(
+    {"version": __version__, "python": platform.python_version()}
+)
 local.register(ProcessesCollector())
 for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
     REGISTRY.unregister(collector)
 
 
 class StateCollector(Collector):
-    """Count the rows of a table by their `state` at each scrape: every process finds the same ones."""
-
     name: str
     text: str
     states: Sequence[str]
@@ -160,7 +147,6 @@ class StateCollector(Collector):
         raise NotImplementedError
 
     def more(self) -> Iterable[Metric]:
-        """Return the other metrics of the same rows."""
         return []
 
     def collect(self) -> Iterable[Metric]:
@@ -173,44 +159,36 @@ class StateCollector(Collector):
 
 
 class SharedCollectors(Collector):
-    """Collectors of what all processes share, so that any web process can be scraped for it.
-
-    They are read side by side, and a scrape leaves out what cannot be read in time.
-    """
+    """Concurrent collectors of state that all processes share. A scrape omits those that fail or time out."""
 
     def __init__(self) -> None:
         self._collectors: dict[str, Collector] = {}
-        self._reads: Probes[list[Metric]] = Probes("The scrape by")
+        self.reads: Probes[list[Metric]] = Probes("The scrape by")
 
     def register(self, collector: Collector) -> None:
         self._collectors[type(collector).__name__] = collector
 
     def collect(self) -> Iterable[Metric]:
-        reads = {name: partial(read, collector) for name, collector in self._collectors.items()}
-        for families in self._reads.run(reads, READ_SECONDS).values():
+        reads = {name: partial(_collect, collector) for name, collector in self._collectors.items()}
+        for families in self.reads.run(reads, READ_SECONDS).values():
             yield from families
 
-    def forget(self) -> None:
-        """Forget what cannot be read, for tests."""
-        self._reads.forget()
 
-
-def read(collector: Collector) -> list[Metric]:
+def _collect(collector: Collector) -> list[Metric]:
     return list(collector.collect())
 
 
-# The `metrics` module of an app adds its own.
+# Apps register theirs in their `metrics` module.
 shared = SharedCollectors()
 
 
 def running_processes() -> list[int]:
-    """Return the ids of the processes that share their metrics and have not ended."""
     pids = {int(file.stem.rpartition("_")[2]) for file in Path(SHARED_FOLDER).glob("*_*.db")} if SHARED_FOLDER else ()
     return sorted(pid for pid in {*pids, os.getpid()} if is_running(pid))
 
 
 def forget_ended_processes() -> None:
-    """Remove what processes that have ended said of themselves, such as the threads that they had in use."""
+    """Remove the gauges of processes that have ended, such as their busy threads."""
     for file in Path(SHARED_FOLDER).glob("gauge_live*_*.db") if SHARED_FOLDER else ():
         pid = int(file.stem.rpartition("_")[2])
         if not is_running(pid):
@@ -218,7 +196,7 @@ def forget_ended_processes() -> None:
 
 
 def own_exposition() -> bytes:
-    """Return the metrics of this process, and of those that share theirs with it."""
+    """Return the metrics of this process and of those that share them with it."""
     autodiscover_modules("metrics")
     refresh()
     registry: Any = REGISTRY
@@ -229,7 +207,6 @@ def own_exposition() -> bytes:
 
 
 def exposition() -> bytes:
-    """Return the metrics of this process, and of what all processes share."""
-    own = own_exposition()
-    everything: Any = shared
-    return own + generate_latest(everything)
+    """Return `own_exposition` and the metrics of shared state."""
+    registry: Any = shared
+    return own_exposition() + generate_latest(registry)

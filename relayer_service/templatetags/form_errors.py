@@ -1,4 +1,4 @@
-"""The summary of a form that was not saved: each error, with a link to its field."""
+"""The summary of a form that was not saved: its errors, each with a link to the field."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ register = template.Library()
 
 @dataclass(frozen=True)
 class FieldError:
-    """An error of a form; `target` is the id of the element that it is about, empty for an error of the whole form."""
+    """An error of a form; `target` is the id of the field's element, empty for a non-field error."""
 
     text: str
     label: str = ""
@@ -22,24 +22,20 @@ class FieldError:
 
 @register.inclusion_tag("admin/form_errors.html")
 def form_errors(form: BaseForm, inline_formsets: Any) -> dict[str, Any]:
-    """Show all errors of a form and of the rows below it, in the order of the page."""
     return {"errors": [*errors_of(form), *errors_of_rows(inline_formsets or [])]}
 
 
 def errors_of(form: BaseForm, name: str = "", target: str = "") -> Iterator[FieldError]:
-    """Yield the errors of a form, or of a row that has a name and an element of its own."""
-    for field, texts in sorted(form.errors.items(), key=lambda item: place(form, item[0])):
+    """Yield the errors of a form, or of an inline row with a name and a target element."""
+    positions = {field: position for position, field in enumerate(form.fields)}
+    for field, texts in sorted(form.errors.items(), key=lambda item: positions.get(item[0], -1)):
         label, element = name, target
         if field != NON_FIELD_ERRORS:
             bound = form[field]
             label = f"{name}, {bound.label}" if name else str(bound.label)
-            # Of several inputs, the first.
+            # The first of several inputs.
             element = bound.id_for_label or f"{bound.auto_id}_0"
         yield from (FieldError(str(text), label, element) for text in texts)
-
-
-def place(form: BaseForm, field: str) -> int:
-    return [*form.fields].index(field) if field in form.fields else -1
 
 
 def errors_of_rows(inline_formsets: Iterable[Any]) -> Iterator[FieldError]:

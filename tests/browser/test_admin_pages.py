@@ -210,11 +210,11 @@ NOTHING = {
     "Fee tokens without a price": ["Failed | 0", "Stale | 0", "Not read yet | 0"],
     "Deliveries of the last 24 hours": ["Not counted yet: the worker counts them every minute."],
     "JSON-RPC calls of the last 24 hours": ["Calls | 0", "Callers' mistakes | 0", "Failed | 0", "Slowest | -"],
-    "Your last changes": ["You have changed nothing yet."],
+    "Your last changes": ["You have not changed anything yet."],
 }
 
 
-def test_the_overview_says_what_is_going_on(
+def test_the_overview_shows_the_state_of_the_fleet(
     page: Page, tokens: list[AccessToken], working_worker: None, take_screenshot: TakeScreenshot
 ) -> None:
     page.goto("/admin/", wait_until="networkidle")
@@ -231,11 +231,11 @@ def test_the_overview_says_what_is_going_on(
             "Old checkout | wallet-backend | 1 month ago",
         ],
     }
-    expect(page.locator(".attention")).to_contain_text("All is well.")
+    expect(page.locator(".attention")).to_contain_text("Nothing needs attention.")
     take_screenshot(page, "admin")
 
 
-def test_the_overview_of_a_new_service_says_what_is_missing(page: Page) -> None:
+def test_the_overview_of_a_new_service_shows_what_is_missing(page: Page) -> None:
     page.goto("/admin/")
     assert cards(page) == NOTHING | {
         "Readiness": [*READY, "Worker | FAILED"],
@@ -255,11 +255,11 @@ def test_the_overview_shows_staff_only_what_they_may_see(
     assert links == ["Overview", "Readiness", "API docs", "API reference"]
 
 
-def test_an_empty_list_says_so_in_words_that_are_true_of_it(page: Page) -> None:
+def test_an_empty_list_explains_why_it_is_empty(page: Page) -> None:
     page.goto("/admin/relayer_service/periodicrun/")
     expect(page.get_by_text("Periodic work will be listed here.")).to_be_visible()
     page.goto("/admin/tokens/accesstoken/?q=nothing-of-that-name")
-    expect(page.get_by_text("No access token fits the search and the filters.")).to_be_visible()
+    expect(page.get_by_text("No access token matches the search and the filters.")).to_be_visible()
 
 
 def test_periodic_work_is_read_only(page: Page, working_worker: None) -> None:

@@ -20,7 +20,7 @@ def test_an_object_is_found_by_the_beginning_of_its_name(page: Page, take_screen
     take_screenshot(page, "search")
     field.fill("")
     field.press_sequentially("nothing like it")
-    expect(page.locator("#command-results")).to_contain_text("No id, name or address begins with “nothing like it”.")
+    expect(page.locator("#command-results")).to_contain_text("No ID, name or address starts with “nothing like it”.")
     take_screenshot(page, "search-nothing")
     field.fill("")
     field.press_sequentially("payroll of")

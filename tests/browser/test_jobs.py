@@ -29,8 +29,8 @@ def start_verifying(page: Page) -> None:
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_text("and 2 more")).to_be_visible()
     page.get_by_role("button", name="Verify signers").click()
-    page.get_by_role("link", name="See how far it is").click()
-    expect(page.get_by_text("It waits for the worker")).to_be_visible()
+    page.get_by_role("link", name="View its progress").click()
+    expect(page.get_by_text("Waiting for a worker")).to_be_visible()
 
 
 def test_a_job_is_started_and_followed_to_its_end(
@@ -70,7 +70,7 @@ def test_a_job_is_stopped_on_a_phone(page: Page, signers: list[Signer], take_scr
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
-def test_a_signer_in_use_says_what_to_do_instead(page: Page, staff: User, take_screenshot: TakeScreenshot) -> None:
+def test_a_signer_in_use_explains_what_to_do_instead(page: Page, staff: User, take_screenshot: TakeScreenshot) -> None:
     signer = factories.signer("treasury")
     for number in range(25):
         factories.relayer(identifier=f"payroll-{number:02}", signer=signer)

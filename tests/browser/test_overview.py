@@ -71,12 +71,12 @@ def test_a_relayer_that_runs_dry_appears_by_itself_and_is_gone_once_it_is_topped
     expect(named).to_have_count(0)
 
 
-def test_a_page_of_somebody_who_is_signed_out_says_so_and_asks_no_more(page: Page, treasury: Relayer) -> None:
+def test_a_page_of_a_signed_out_user_shows_it_and_stops_refreshing(page: Page, treasury: Relayer) -> None:
     page.clock.install()
     page.goto("/admin/", wait_until="networkidle")
     Session.objects.all().delete()
     page.clock.fast_forward(HALF_A_MINUTE)
-    expect(page.locator("[data-refresh]")).to_have_text("You are signed out: what is shown is no longer refreshed.")
+    expect(page.locator("[data-refresh]")).to_have_text("You are signed out. This page is no longer refreshed.")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.clock.fast_forward(4 * HALF_A_MINUTE)

@@ -88,7 +88,7 @@ def worker(transactional_db: None, tmp_path: Path) -> Iterator[None]:
             processes.stop(process)
 
 
-def test_a_webhook_that_fails_is_seen_mended_and_replayed(
+def test_a_failing_webhook_is_found_fixed_and_replayed(
     page: Page, target: Receiver, worker: None, take_screenshot: TakeScreenshot
 ) -> None:
     hook = factories.notification("billing", url=target.url)
@@ -99,7 +99,7 @@ def test_a_webhook_that_fails_is_seen_mended_and_replayed(
     page.goto("/admin/", wait_until="networkidle")
     expect(failed).to_contain_text("The target answered 500.")
     take_screenshot(page, "webhook-failing")
-    # The receiver is mended.
+    # The receiver is fixed.
     target.behaviour = answer(204)
     page.goto(f"/admin/relayers/relayer/{relayer.pk}/change/", wait_until="networkidle")
     page.get_by_role("link", name="Deliveries of this relayer").click()

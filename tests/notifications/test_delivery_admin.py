@@ -16,7 +16,7 @@ from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from notifications import delivery_admin
 from notifications.models import Attempt, Delivery, Notification
-from relayer_service.admin import pagination
+from relayer_service.admin import lists
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
 from tests.notifications.admin_pages import asked, buttons, confirm, hidden_fields, rows, staff_who_may, told
@@ -176,7 +176,7 @@ def test_the_page_makes_as_many_queries_for_many_attempts_as_for_few(
 def test_the_list_shows_the_newest_and_does_not_count_the_others(
     admin_client: Client, notification: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pagination, "MAX_LISTED", 3)
+    monkeypatch.setattr(lists, "MAX_LISTED", 3)
     for number in range(1, 6):
         make_delivery(notification, number)
     page = admin_client.get(LIST)
@@ -306,7 +306,7 @@ def test_a_confirmed_replay_sends_from_the_start(
     # One that was not there to be confirmed.
     make_delivery(notification, 3)
     page = admin_client.post(LIST, hidden_fields(page), follow=True)
-    assert told(page) == ["Started in the worker: Replay 2 deliveries. See how far it is."]
+    assert told(page) == ["Started in the worker: Replay 2 deliveries. View its progress."]
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     assert list(Delivery.objects.order_by("pk").values_list("identifier", "state", "attempts_made")) == [

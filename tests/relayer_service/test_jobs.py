@@ -147,13 +147,13 @@ def test_a_job_is_stopped_between_two_batches(admin_client: Client) -> None:
     job = start()
     run_once(job)
     assert "Stop" in admin_client.get(page_of(job)).content.decode()
-    assert told(admin_client.post(page_of(job, "stop"), follow=True)) == ["It stops after what is in progress now."]
+    assert told(admin_client.post(page_of(job, "stop"), follow=True)) == ["The job stops after the batch in progress."]
     assert ">Stop" not in admin_client.get(page_of(job)).content.decode()
     run_jobs()
     job.refresh_from_db()
     assert (job.state, job.stopped_by, job.done, due()) == ("stopped", "admin", 2, ["r-0", "r-1"])
     page = admin_client.get(page_of(job)).context
-    assert page["summary"] == ("Stopped by admin after 2 of 5. What was done stays done; the others were not touched.")
+    assert page["summary"] == ("Stopped by admin after 2 of 5. Completed changes are kept; the rest is unchanged.")
     assert page["progress_url"] == page["stop_url"] == ""
 
 

@@ -84,7 +84,7 @@ def faults(content: Any, folder: Path) -> list[str]:
     assert raised.value.returncode == 1
     assert rows() == before
     head, *lines = str(raised.value).split("\n  ")
-    assert head == f"Nothing was changed. What is wrong with {folder / 'config.json'}:"
+    assert head == f"Nothing was changed. Errors in {folder / 'config.json'}:"
     return lines
 
 

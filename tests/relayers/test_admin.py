@@ -209,7 +209,7 @@ def test_many_relayers_are_checked_now(
     chosen.append(factories.relayer(identifier="in check", due_at=later, leased_until=later, lease=uuid.uuid4()))
     factories.relayer(identifier="not chosen", due_at=later)
     page = confirm(admin_client, LIST, select("check_selected_now", *chosen))
-    assert told(page) == ["Started in the worker: Check 3 relayers now. See how far it is."]
+    assert told(page) == ["Started in the worker: Check 3 relayers now. View its progress."]
     with django_capture_on_commit_callbacks(execute=True):
         run_jobs()
     assert Job.objects.values("done", "left_alone", "failed").get() == {"done": 2, "left_alone": 1, "failed": 0}
@@ -447,7 +447,7 @@ def test_a_notification_that_a_relayer_uses_is_not_deleted(admin_client: Client)
     page = admin_client.post(f"/admin/notifications/notification/{relayer.notification.pk}/delete/", {"post": "yes"})
     (text,) = page.context["protected"]
     assert re.sub("<[^>]*>", "", text) == (
-        "hook-1 is used by 1 relayer: relayer-1. To delete the notification, point the relayer to another one or "
-        "delete the relayer first: list the relayer."
+        "hook-1 is used by 1 relayer: relayer-1. To delete the notification, change or delete the relayer first: "
+        "list the relayer."
     )
     assert Notification.objects.exists()

@@ -146,7 +146,7 @@ def test_an_event_that_cannot_be_written_leaves_the_state_as_it_was(
     on_nodes(notification=factories.notification(), failed_checks=1)
     assert check_due() == 1
     assert state(Relayer.objects.get()) == NO_REASON
-    assert "The results of 1 rows could not be written (health)" in caplog.text
+    assert "Writing the results of 1 rows failed (health)" in caplog.text
 
 
 @pytest.mark.django_db
@@ -165,7 +165,7 @@ def test_a_relayer_that_breaks_the_check_does_not_stop_the_others(
     on_nodes(hardhat, identifier="relayer-2")
     check_due()
     assert list(Relayer.objects.values_list("nonce", flat=True)) == [None, 0]
-    assert "The work on 1 rows failed (health)" in caplog.text
+    assert "Processing 1 rows failed (health)" in caplog.text
 
 
 @pytest.mark.django_db

@@ -65,7 +65,7 @@ def test_a_fleet_file_that_was_planned_for_another_key_changes_nothing(
 ) -> None:
     signer = factories.signer()
     replace_meanwhile(signer, monkeypatch)
-    with pytest.raises(CommandError, match="somebody else has changed the same meanwhile"):
+    with pytest.raises(CommandError, match="the fleet was changed concurrently"):
         load({"relayers": [SPARSE]}, tmp_path)
     assert not Relayer.objects.exists()
 

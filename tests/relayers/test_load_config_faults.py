@@ -160,7 +160,7 @@ def test_a_file_that_is_not_strict_json_is_refused(tmp_path: Path, content: byte
 
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match=r"none\.json cannot be read: No such file or directory"):
+    with pytest.raises(CommandError, match=r"Cannot read .*none\.json: No such file or directory"):
         call_command("load_config", str(tmp_path / "none.json"))
 
 

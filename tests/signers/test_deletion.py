@@ -52,7 +52,7 @@ def test_a_signer_in_use_is_kept_and_names_the_first_ten_with_what_to_do(admin_c
     page = delete(admin_client, signer, post="yes")
     names = ", ".join(f"r-{number}" for number in range(10))
     used = f"signer-1 is used by 12 relayers: {names} and 2 more."
-    advice = "To delete the signer, point the relayers to another one or delete the relayers first: list the relayers."
+    advice = "To delete the signer, change or delete the relayers first: list the relayers."
     assert plain(page.context["protected"]) == [f"{used} {advice}"]
     assert "Cannot be deleted yet" in page.content.decode()
     assert Signer.objects.exists()
@@ -86,7 +86,7 @@ def test_who_may_not_see_relayers_sees_how_many_there_are(client: Client) -> Non
     signer = factories.signer()
     add_relayers(signer, 0, 2)
     page = from_the_page(staff_who_may(client, "view_signer", "delete_signer"), signer)
-    advice = "To delete the signer, point the relayers to another one or delete the relayers first."
+    advice = "To delete the signer, change or delete the relayers first."
     assert page.context["protected"] == [f"signer-1 is used by 2 relayers. {advice}"]
 
 

@@ -85,7 +85,7 @@ def test_a_second_run_has_nothing_to_do(settings: Settings, capsys: pytest.Captu
     before = [signer.__dict__["secrets"] for signer in Signer.objects.all()]
     call_command("rotate_keys")
     assert [signer.__dict__["secrets"] for signer in Signer.objects.all()] == before
-    assert "0 of 2 were encrypted anew" in capsys.readouterr().err
+    assert "re-encrypted 0 of 2 rows" in capsys.readouterr().err
 
 
 @pytest.mark.django_db
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_done(settings: Settings) -
     with pytest.raises(CommandError) as caught:
         call_command("rotate_keys")
     assert str(caught.value) == (
-        "These could not be read, and stay as they are:\n"
+        "Could not decrypt, left unchanged:\n"
         "  signers.Signer signer-0: The encryption key 'lost' is missing from ENCRYPTION_KEYS."
     )
     assert (under("lost"), under("new")) == (1, 1)
@@ -124,7 +124,7 @@ def test_a_run_that_is_killed_is_finished_by_the_next(settings: Settings) -> Non
     second = rotate(1000)
     _, told = second.communicate(timeout=300)
     assert second.returncode == 0, told
-    assert f"{2_000 - done} of 2000 were encrypted anew".encode() in told, told
+    assert f"re-encrypted {2_000 - done} of 2000 rows".encode() in told, told
     assert (under("old"), under("new")) == (0, 2_000)
     settings.ENCRYPTION_KEYS = {"new": NEW}
     assert {signer.secrets["key"] for signer in Signer.objects.iterator()} == {f"key {n}" for n in range(2_000)}

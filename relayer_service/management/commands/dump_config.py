@@ -1,4 +1,4 @@
-"""Write the fleet as JSON for load_config, with variables instead of secrets."""
+"""Write the fleet as JSON for load_config, with variables in place of secrets."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--output", type=Path, help="the file to write; standard output without it")
+        parser.add_argument("--output", type=Path, help="the file to write (default: standard output)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         variables = Variables()
@@ -26,5 +26,5 @@ class Command(BaseCommand):
             try:
                 options["output"].write_text(f"{text}\n", encoding="utf-8")
             except OSError as error:
-                raise CommandError(f"{options['output']} cannot be written: {error.strerror}") from None
-        self.stderr.write(f"Secrets are left to {len(variables.names)} variables, whose values are not written.")
+                raise CommandError(f"Cannot write {options['output']}: {error.strerror}") from None
+        self.stderr.write(f"Wrote {len(variables.names)} variables in place of secrets, without their values.")

@@ -1,4 +1,4 @@
-"""Create and update the fleet from a JSON file: all of it, or nothing."""
+"""Create and update the fleet from a JSON file, in one transaction."""
 
 import math
 from pathlib import Path
@@ -23,9 +23,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="the JSON file")
-        parser.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+        parser.add_argument("--dry-run", action="store_true", help="print the changes without applying them")
         parser.add_argument(
-            CONFIRM, action="store_true", help="let relayers follow their signer to the address of another key"
+            CONFIRM, action="store_true", help="allow the addresses of relayers to follow a signer's new key"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,17 +40,16 @@ class Command(BaseCommand):
                 with acting_as(ActorKind.FLEET_FILE, options["file"].name):
                     found.apply()
         except ConcurrentChange:
-            raise CommandError(
-                "Nothing was changed: somebody else has changed the same meanwhile. Try again."
-            ) from None
+            raise CommandError("Nothing was changed: the fleet was changed concurrently. Try again.") from None
         except OperationalError:
-            raise CommandError("Nothing was changed: the database is busy or cannot be reached. Try again.") from None
+            raise CommandError("Nothing was changed: the database is busy or unreachable. Try again.") from None
         for write in found.writes:
             self.stdout.write(describe(write))
-        self.stdout.write(summary(found, dry_run))
+        states = [write.state for write in found.writes]
+        counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
+        self.stdout.write(f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}.")
 
     def _ask(self, questions: list[str], dry_run: bool) -> None:
-        """Print what has to be confirmed; without a dry run, refuse to go on."""
         if questions and not dry_run:
             text = "\n  ".join(questions)
             raise CommandError(f"Nothing was changed. Add {CONFIRM} to change addresses:\n  {text}")
@@ -62,21 +61,15 @@ class Command(BaseCommand):
         try:
             return plan(loads(file.read_bytes(), max_values=math.inf))
         except OSError as error:
-            raise CommandError(f"{file} cannot be read: {error.strerror}") from None
+            raise CommandError(f"Cannot read {file}: {error.strerror}") from None
         except ParseError as error:
             raise CommandError(f"{file}: {str(error.detail).replace('the body', 'the file')}") from None
         except Faults as faults:
             text = "\n  ".join(faults.lines)
-            raise CommandError(f"Nothing was changed. What is wrong with {file}:\n  {text}") from None
+            raise CommandError(f"Nothing was changed. Errors in {file}:\n  {text}") from None
 
 
 def describe(write: Write[Any]) -> str:
-    """Return a line that names a row and the fields that change, without any value."""
+    """Return a line that names a row and its changed fields, without values."""
     fields = f" ({', '.join(write.fields)})" if write.state == "updated" else ""
     return f"{write.row._meta.verbose_name} {write.row}: {write.state}{fields}"
-
-
-def summary(found: Plan, dry_run: bool) -> str:
-    states = [write.state for write in found.writes]
-    counts = ", ".join(f"{states.count(name)} {name}" for name in ("created", "updated", "unchanged"))
-    return f"Dry run, nothing was changed: {counts}." if dry_run else f"{counts}."

@@ -1,4 +1,4 @@
-"""Django's `loaddata`, for rows that are counted by triggers and hold ciphertext."""
+"""Django's `loaddata`, for tables with row counts and ciphertext."""
 
 from typing import Any
 
@@ -13,25 +13,27 @@ from relayer_service.storage.encryption import DecryptionError, EncryptedJSONFie
 class Command(loaddata.Command):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("--allow-unreadable", action="store_true", help="load secrets that cannot be read too")
+        parser.add_argument(
+            "--allow-unreadable", action="store_true", help="also load secrets that cannot be decrypted"
+        )
 
     def handle(self, *fixture_labels: Any, **options: Any) -> None:
         self.allow_unreadable, self.unreadable = options["allow_unreadable"], 0
         super().handle(*fixture_labels, **options)
 
     def loaddata(self, fixture_labels: Any) -> None:
-        # What is loaded is counted by the triggers.
+        # Triggers count the rows as they are loaded.
         self.excluded_models.add(RowDelta)
         super().loaddata(fixture_labels)
 
     def reset_sequences(self, *args: Any) -> None:
-        """Refuse what cannot be read: this is the last step before success is reported."""
+        """Raise an error for unreadable secrets, as this is the last step of the transaction."""
         if self.unreadable and not self.allow_unreadable:
-            raise CommandError(f"Nothing was loaded, as so many secrets cannot be read: {self.unreadable}.")
+            raise CommandError(f"Nothing was loaded: {self.unreadable} secrets cannot be decrypted.")
         super().reset_sequences(*args)
 
     def save_obj(self, obj: Any) -> bool:
-        """Load a row, and name a secret of it that cannot be read: another row's, or one of a key that is not here."""
+        """Load a row, and report secrets that were encrypted for another row or under an unknown key."""
         saved: bool = super().save_obj(obj)
         for field in obj.object._meta.concrete_fields if saved else []:
             if isinstance(field, EncryptedJSONField) and (sealed := encryption.sealed(obj.object, field)):

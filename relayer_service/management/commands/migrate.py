@@ -1,7 +1,7 @@
-"""Django's `migrate`, which waits for locks in short turns, so that requests never wait for it longer than a turn.
+"""Django's `migrate`, with a short lock timeout and retries, so that it blocks no request for long.
 
-A change of a table that waits for a long transaction holds up everything that wants the table after it. So it gives up
-soon, and comes back: an atomic migration leaves nothing behind, and operations on indexes can run again.
+A schema change that waits for a long transaction blocks every later query on the table. It can be retried safely: an
+atomic migration is rolled back, and operations on indexes can run again.
 """
 
 import time
@@ -12,8 +12,7 @@ from django.db import OperationalError, connections
 
 from relayer_service.storage.operations import session_settings
 
-# Below PostgreSQL's `deadlock_timeout`: in a deadlock the migration gives up, and never a request. Migrations may take
-# longer than requests.
+# Below PostgreSQL's `deadlock_timeout`, so that in a deadlock the migration fails, and never a request.
 SESSION = {"lock_timeout": "500ms", "statement_timeout": "0"}
 PAUSE_SECONDS = 2
 RETRY_SECONDS = 300
@@ -24,13 +23,12 @@ class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         deadline = time.monotonic() + RETRY_SECONDS
         with session_settings(connections[options["database"]], **SESSION):
-            while not self._migrated(deadline, *args, **options):
+            while not self._migrate(deadline, *args, **options):
                 if options["verbosity"] > 0:
-                    self.stdout.write(f"\n  A transaction holds the table; trying again in {PAUSE_SECONDS} seconds.")
+                    self.stdout.write(f"\n  A transaction locks the table. Retrying in {PAUSE_SECONDS} seconds.")
                 time.sleep(PAUSE_SECONDS)
 
-    def _migrated(self, deadline: float, *args: Any, **options: Any) -> bool:
-        """Run the migrations, and return whether every lock was acquired."""
+    def _migrate(self, deadline: float, *args: Any, **options: Any) -> bool:
         try:
             super().handle(*args, **options)
         except OperationalError as error:

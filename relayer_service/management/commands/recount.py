@@ -1,4 +1,4 @@
-"""Compare the rows that were counted of each listed table with those that are there, and mend what differs."""
+"""Compare the row count of each listed table with its rows, and repair it if it is wrong."""
 
 from typing import Any
 
@@ -12,8 +12,10 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--check", action="store_true", help="change nothing, and fail where something differs")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, choices=tuple(connections), help="the database")
+        parser.add_argument("--check", action="store_true", help="change nothing, and fail if a count is wrong")
+        parser.add_argument(
+            "--database", default=DEFAULT_DB_ALIAS, choices=tuple(connections), help="the database to check"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         connection = connections[options["database"]]
@@ -29,7 +31,7 @@ class Command(BaseCommand):
                 wrong.append(table)
                 if not options["check"]:
                     counting.count(connection, table)
-                    notes.append("mended")
+                    notes.append("repaired")
             self.stdout.write(f"{table}: {', '.join(notes)}")
         if wrong and options["check"]:
-            raise CommandError(f"Not counted right: {', '.join(wrong)}. `manage.py recount` mends it.")
+            raise CommandError(f"Wrong row counts: {', '.join(wrong)}. Run `manage.py recount` to repair them.")

@@ -1,4 +1,4 @@
-"""Encrypt every secret under the first of ENCRYPTION_KEYS. It can be stopped at any moment and run again."""
+"""Encrypt every secret under the first of ENCRYPTION_KEYS. It can be interrupted and run again."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--batch", type=int, default=500, help="how many rows are read at once")
+        parser.add_argument("--batch", type=int, default=500, help="rows per transaction (default: 500)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         EncryptionKey.objects.ensure_canary()
@@ -26,53 +26,42 @@ class Command(BaseCommand):
                 if isinstance(field, EncryptedJSONField):
                     unreadable += self._rotate_all(field, options["batch"])
         if unreadable:
-            raise CommandError("These could not be read, and stay as they are:\n  " + "\n  ".join(unreadable))
+            raise CommandError("Could not decrypt, left unchanged:\n  " + "\n  ".join(unreadable))
         retired = EncryptionKey.objects.exclude(identifier=encryption.primary_key_id())
         names = sorted(retired.values_list("identifier", flat=True))
         retired.delete()
-        self.stderr.write("Done." + (f" No longer needed: {', '.join(names)}." if names else ""))
+        self.stderr.write("Done." + (f" Keys no longer needed: {', '.join(names)}." if names else ""))
 
     def _rotate_all(self, field: EncryptedJSONField, batch: int) -> list[str]:
-        """Go through a table until nothing is left to encrypt; return what could not be read.
-
-        Processes that still run with the old settings may have encrypted more meanwhile.
-        """
+        """Process a table until no row changes, and return the secrets that could not be decrypted."""
+        # Processes with the old settings can encrypt more rows in the meantime.
         while True:
             changed, unreadable = self._rotate(field, batch)
             if not changed:
                 return unreadable
 
     def _rotate(self, field: EncryptedJSONField, batch: int) -> tuple[int, list[str]]:
-        """Go through a table once, by primary key, so that memory does not depend on its size."""
+        """Process a table once; return the number of changed rows and the secrets that could not be decrypted."""
         model: type[Model] = field.model
-        rows = model._base_manager.exclude(**{f"{field.attname}__isnull": True}).order_by("pk")
-        total = rows.count()
-        seen, changed, last = 0, 0, None
+        name = f"{model._meta.label}.{field.name}"
+        rest = rows = model._base_manager.exclude(**{f"{field.attname}__isnull": True}).order_by("pk")
+        total, done, changed = rows.count(), 0, 0
         unreadable: list[str] = []
-        while True:
-            page = list((rows if last is None else rows.filter(pk__gt=last))[:batch])
-            if not page:
-                break
+        while page := list(rest[:batch]):
             with transaction.atomic():
                 for row in page:
                     try:
-                        changed += self._rotate_row(row, field)
+                        old = encryption.sealed(row, field)
+                        if old is not None and old.key_id != encryption.primary_key_id():
+                            changed += encryption.reseal(row, field, old)
                     except DecryptionError as error:
                         unreadable.append(f"{model._meta.label} {row}: {error}")
-            seen, last = seen + len(page), page[-1].pk
-            self._progress(f"{model._meta.label}.{field.name}", seen, total)
-        self.stderr.write(f"{model._meta.label}.{field.name}: {changed} of {seen} were encrypted anew.")
+            done, rest = done + len(page), rows.filter(pk__gt=page[-1].pk)
+            self._show_progress(name, done, total)
+        self.stderr.write(f"{name}: re-encrypted {changed} of {done} rows.")
         return changed, unreadable
 
-    @staticmethod
-    def _rotate_row(row: Model, field: EncryptedJSONField) -> bool:
-        old = encryption.sealed(row, field)
-        if old is None or old.key_id == encryption.primary_key_id():
-            return False
-        return encryption.reseal(row, field, old)
-
-    def _progress(self, name: str, seen: int, total: int) -> None:
-        if not self.stderr.isatty():
-            return
-        part = min(1.0, seen / total) if total else 1.0
-        self.stderr.write(f"\r{name} [{'#' * int(part * 30):<30}] {seen}/{total} ", ending="")
+    def _show_progress(self, name: str, done: int, total: int) -> None:
+        if self.stderr.isatty():
+            bar = "#" * int(30 * min(1.0, done / max(1, total)))
+            self.stderr.write(f"\r{name} [{bar:<30}] {done}/{total} ", ending="")

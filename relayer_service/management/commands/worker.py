@@ -1,4 +1,4 @@
-"""Run background work until SIGTERM: what is running is finished, what is queued stays queued."""
+"""Run background work until SIGTERM. Running tasks finish; queued tasks stay queued."""
 
 from argparse import ArgumentTypeError
 from pathlib import Path
@@ -9,42 +9,33 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
 from relayer_service.background.tasks import STOP_SECONDS, Worker, prepare_queue, queue, watchdog
-from relayer_service.observability.metrics_server import start_metrics_server
+from relayer_service.observability.health import start_metrics_server
 
 
 class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--beat", type=Path, metavar="FILE", help="touched every few seconds while all is well")
+        parser.add_argument("--beat", type=Path, metavar="FILE", help="a file to touch while the worker is healthy")
         parser.add_argument(
-            "--metrics", type=address, metavar="HOST:PORT", help="where Prometheus reads /metrics, from METRICS_ALLOW"
+            "--metrics", type=address, metavar="HOST:PORT", help="serve /metrics here to the networks in METRICS_ALLOW"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         watchdog.beat_file = options["beat"]
         autodiscover_modules("tasks")
         if options["metrics"]:
-            self.serve_metrics(*options["metrics"])
+            host, port = options["metrics"]
+            try:
+                start_metrics_server(host, port)
+            except OSError as error:
+                raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         prepare_queue()
-        worker = Worker(
-            queue,
-            workers=settings.WORKER_THREADS,
-            graceful_signal="TERM",
-            shutdown_timeout=STOP_SECONDS,
-        )
-        worker.run()
-
-    def serve_metrics(self, host: str, port: int) -> None:
-        try:
-            start_metrics_server(host, port)
-        except OSError as error:
-            raise CommandError(f"port {port} on {host} cannot be used ({error.strerror}).") from None
+        Worker(queue, workers=settings.WORKER_THREADS, graceful_signal="TERM", shutdown_timeout=STOP_SECONDS).run()
 
 
 def address(text: str) -> tuple[str, int]:
-    """Return the host and the port that an argument names."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdecimal():
-        raise ArgumentTypeError(f"{text!r} is not of the form HOST:PORT")
+        raise ArgumentTypeError(f"{text!r} is not in the format HOST:PORT")
     return host.strip("[]"), int(port)

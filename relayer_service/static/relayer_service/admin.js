@@ -11,12 +11,12 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(source.textContent);
     button.querySelector("[data-copy-label]").textContent = "Copied";
   } catch {
-    // Browsers give the clipboard to HTTPS and loopback only: select the text, to be copied by hand.
+    // Browsers restrict the clipboard to HTTPS and loopback. Select the text, so that the user can copy it.
     getSelection().selectAllChildren(source);
   }
 });
 
-/* What Django's widgets leave without a name: a list to choose from has that of its label, a tooltip is a picture. */
+/* Add accessible names that Django's widgets lack: that of its label to a select, and a role to a tooltip. */
 const nameWidgets = () => {
   for (const select of document.querySelectorAll("select.select2-hidden-accessible")) {
     const label = select.labels[0]?.textContent.trim() || select.getAttribute("aria-label");
@@ -30,11 +30,11 @@ const nameWidgets = () => {
     tooltip.setAttribute("role", "img");
   }
 };
-// After the handlers of the same event that make them.
+// After the handlers of the same event that create the widgets.
 addEventListener("load", () => setTimeout(nameWidgets));
 document.addEventListener("formset:added", () => setTimeout(nameWidgets));
 
-/* Focus a field, or the first invalid one in an element, also where it is folded or hidden behind its widget. */
+/* Focus a field, or the first invalid one in an element, even if it is collapsed or hidden behind its widget. */
 const focusField = (element) => {
   const field = element.querySelector("[aria-invalid=true]") || element;
   for (let fold = field.closest("details"); fold; fold = fold.parentElement.closest("details")) {
@@ -45,7 +45,7 @@ const focusField = (element) => {
   shown.focus();
   shown.scrollIntoView({ block: "center" });
 };
-/* After a save that failed, the first invalid field has the focus; the links of the summary lead to each. */
+/* After a failed save, focus the first invalid field; the links of the summary focus theirs. */
 addEventListener("load", () =>
   setTimeout(() => {
     const found = document.querySelector("main form [aria-invalid=true]") || document.querySelector("[data-form-errors]");

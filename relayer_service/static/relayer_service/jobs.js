@@ -2,7 +2,7 @@
 
 const PROGRESS_MS = 2_000;
 
-/* An element with data-progress-url shows what that address gives, until it says that the job is over. */
+/* An element with data-progress-url shows the response of that URL, until the job is over. */
 async function showProgress(panel) {
   try {
     const response = await fetch(panel.dataset.progressUrl, { redirect: "error" });
@@ -10,10 +10,10 @@ async function showProgress(panel) {
       panel.innerHTML = await response.text();
     }
   } catch {
-    // The next one may arrive.
+    // The next request may succeed.
   }
   if (panel.querySelector("[data-over]")) {
-    // The page has no longer anything to stop.
+    // Remove the stop button.
     location.reload();
     return;
   }

@@ -1,20 +1,20 @@
 "use strict";
 
-/* The overview refreshes itself: the same page is fetched, and what is different in it takes the place of the old. */
+/* The overview refreshes itself: it fetches the same page and replaces the parts that have changed. */
 
 const REFRESH_SECONDS = 30;
 
 let refreshedAt = Date.now();
 let timer;
 
-function tell(text) {
-  const place = document.querySelector("#overview [data-refresh]");
-  place.hidden = !text;
-  place.textContent = text;
+function showStatus(text) {
+  const status = document.querySelector("#overview [data-refresh]");
+  status.hidden = !text;
+  status.textContent = text;
 }
 
-/* Somebody who marks text is reading or copying it. */
-function isBeingRead(overview) {
+/* A user who selects text is reading or copying it. */
+function hasSelection(overview) {
   const selection = getSelection();
   return !selection.isCollapsed && overview.contains(selection.anchorNode);
 }
@@ -38,8 +38,8 @@ function redraw(canvas, fresh) {
   canvas.dataset.value = fresh.dataset.value;
   const { labels, datasets } = JSON.parse(fresh.dataset.value);
   chart.data.labels = labels;
-  datasets.forEach((dataset, place) => {
-    chart.data.datasets[place].data = dataset.data;
+  datasets.forEach((dataset, index) => {
+    chart.data.datasets[index].data = dataset.data;
   });
   chart.update("none");
 }
@@ -49,17 +49,17 @@ function replaceParts(overview, fresh) {
     const [old, next] = [overview, fresh].map((each) => [...each.querySelectorAll(selector)]);
     const names = [old, next].map((parts) => parts.map((part) => part.dataset.part).join("\n"));
     if (names[0] !== names[1]) {
-      // Other cards than before: the user may see more now, or less.
+      // The cards are different: the permissions of the user have changed.
       location.reload();
       return;
     }
-    old.forEach((part, place) => replace(part, next[place]));
+    old.forEach((part, index) => replace(part, next[index]));
   }
 }
 
 async function refresh() {
   const overview = document.getElementById("overview");
-  if (document.hidden || isBeingRead(overview)) {
+  if (document.hidden || hasSelection(overview)) {
     return;
   }
   refreshedAt = Date.now();
@@ -71,17 +71,17 @@ async function refresh() {
     if (!fresh && (response.ok || response.status === 403)) {
       clearInterval(timer);
       document.removeEventListener("visibilitychange", refreshIfOld);
-      tell("You are signed out: what is shown is no longer refreshed.");
+      showStatus("You are signed out. This page is no longer refreshed.");
       return;
     }
   } catch {
     fresh = null;
   }
   if (!fresh) {
-    tell("The service does not answer: what is shown is old. It is asked again every 30 seconds.");
+    showStatus("The service is not responding. This page is out of date; retrying every 30 seconds.");
     return;
   }
-  tell("");
+  showStatus("");
   replaceParts(overview, fresh);
 }
 

@@ -1,20 +1,20 @@
 "use strict";
 
-/* Redoc fetches its maker's logo from another host; a page of this service asks no host but its own. */
+/* Redoc fetches its vendor's logo from another host; pages of this service only call their own. */
 const image = HTMLImageElement.prototype;
 const { setAttribute } = image;
 const source = Object.getOwnPropertyDescriptor(image, "src");
-const isOurs = (url) => new URL(url, location.href).origin === location.origin;
+const isSameOrigin = (url) => new URL(url, location.href).origin === location.origin;
 
 image.setAttribute = function (name, value) {
-  if (name !== "src" || isOurs(value)) {
+  if (name !== "src" || isSameOrigin(value)) {
     setAttribute.call(this, name, value);
   }
 };
 Object.defineProperty(image, "src", {
   ...source,
   set(value) {
-    if (isOurs(value)) {
+    if (isSameOrigin(value)) {
       source.set.call(this, value);
     }
   },

@@ -1,6 +1,6 @@
 "use strict";
 
-{# A token stays for as long as the tab does: over a reload, but in no other tab and not on the disk. #}
+{# Keeps the token for the lifetime of the tab, across reloads, but not in other tabs or on disk. #}
 const KEPT = "authorized";
 
 const keepAuthorization = () => ({

@@ -36,7 +36,7 @@ def said(client: Client, path: str, status: int) -> list[str]:
     return [*(" ".join(strip_tags(text).split()) for text in texts), *links]
 
 
-def test_a_page_that_is_not_there_says_so_and_leads_back(admin_client: Client) -> None:
+def test_a_missing_page_is_404_with_a_link_back(admin_client: Client) -> None:
     assert said(admin_client, "/admin/no-such-page/", 404) == [
         "Not found (404)",
         "There is no page at /admin/no-such-page/.",
@@ -45,10 +45,10 @@ def test_a_page_that_is_not_there_says_so_and_leads_back(admin_client: Client) -
 
 
 @pytest.mark.parametrize("view", ["change", "history", "delete", "status"])
-def test_an_object_that_is_not_there_says_so_and_leads_to_its_list(admin_client: Client, view: str) -> None:
+def test_a_missing_object_is_404_with_a_link_to_its_list(admin_client: Client, view: str) -> None:
     assert said(admin_client, f"{LIST}999/{view}/", 404) == [
         "Not found (404)",
-        "There is no relayer at this address. It may have been deleted.",
+        "There is no relayer at this URL. It may have been deleted.",
         LIST,
         "/admin/",
     ]
@@ -77,15 +77,15 @@ def test_a_refused_page_names_the_permission_that_is_missing(staff_client: Clien
     relayer = factories.relayer()
     assert said(staff_client, path.format(relayer.pk), 403) == [
         "Not allowed (403)",
-        f"You need the permission {name}. Whoever manages users can grant it.",
+        f"You need the permission {name}. Ask a superuser to grant it.",
         "/admin/",
     ]
 
 
-def test_a_page_that_nobody_may_open_says_so(admin_client: Client) -> None:
+def test_a_page_that_is_closed_to_all_users_explains_it(admin_client: Client) -> None:
     assert said(admin_client, "/admin/notifications/delivery/add/", 403) == [
         "Not allowed (403)",
-        "Nobody may add deliveries here.",
+        "Adding deliveries is not allowed in the admin.",
         "/admin/notifications/delivery/",
         "/admin/",
     ]
@@ -97,31 +97,31 @@ def test_an_action_that_is_refused_names_the_permission_that_is_missing(staff_cl
     needed = "“Can change notification” (notifications.change_notification)"
     assert said(staff_client, f"/admin/notifications/notification/{hook.pk}/send_test_event/", 403) == [
         "Not allowed (403)",
-        f"You need the permission {needed}. Whoever manages users can grant it.",
+        f"You need the permission {needed}. Ask a superuser to grant it.",
         "/admin/notifications/notification/",
         "/admin/",
     ]
 
 
-def test_a_form_without_its_cookie_says_that_nothing_was_changed(user: User) -> None:
+def test_a_form_without_its_cookie_reports_that_nothing_was_changed(user: User) -> None:
     User.objects.update(is_staff=True)
     client = Client(enforce_csrf_checks=True)
     client.force_login(user)
     answer = client.post("/admin/password_change/", {})
     assert answer.status_code == 403
-    assert "Nothing was changed: the form came without the cookie" in answer.content.decode()
+    assert "Nothing was changed: the form was sent without its cookie" in answer.content.decode()
 
 
 def test_relayers_are_added_by_those_who_may_choose_a_signer(staff_client: Client, user: User) -> None:
     permit(user, "view_relayer", "add_relayer")
     assert f"{LIST}add/" not in staff_client.get(LIST).content.decode()
     assert said(staff_client, f"{LIST}add/", 403)[1] == (
-        "You need the permission “Can view signer” (signers.view_signer). Whoever manages users can grant it."
+        "You need the permission “Can view signer” (signers.view_signer). Ask a superuser to grant it."
     )
     permit(user, "view_signer")
     assert f"{LIST}add/" in staff_client.get(LIST).content.decode()
     page = staff_client.get(f"{LIST}add/").content.decode()
-    assert "To choose here you need the permission “Can view notification” (notifications.view_notification)." in page
+    assert "Requires the permission “Can view notification” (notifications.view_notification)." in page
     assert re.findall(r'<select name="(\w+)"[^>]* disabled[ >]', page) == ["notification"]
 
 

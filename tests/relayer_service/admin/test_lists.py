@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from relayer_service.admin import pagination
+from relayer_service.admin import lists
 from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
 from relayers.states import set_paused
@@ -109,18 +109,23 @@ def test_every_page_costs_as_many_queries_and_they_have_all_rows_once(
     assert costs[1] == costs[2] <= costs[0] + 1
 
 
-def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
+def test_a_long_list_has_pages_for_its_first_rows_and_shows_the_total(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pagination, "MAX_LISTED", 3)
+    monkeypatch.setattr(lists, "MAX_LISTED", 3)
     for number in range(5):
         factories.relayer(identifier=f"r-{number}")
     page = admin_client.get(LIST)
     assert (page.context["cl"].result_count, page.context["cl"].paginator.count) == (5, 3)
-    assert "in all: the first 3 have pages, the search and the filters find others" in page.content.decode()
+    assert (
+        "in total: only the first 3 are listed; use the search and the filters to find others" in page.content.decode()
+    )
     narrowed = admin_client.get(f"{LIST}?state=unknown")
     assert narrowed.context["cl"].result_count == 3
-    assert "at least: these are the first, the search and the filters find others" in narrowed.content.decode()
+    assert (
+        "or more: only the first are listed; use the search and the filters to find others"
+        in narrowed.content.decode()
+    )
     with CaptureQueriesContext(connection) as queries:
         admin_client.get(f"{LIST}?state=unknown&o=1")
     [count] = [query["sql"] for query in queries if "COUNT(*)" in query["sql"]]
@@ -130,7 +135,7 @@ def test_a_long_list_has_pages_for_its_first_rows_and_says_how_many_there_are(
     monkeypatch.setattr(RelayerAdmin, "list_per_page", 2)
     assert "Select all 5 relayers" in admin_client.get(LIST).content.decode()
     asked = admin_client.get(f"{LIST}?state=unknown").content.decode()
-    assert "Select all that were found, at least 3 relayers" in asked
+    assert "Select all results, at least 3 relayers" in asked
 
 
 @pytest.mark.parametrize(
@@ -159,9 +164,7 @@ def test_a_choice_that_is_searched_for_by_what_no_database_accepts_is_not_found(
         ("notifications/delivery", "the whole webhook-id"),
     ],
 )
-def test_a_list_in_which_nothing_is_found_says_what_was_searched_for(
-    admin_client: Client, path: str, searched: str
-) -> None:
+def test_a_list_without_results_explains_the_search(admin_client: Client, path: str, searched: str) -> None:
     page = admin_client.get(f"/admin/{path}/?q=none").content.decode()
     assert f"“none” was searched for as {searched}." in page
 

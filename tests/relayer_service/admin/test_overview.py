@@ -88,7 +88,7 @@ SUBJECTS = "the service and its worker, relayers, webhook targets, fee tokens, a
 
 def test_where_nothing_is_wrong_all_is_well_with_what_was_checked(staff: Client) -> None:
     relayer_factories.relayer(**CHECKED)
-    assert attention(staff) == ["All is well."]
+    assert attention(staff) == ["Nothing needs attention."]
     assert text(part(staff, "Checked")) == f"Checked at 2026-01-01 12:00:00 UTC: {SUBJECTS}."
 
 
@@ -118,7 +118,7 @@ def test_what_needs_attention_is_named_with_a_reason_and_since_when(staff: Clien
     ]
 
 
-def test_each_line_leads_to_where_it_is_mended_and_each_kind_to_the_list(staff: Client) -> None:
+def test_each_item_links_to_the_page_that_fixes_it_and_each_group_to_its_list(staff: Client) -> None:
     trouble()
     found = links(part(staff, "Needs attention"))
     assert len(found) == 20
@@ -142,7 +142,7 @@ def test_ten_of_a_kind_are_named_and_the_others_counted(staff: Client) -> None:
     ]
 
 
-def test_a_service_without_a_worker_says_so_and_what_waits(staff: Client, clock: Clock) -> None:
+def test_a_service_without_a_worker_reports_it_and_the_late_work(staff: Client, clock: Clock) -> None:
     target = Notification.objects.create(identifier="hook", url="https://a.example.com")
     relayer_factories.relayer(**CHECKED)
     Delivery.objects.create(notification=target, event="relayer.paused", body=b"{}", due_at=NOON)
@@ -150,13 +150,13 @@ def test_a_service_without_a_worker_says_so_and_what_waits(staff: Client, clock:
     PeriodicRun.objects.create(name="read_prices", slot=1, started_at=NOON, finished_at=NOON, failed=True)
     clock.forward(121)
     assert attention(staff) == [
-        "Parts of the service that fail 1",
+        "Failing parts of the service 1",
         (
-            "Worker No worker runs, it cannot write, or periodic work is late: webhooks, checks and prices wait. "
+            "Worker No worker is running, it cannot write, or periodic work is late. Webhooks and checks are delayed. "
             "Since 2026-01-01 12:00 UTC, for 2 minutes"
         ),
-        "Periodic work that fails 1",
-        "Read prices The newest run failed; the log has its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
+        "Failing periodic work 1",
+        "Read prices The last run failed. See the log for its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
         "Checks that are late 1",
         "Checks Due for more than two minutes, as no worker has taken them: 1.",
         "Deliveries that are late 1",

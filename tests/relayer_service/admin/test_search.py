@@ -78,12 +78,12 @@ def test_staff_find_what_they_may_view_alone(client: Client, fleet: dict[str, An
     assert Client().get(SEARCH, {"s": "eu"}).status_code == 302
 
 
-def test_a_search_that_finds_nothing_says_so(admin_client: Client, fleet: dict[str, Any]) -> None:
+def test_a_search_without_results_shows_a_message(admin_client: Client, fleet: dict[str, Any]) -> None:
     page = admin_client.get(SEARCH, {"extended": "1", "s": "<b>none"}).content.decode()
     # The theme's script takes over this element alone.
     assert 'id="command-results-list"' in page
-    assert "No id, name or address begins with “&lt;b&gt;none”." in page
-    assert "No relayer fits the search" in admin_client.get("/admin/relayers/relayer/?q=none").content.decode()
+    assert "No ID, name or address starts with “&lt;b&gt;none”." in page
+    assert "No relayer matches the search" in admin_client.get("/admin/relayers/relayer/?q=none").content.decode()
     assert admin_client.get(SEARCH, {"s": " "}).content == b""
     assert admin_client.get(SEARCH, {"s": "\0"}).content == b""
 
@@ -99,7 +99,7 @@ def test_of_many_the_first_are_shown_and_the_list_of_all_is_linked(admin_client:
         factories.relayer(identifier=f"many-{number}")
     *first, all_of_them = found(admin_client, "many")
     assert [name for _, name in first] == [f"many-{number}" for number in range(5)]
-    assert all_of_them == ("/admin/relayers/relayer/?q=many", "All relayers that begin with many")
+    assert all_of_them == ("/admin/relayers/relayer/?q=many", "All relayers that start with many")
 
 
 def test_a_list_is_found_by_the_words_of_its_name(admin_client: Client) -> None:

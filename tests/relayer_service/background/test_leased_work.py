@@ -49,4 +49,4 @@ def test_due_rows_are_worked_on_once_and_those_that_fail_keep_their_lease(caplog
     assert list(Job.objects.order_by("pk").values_list("done", flat=True)) == [1, 1, 1, 0, 1, 0]
     (failed,) = Job.objects.filter(Job.leased())
     assert (failed.seconds, Job.objects.get(pk=later.pk).lease) == (13, None)
-    assert [record.getMessage() for record in caplog.records] == ["The work on 1 rows failed (sample)"]
+    assert [record.getMessage() for record in caplog.records] == ["Processing 1 rows failed (sample)"]

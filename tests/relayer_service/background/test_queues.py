@@ -23,7 +23,7 @@ from tests.relayer_service.api.test_throttling import silent_server
 from tests.servers import PROJECT, free_port, wait_for_port
 from tokens.tasks import record_use
 
-CANNOT_WRITE = "The task queue cannot be written to ({}): work waits until it can"
+CANNOT_WRITE = "Cannot write to the task queue ({}): work is delayed"
 
 
 class Gated(MemoryStorage):
@@ -82,7 +82,7 @@ def test_a_request_is_answered_while_redis_hangs(
     assert said(caplog) == []
 
 
-def test_a_queue_that_hangs_is_asked_once_and_then_left_alone(
+def test_a_hanging_queue_is_called_once_and_then_paused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with silent_server() as server:
@@ -118,7 +118,7 @@ def test_what_waits_for_a_queue_has_an_end(monkeypatch: pytest.MonkeyPatch, capl
     assert storage.met.wait(PATIENCE_SECONDS)
     for number in range(MAX_WAITING + 5):
         record_use(number, 0.0)
-    assert said(caplog) == [CANNOT_WRITE.format("too many pushes wait")]
+    assert said(caplog) == [CANNOT_WRITE.format("too many pushes are waiting")]
     storage.down_until = 0.0
     storage.gate.set()
     background.flush()

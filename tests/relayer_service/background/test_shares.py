@@ -57,7 +57,7 @@ def test_a_call_is_too_many_when_all_threads_for_it_wait(api: Api) -> None:
     assert api.post(PATH, CALL).status == 200
 
 
-def test_a_page_that_asks_nodes_is_unavailable_when_all_threads_for_it_wait(admin_client: Client) -> None:
+def test_a_page_that_calls_nodes_is_unavailable_when_all_its_threads_wait(admin_client: Client) -> None:
     relayer = factories.relayer()
     admin_client.raise_request_exception = False
     with ExitStack() as stack:
@@ -67,7 +67,7 @@ def test_a_page_that_asks_nodes_is_unavailable_when_all_threads_for_it_wait(admi
 
 
 @pytest.mark.django_db
-def test_who_signs_in_while_many_do_is_asked_to_come_back(client: Client, django_user_model: Any) -> None:
+def test_signing_in_is_limited_and_returns_retry_after(client: Client, django_user_model: Any) -> None:
     django_user_model.objects.create_superuser("carol", password="a-password-for-tests")
     form = {"username": "carol", "password": "a-password-for-tests", "next": "/admin/"}
     with ExitStack() as stack:

@@ -10,8 +10,14 @@ from pathlib import Path
 import pytest
 
 from relayer_service.background import tasks
-from relayer_service.background.tasks import SecondsScheduler, TurnTakingThread
-from relayer_service.background.watchdog import MESSAGE, SCHEDULER, THREAD, Watchdog
+from relayer_service.background.tasks import (
+    MESSAGE,
+    SCHEDULER,
+    THREAD,
+    SecondsScheduler,
+    TurnTakingThread,
+    Watchdog,
+)
 
 
 @pytest.fixture(params=["path", "abstract"])
@@ -64,7 +70,7 @@ def test_a_beat_that_cannot_be_sent_is_logged(
     watchdog = Watchdog()
     for part in (THREAD, SCHEDULER):
         watchdog.record_turn(part)
-    assert caplog.messages == ["The worker cannot show that it works"]
+    assert caplog.messages == ["Cannot notify the supervisor of the worker"]
 
 
 def test_a_scheduler_that_fails_takes_no_turn(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

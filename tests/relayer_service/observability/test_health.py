@@ -98,7 +98,7 @@ def test_a_probe_is_logged_when_it_begins_to_fail_and_when_it_works_again(client
     why = "could not connect to db.internal as relayer"
     assert [(line["level"], line["message"]) for line in lines if line["logger"] != "relayer_service.requests"] == [
         *(("ERROR", f"The readiness probe of {name} failed: {why}") for name in probes),
-        *(("WARNING", f"The readiness probe of {name} works again") for name in probes),
+        *(("WARNING", f"The readiness probe of {name} has recovered") for name in probes),
     ]
     assert not [line for line in lines if "traceback" in line]
 
@@ -141,7 +141,7 @@ def test_a_migration_that_is_missing_is_named(client: Client) -> None:
 
 
 @pytest.mark.usefixtures("worker")
-def test_ready_loads_the_migrations_once_and_asks_the_database_five_times(
+def test_ready_loads_the_migrations_once_and_makes_five_queries(
     client: Client, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     loaded = []
@@ -247,7 +247,7 @@ def test_a_redis_that_hangs_is_named_too(settings: Any, client: Client) -> None:
     assert (response.status_code, response.json()) == (503, NO_CACHE)
 
 
-def test_while_one_asks_a_redis_that_hangs_others_get_the_last_answer(settings: Any, redis_url: str) -> None:
+def test_while_one_request_waits_for_a_hanging_redis_others_get_the_last_result(settings: Any, redis_url: str) -> None:
     settings.CACHES = shared_cache(redis_url)
     require_cache()
     settings.CACHES = shared_cache(f"redis://127.0.0.1:{free_port()}/0")

@@ -285,7 +285,7 @@ def test_a_text_line_names_its_request(text_log: Log) -> None:
 
 def test_arguments_that_do_not_fit_do_not_end_the_request(json_log: Log) -> None:
     json_log.logger.info("%d things", "many")
-    assert json_log.line["message"] == "%d things (logged with arguments that do not fit: ('many',))"
+    assert json_log.line["message"] == "%d things (logged with arguments that do not match: ('many',))"
 
 
 def test_a_request_is_one_line_with_the_id_it_is_answered_with(

@@ -107,7 +107,7 @@ def test_no_series_carries_what_a_caller_wrote(client: Client, scrape: Any) -> N
     assert "made-up" not in str(scrape())
 
 
-def test_the_depth_of_the_queue_is_read_when_it_is_asked_for(scrape: Any) -> None:
+def test_the_depth_of_the_queue_is_read_on_scrape(scrape: Any) -> None:
     assert scrape()["relayer_task_queue_depth{kind=waiting}"] == 0
     record_use(1, 0.0)
     record_use.schedule((1, 0.0), delay=3600)
@@ -196,6 +196,6 @@ def test_several_processes_are_counted_together(tmp_path: Path) -> None:
     assert found["relayer_http_request_duration_seconds_count{method=GET,route=item-list}"] == 2
 
 
-def test_a_method_that_nobody_knows_makes_no_series_of_its_own(db: None) -> None:
+def test_an_unknown_method_has_no_series(db: None) -> None:
     metrics.observe_request("MADE-UP", "health", 405, 0.001)
     assert "MADE-UP" not in metrics.exposition().decode()

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from relayer_service.background import tasks
-from relayer_service.observability.metrics_server import start_metrics_server
+from relayer_service.observability.health import start_metrics_server
 from tests.concurrency import PATIENCE_SECONDS
 from tests.conftest import Log
 from tests.relayer_service.observability.test_metrics import samples
@@ -62,13 +62,13 @@ def test_a_worker_reads_nothing_of_the_database_for_a_scrape(settings: Any) -> N
 
 
 def test_a_port_that_is_taken_is_an_error_of_the_command(settings: Any) -> None:
-    with metrics_server() as port, pytest.raises(CommandError, match=f"port {port} on 127.0.0.1 cannot be used"):
+    with metrics_server() as port, pytest.raises(CommandError, match=f"Cannot listen on 127.0.0.1:{port}: "):
         call_command("worker", f"--metrics=127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("text", ["9100", "127.0.0.1:", "127.0.0.1:http"])
 def test_an_address_without_host_or_port_is_refused(text: str) -> None:
-    with pytest.raises(CommandError, match="is not of the form HOST:PORT"):
+    with pytest.raises(CommandError, match="is not in the format HOST:PORT"):
         call_command("worker", f"--metrics={text}")
 
 

@@ -56,7 +56,7 @@ def test_recount_reports_the_rows_and_repairs_the_counts() -> None:
     make(3)
     RowDelta.objects.create(list_name=TABLE, bucket=0, rows=2)
     RowDelta.objects.create(list_name=TABLE, bucket=9, rows=-4)
-    assert recount() == RIGHT.format("sample_item: 3 rows, 1 counted, wrong by 6, mended\n")
+    assert recount() == RIGHT.format("sample_item: 3 rows, 1 counted, wrong by 6, repaired\n")
     assert recount() == RIGHT.format("sample_item: 3 rows, 3 counted\n")
 
 
@@ -64,7 +64,7 @@ def test_recount_reports_the_rows_and_repairs_the_counts() -> None:
 def test_recount_puts_a_missing_trigger_back() -> None:
     drop_trigger()
     make(2)
-    assert recount() == RIGHT.format("sample_item: 2 rows, 0 counted, wrong by 2, a trigger is missing, mended\n")
+    assert recount() == RIGHT.format("sample_item: 2 rows, 0 counted, wrong by 2, a trigger is missing, repaired\n")
     make(1)
     assert recount() == RIGHT.format("sample_item: 3 rows, 3 counted\n")
 
@@ -75,7 +75,7 @@ def test_a_check_of_the_counts_changes_nothing_and_fails() -> None:
     RowDelta.objects.filter(list_name=TABLE).delete()
     with pytest.raises(CommandError) as caught:
         recount(check=True)
-    assert str(caught.value) == "Not counted right: sample_item. `manage.py recount` mends it."
+    assert str(caught.value) == "Wrong row counts: sample_item. Run `manage.py recount` to repair them."
     assert compared() == Comparison(rows=2, counted=0, wrong=2)
 
 
