@@ -201,7 +201,7 @@ def gas_of(chain: Chain, transaction: Transaction, sender: str, terms: Terms, is
         gas = quantity(chain, "eth_estimateGas", transaction.call(sender) | limited)
     except NodeError as error:
         assert "out of gas" in str(error)
-        description = "The transaction cannot be executed: it needs more gas than it may use."
+        description = "The transaction cannot be executed: it needs more gas than its limit."
         raise Refused(-32003, "Execution reverted", description) from None
     # This node answers with one more than a transfer needs, even if it may not use that.
     gas = min(gas, limit) if is_signed else gas

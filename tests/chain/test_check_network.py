@@ -266,8 +266,8 @@ def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> N
     assert [line.split()[1:3] for line in lines[3:6]] == [["31337", "100"], ["5", "-"], ["-", "-"]]
     assert lines[6:] == [
         "",
-        f"{names[1]}: it is on chain 5 instead of 31337",
-        f"{names[2]}: it cannot be connected to",
+        f"{names[1]}: is on chain 5 instead of 31337",
+        f"{names[2]}: the connection failed",
     ]
     assert failure == "2 of 3 nodes cannot be used."
 
@@ -276,7 +276,7 @@ def test_a_node_that_wants_to_be_left_alone_is_left_alone(use: Callable[..., Non
     use()
     with node(answers(eth_feeHistory=error(429, "compute units exceeded"))) as server:
         lines, failure = check("ours", server.url)
-    assert lines[5].endswith(": it was asked too often")
+    assert lines[5].endswith(": rate limit exceeded")
     assert failure == "1 of 1 nodes cannot be used."
     assert [method for methods in server.methods for method in methods] == [
         "eth_chainId",
@@ -320,7 +320,7 @@ def test_a_real_node_fits(hardhat: str) -> None:
 @pytest.mark.parametrize(
     ("name", "url", "words"),
     [
-        ("nowhere", [], "nowhere: this network is not known: NETWORKS_FILE can add it"),
+        ("nowhere", [], "nowhere: unknown network: NETWORKS_FILE can add it"),
         ("holesky", [], "holesky: holesky was shut down in 2025: use hoodi, or sepolia"),
         ("ours", [], "ours has no RPC URLs: name a node with --url"),
         ("ours", ["ftp://x"], "--url: an absolute http or https URL is required"),

@@ -10,7 +10,7 @@ from chain import fee_history
 from chain.answers import ChainError
 from chain.errors import InsufficientData
 from chain.fee_history import (
-    ASKED_PERCENTILES,
+    REQUESTED_PERCENTILES,
     SPEEDS,
     BaseFeeSource,
     FeeHistory,
@@ -60,7 +60,7 @@ def exact(settings: Any) -> None:
 
 
 def test_the_asked_percentiles_are_those_of_the_fullness_and_of_the_speeds() -> None:
-    assert ASKED_PERCENTILES == TIPS
+    assert REQUESTED_PERCENTILES == TIPS
     assert SPEEDS == {"safeLow": 30, "average": 50, "fast": 75, "fastest": 90}
 
 
@@ -193,7 +193,7 @@ def test_a_broken_history_is_insufficient_data(answer: Any) -> None:
 def test_a_price_that_the_node_does_not_tell_is_insufficient_data(name: str, answer: Any) -> None:
     with pytest.raises(InsufficientData) as raised:
         fee_history.price_reading("eth_any", name).read([answer])
-    assert str(raised.value) == f"The node does not tell its {name}."
+    assert str(raised.value) == f"The node did not report its {name}."
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_the_base_fee_follows_a_block_by_eip_1559(base_fee: int, gas_used: int, 
         (BaseFeeRule.EIP_1559, False, None, (100, BaseFeeSource.COMPUTED)),
         (BaseFeeRule.LAST_BLOCK, True, None, (300, BaseFeeSource.FEE_HISTORY)),
         (BaseFeeRule.LAST_BLOCK, False, None, (300, BaseFeeSource.LAST_BLOCK)),
-        (BaseFeeRule.ASKED, False, 101, (101, BaseFeeSource.ASKED)),
-        (BaseFeeRule.ASKED, True, 101, (101, BaseFeeSource.ASKED)),
-        (BaseFeeRule.ASKED, False, 0, (0, BaseFeeSource.ASKED)),
+        (BaseFeeRule.ETH_BASE_FEE, False, 101, (101, BaseFeeSource.ETH_BASE_FEE)),
+        (BaseFeeRule.ETH_BASE_FEE, True, 101, (101, BaseFeeSource.ETH_BASE_FEE)),
+        (BaseFeeRule.ETH_BASE_FEE, False, 0, (0, BaseFeeSource.ETH_BASE_FEE)),
     ],
 )
 def test_the_next_base_fee_comes_from_the_best_that_there_is(

@@ -19,9 +19,9 @@ __all__ = ["change_network"]
 
 NOW = 1_700_000_000
 MAX = 2**256 - 1
-UNREADABLE = "it does not tell its head block"
-BEHIND = "it is behind: its head block is more than 60 seconds old"
-TO_COME = "the time of its head block is still to come"
+UNREADABLE = "did not report its head block"
+BEHIND = "is behind: its head block is more than 60 seconds old"
+TO_COME = "its head block is in the future"
 # 21,000 gas at 100 with a fifth more, and the floor of 1,000,000.
 FEE = fee("0.00000002100252")
 
@@ -192,7 +192,7 @@ def test_where_every_node_is_behind_the_caller_is_told(
     change_network(max_head_age_seconds=60)
     with node_answering(eth_getBlockByNumber=answer) as one, node_answering(eth_getBlockByNumber=answer) as other:
         assert ask(relayer_at(one.url, other.url)) == failure(
-            -32000, "Nodes unreachable", f"No node has answered: {reason}."
+            -32000, "Nodes unreachable", f"No node answered: {reason}."
         )
     assert (len(one.requests), len(other.requests)) == (1, 1)
 

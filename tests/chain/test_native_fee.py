@@ -150,7 +150,7 @@ def test_unused_gas_is_paid_for_where_the_network_charges_it(
 def test_an_estimate_that_is_no_amount_of_gas_is_insufficient_data(answer: Any) -> None:
     with node_answering(eth_estimateGas={"result": answer}) as node:
         assert ask(relayer_at(node.url)) == failure(
-            -32005, "Insufficient data", "The node did not say how much gas the transaction needs."
+            -32005, "Insufficient data", "The node did not report the gas of the transaction."
         )
 
 

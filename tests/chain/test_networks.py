@@ -114,8 +114,8 @@ def test_what_makes_networks_different_is_data() -> None:
         "sonic": 1_000,
     }
     assert {name: network.base_fee_rule for name, network in found.items() if network.base_fee_rule != "eip-1559"} == {
-        "avalanche": BaseFeeRule.ASKED,
-        "avalanche-fuji": BaseFeeRule.ASKED,
+        "avalanche": BaseFeeRule.ETH_BASE_FEE,
+        "avalanche-fuji": BaseFeeRule.ETH_BASE_FEE,
         "sonic": BaseFeeRule.LAST_BLOCK,
         "metis": BaseFeeRule.NONE,
         "metis-sepolia": BaseFeeRule.NONE,

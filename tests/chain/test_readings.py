@@ -49,7 +49,7 @@ At = Callable[[float], None]
 UNREACHABLE = {
     "code": -32000,
     "message": "Nodes unreachable",
-    "description": "No node has answered: it has failed by its own account.",
+    "description": "No node answered: returned an internal error.",
 }
 
 

@@ -100,7 +100,7 @@ def test_the_first_start_has_printed_addresses_login_token_and_a_first_call_when
         f"Admin login  admin / {password}",
         f"Token        {token}",
         "             (shown this once; keep them)",
-        "             It may list, read and estimate fees; create, change and delete.",
+        "             Permissions: list, read and estimate fees; create, change and delete.",
         f"Try          curl -H 'Authorization: Bearer {token}' {service.url}/api/v1/signers",
         "Ctrl-C stops it.",
         "",

@@ -124,7 +124,7 @@ def test_another_signer_brings_its_own_address(admin_client: Client) -> None:
     assert (relayer.signer.identifier, relayer.address) == ("signer-2", OTHER_ADDRESS)
 
 
-NOT_KNOWN = {"network": ["this network is not known: it needs custom RPC URLs and a chain id"]}
+NOT_KNOWN = {"network": ["unknown network: it needs custom RPC URLs and a chain id"]}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_node_of_another_chain_is_refused_in_its_row(
     page = add(admin_client, network="my-chain", chain_id=HARDHAT_CHAIN, **nodes, **weights)
     shown = other_node.url.replace("/v1/s3cret", "/***")
     assert errors(page) == {"rpc_urls": [f"{shown} is on chain 5 instead of {HARDHAT_CHAIN}"]}
-    assert row_errors(page) == [{}, {"url": [f"it is on chain 5 instead of {HARDHAT_CHAIN}"]}]
+    assert row_errors(page) == [{}, {"url": [f"is on chain 5 instead of {HARDHAT_CHAIN}"]}]
     assert not Relayer.objects.exists()
 
 
@@ -180,7 +180,7 @@ def test_a_node_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
     url = f"http://127.0.0.1:{free_port()}/s3cret"
     page = add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": url})
     assert Relayer.objects.get().custom_rpc_urls == [rpc_url(url)]
-    warning = f"The chain id of {url.replace('s3cret', '***')} was not checked: it cannot be connected to."
+    warning = f"The chain id of {url.replace('s3cret', '***')} was not checked: the connection failed."
     assert [text for text in told(page) if "added" not in text] == [warning]
 
 
