@@ -20,7 +20,7 @@ def check(transaction: Transaction, network: Network) -> None:
     creation_bytes = len(transaction.data) if transaction.to is None else 0
     for name, value, maximum in (
         ("gas limit", transaction.gas, network.tx_gas_cap),
-        ("size of the creation code", creation_bytes, network.max_initcode),
+        ("creation code size", creation_bytes, network.max_initcode),
         ("number of blobs", len(transaction.blob_hashes), network.blobs_per_tx),
     ):
         if maximum is not None and value > maximum:

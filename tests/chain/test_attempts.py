@@ -232,7 +232,7 @@ def test_a_bug_in_reading_an_answer_is_a_fault_of_the_node(
 
     monkeypatch.setattr(attempts, "read_answers", fail)
     assert fault(hardhat) == "returned an unreadable response"
-    assert [record.message for record in caplog.records] == ["The answer of a node could not be read"]
+    assert [record.message for record in caplog.records] == ["The response of a node could not be read"]
 
 
 def test_connections_are_kept_alive(hardhat: str) -> None:

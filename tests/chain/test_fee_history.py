@@ -29,8 +29,8 @@ __all__ = ["change_network"]
 NO_HISTORY = failure(
     -32005,
     "Insufficient data",
-    "The node does not tell the fees of the last blocks. On a network without EIP-1559, the relayer needs the policy "
-    "eip1559_pricing: false.",
+    "The node did not report the fees of the last blocks. On a network without EIP-1559, set the relayer's policy "
+    "eip1559_pricing to false.",
 )
 MAX = 2**256 - 1
 # Each is its own percentile.
@@ -245,7 +245,7 @@ def test_a_base_fee_is_not_computed_from_a_head_block_that_does_not_tell_it(head
     told = FeeHistory(base_fee=300, has_next=False, percentile=40, rewards=())
     with pytest.raises(InsufficientData) as raised:
         next_base_fee(local_network(), told, head, None)
-    assert str(raised.value) == "The node does not tell the next base fee, nor what it could be computed from."
+    assert str(raised.value) == "The node reported neither the next base fee nor the values to compute it."
 
 
 def test_the_market_is_of_a_speed_or_by_fullness() -> None:

@@ -182,11 +182,11 @@ def test_an_unknown_refusal_is_logged_and_nothing_of_it_is_passed_on(caplog: pyt
 @pytest.mark.parametrize(
     ("signature", "args", "description"),
     [
-        ("revertWithReason(string)", ["no\u202e\n more"], 'would be reverted: "no more"'),
-        ("revertWithError(uint256)", [7], "would be reverted: custom error 0xc246547f"),
-        ("revertWithPanic()", [], "would be reverted: panic 0x01, assertion failed"),
-        ("revertWithoutData()", [], "would be reverted: no reason given"),
-        ("nothingLikeThis()", [], "would be reverted: no reason given"),
+        ("revertWithReason(string)", ["no\u202e\n more"], 'would revert: "no more"'),
+        ("revertWithError(uint256)", [7], "would revert: custom error 0xc246547f"),
+        ("revertWithPanic()", [], "would revert: panic 0x01, assertion failed"),
+        ("revertWithoutData()", [], "would revert: no reason given"),
+        ("nothingLikeThis()", [], "would revert: no reason given"),
     ],
 )
 def test_a_real_node_tells_why_a_contract_reverts(

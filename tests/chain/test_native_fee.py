@@ -123,7 +123,7 @@ def test_the_buffer_does_not_go_beyond_what_the_network_takes(
 def test_more_gas_than_the_network_takes_cannot_be_included(change_network: ChangeNetwork, estimate: int) -> None:
     change_network(tx_gas_cap=50_000)
     assert gas_of(gas=estimate) == cannot_be_included(
-        f"it needs {estimate} gas, and hardhat takes at most 50000 a transaction"
+        f"it needs {estimate} gas, above the maximum of 50000 on hardhat"
     )
 
 
@@ -218,5 +218,5 @@ def test_a_transactions_own_price_of_blobs_bounds_the_maximum(
 def test_an_offer_below_the_blob_base_fee_cannot_be_included(make: Any, price: int) -> None:
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         assert ask(relayer_at(node.url), transaction=blob_transaction(make, price)) == cannot_be_included(
-            f"it offers {price} wei for a unit of blob gas, and the blob base fee is 3 wei"
+            f"it offers {price} wei per blob gas, below the blob base fee of 3 wei"
         )
