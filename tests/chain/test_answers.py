@@ -111,7 +111,7 @@ def test_what_a_node_says_of_itself_is_a_fault(body: Any, status: int, reason: s
         {"id": 7, **error(-32000, "Too Many Requests")},
     ],
 )
-def test_a_node_that_was_asked_too_often_is_left_alone_for_a_while(body: Any) -> None:
+def test_a_node_that_limits_the_rate_is_paused(body: Any) -> None:
     found = fault(body, [7])
     assert (str(found), found.pause_seconds) == ("rate limit exceeded", 5)
 
@@ -129,9 +129,7 @@ def test_a_node_that_was_asked_too_often_is_left_alone_for_a_while(body: Any) ->
         ("", 5),
     ],
 )
-def test_a_node_is_left_alone_for_as_long_as_it_asks_within_reason(
-    clock: Clock, retry_after: str, seconds: int
-) -> None:
+def test_a_node_is_paused_for_its_retry_after_within_limits(clock: Clock, retry_after: str, seconds: int) -> None:
     assert fault(None, [7], 429, retry_after).pause_seconds == seconds
     assert fault({"id": 7, **error(429, "slow down")}, [7], 200, retry_after).pause_seconds == seconds
 
@@ -203,14 +201,14 @@ def test_what_is_no_quantity_is_none(answer: Any) -> None:
     assert quantity(answer) is None
 
 
-def test_a_node_of_another_chain_is_left_alone_for_long() -> None:
+def test_a_node_of_another_chain_is_paused_for_long() -> None:
     with pytest.raises(Fault, match="is on chain 5 instead of 1") as caught:
         check_chain_id("0x5", 1)
     assert caught.value.pause_seconds == 600
 
 
 @pytest.mark.parametrize("answer", [None, "banana", ChainError(-32601, "no such method")])
-def test_a_node_that_does_not_tell_its_chain_is_not_trusted(answer: Any) -> None:
+def test_a_node_that_does_not_report_its_chain_is_not_trusted(answer: Any) -> None:
     with pytest.raises(Fault, match="did not report its chain ID"):
         check_chain_id(answer, 1)
 

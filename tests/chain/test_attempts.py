@@ -68,7 +68,7 @@ def test_a_real_node_answers(hardhat: str) -> None:
         ("redirect", "returned HTTP 307"),
     ],
 )
-def test_each_fault_is_said_in_words(faulty: dict[str, str], name: str, reason: str) -> None:
+def test_each_fault_has_a_message(faulty: dict[str, str], name: str, reason: str) -> None:
     assert fault(faulty[name], seconds=1 if reason == LATE else PATIENCE_SECONDS) == reason
 
 
@@ -149,7 +149,7 @@ def test_a_node_that_refuses_batches_gets_single_calls(hardhat: str) -> None:
         assert one.methods[4:] == [["eth_getBalance"], ["eth_getBalance"]]
 
 
-def test_a_node_that_takes_small_batches_gets_parts_of_a_large_one_and_other_callers_whole_ones(hardhat: str) -> None:
+def test_a_large_batch_is_split_for_a_node_that_accepts_small_ones(hardhat: str) -> None:
     def behave(handler: faults.Handler, asked: Any) -> None:
         if isinstance(asked, list) and len(asked) > 5:
             error = {"code": -32600, "message": "batch too large"}

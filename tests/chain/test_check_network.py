@@ -118,8 +118,8 @@ def test_a_node_that_fits_is_a_row_of_a_table(use: Callable[..., None]) -> None:
     assert lines == [
         "ours: chain 31337, kind op-stack",
         "",
-        f"node{pad}  chain id  head  age  fee history                       batches  finalized  oracle",
-        f"NODE-0{port}  31337     100   5 s  next base fee, rewards, fullness  taken    64 deep    answers",
+        f"node{pad}  chain ID  head  age  fee history                       batches   finalized  oracle",
+        f"NODE-0{port}  31337     100   5 s  next base fee, rewards, fullness  accepted  64 deep    answers",
     ]
     assert failure == ""
 
@@ -272,7 +272,7 @@ def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> N
     assert failure == "2 of 3 nodes cannot be used."
 
 
-def test_a_node_that_wants_to_be_left_alone_is_left_alone(use: Callable[..., None]) -> None:
+def test_a_node_that_limits_the_rate_is_not_called_again(use: Callable[..., None]) -> None:
     use()
     with node(answers(eth_feeHistory=error(429, "compute units exceeded"))) as server:
         lines, failure = check("ours", server.url)

@@ -59,7 +59,7 @@ def exact(settings: Any) -> None:
     settings.EXTENSIONS = ["quotes"]
 
 
-def test_the_asked_percentiles_are_those_of_the_fullness_and_of_the_speeds() -> None:
+def test_the_requested_percentiles_are_those_of_fullness_and_speeds() -> None:
     assert REQUESTED_PERCENTILES == TIPS
     assert SPEEDS == {"safeLow": 30, "average": 50, "fast": 75, "fastest": 90}
 
@@ -190,7 +190,7 @@ def test_a_broken_history_is_insufficient_data(answer: Any) -> None:
 
 @pytest.mark.parametrize("answer", [None, 105, "", "0x", "105", "0x1" + "0" * 64, [], ChainError(-32601, "no")])
 @pytest.mark.parametrize("name", ["gas price", "blob base fee", "next base fee"])
-def test_a_price_that_the_node_does_not_tell_is_insufficient_data(name: str, answer: Any) -> None:
+def test_a_price_that_the_node_does_not_report_is_insufficient_data(name: str, answer: Any) -> None:
     with pytest.raises(InsufficientData) as raised:
         fee_history.price_reading("eth_any", name).read([answer])
     assert str(raised.value) == f"The node did not report its {name}."
@@ -241,7 +241,7 @@ def test_the_next_base_fee_comes_from_the_best_that_there_is(
 @pytest.mark.parametrize(
     "head", [Head(7, 0, gas_used=1, gas_limit=2), Head(7, 0, 0, 0, base_fee=1), Head(7, 0, 0, 1, base_fee=1)]
 )
-def test_a_base_fee_is_not_computed_from_a_head_block_that_does_not_tell_it(head: Head) -> None:
+def test_a_base_fee_is_not_computed_from_an_incomplete_head_block(head: Head) -> None:
     told = FeeHistory(base_fee=300, has_next=False, percentile=40, rewards=())
     with pytest.raises(InsufficientData) as raised:
         next_base_fee(local_network(), told, head, None)
@@ -340,7 +340,7 @@ def test_a_network_can_say_that_its_fullness_is_not_to_be_trusted(
         {"error": {"code": -32601, "message": "no such thing"}},
     ],
 )
-def test_a_caller_is_told_of_a_missing_history_and_what_to_do(answer: dict[str, Any]) -> None:
+def test_a_missing_history_is_reported_with_a_remedy(answer: dict[str, Any]) -> None:
     with node_answering(eth_feeHistory=answer) as node:
         assert ask(relayer_at(node.url)) == NO_HISTORY
         other = relayer_at(node.url, identifier="relayer-2", policies={"eip1559_pricing": False})

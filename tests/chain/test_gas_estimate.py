@@ -155,7 +155,7 @@ CODE = "its code is invalid"
         ("stack underflow (0 <=> 1)", CODE),
     ],
 )
-def test_a_refusal_that_nodes_word_alike_is_told_in_our_words(message: str, meaning: str) -> None:
+def test_a_common_refusal_has_its_own_message(message: str, meaning: str) -> None:
     assert body(ChainError(-32000, message)) == {
         "code": -32003,
         "message": "Execution reverted",
@@ -189,7 +189,7 @@ def test_an_unknown_refusal_is_logged_and_nothing_of_it_is_passed_on(caplog: pyt
         ("nothingLikeThis()", [], "would revert: no reason given"),
     ],
 )
-def test_a_real_node_tells_why_a_contract_reverts(
+def test_a_real_node_reports_why_a_contract_reverts(
     chain: Chain, deployed: Deployed, signature: str, args: list[Any], description: str
 ) -> None:
     transaction = unsigned(to=deployed.misbehaving, data=encode_call(signature, *args), value=0)
@@ -199,14 +199,14 @@ def test_a_real_node_tells_why_a_contract_reverts(
 
 
 @pytest.mark.django_db
-def test_a_real_node_tells_that_code_is_not_valid(chain: Chain) -> None:
+def test_a_real_node_reports_invalid_code(chain: Chain) -> None:
     # To create a contract by an opcode that is none.
     answer = ask(relayer_at(chain.url), transaction=unsigned(to=None, data=b"\xfe", value=0))
     assert answer == failure(-32003, "Execution reverted", "The transaction cannot be executed: its code is invalid.")
 
 
 @pytest.mark.django_db
-def test_a_real_node_tells_that_gas_runs_out(chain: Chain, deployed: Deployed) -> None:
+def test_a_real_node_reports_that_gas_runs_out(chain: Chain, deployed: Deployed) -> None:
     transaction = unsigned(to=deployed.misbehaving, data=encode_call("loop()"), value=0)
     answer = ask(relayer_at(chain.url), transaction=transaction)
     assert answer == failure(

@@ -306,7 +306,7 @@ def test_arbitrum_drops_the_tip_of_a_signed_transaction_and_buffers_even_a_trans
 
 
 @pytest.mark.django_db
-def test_a_caller_is_told_of_a_cap_below_the_next_base_fee() -> None:
+def test_a_cap_below_the_next_base_fee_is_reported_to_the_client() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url, policies={"gas_price_cap": 99})
         assert ask(relayer) == failure(

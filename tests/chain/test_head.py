@@ -149,7 +149,7 @@ def test_a_node_that_is_behind_is_not_believed_while_the_head_of_another_is_know
 
 
 @pytest.mark.django_db
-def test_a_node_that_tells_a_far_head_gets_no_other_paused(change_network: ChangeNetwork) -> None:
+def test_a_node_that_reports_a_far_head_gets_no_other_paused(change_network: ChangeNetwork) -> None:
     change_network(max_head_age_seconds=60, block_seconds=30)
     far, near = ({"result": block(number=hex(number), timestamp=hex(int(time.time())))} for number in (10**9, 1_000))
     with (
@@ -170,7 +170,7 @@ def test_a_node_may_be_as_far_behind_a_known_head_as_its_network_says(answer: st
 @pytest.mark.parametrize(
     ("answer", "reason"), [("0x3e5", BEHIND), (None, UNREADABLE), (ChainError(-32601, "no"), UNREADABLE)]
 )
-def test_a_node_that_is_further_behind_or_tells_no_number_is_not_believed(answer: Any, reason: str) -> None:
+def test_a_node_that_is_further_behind_or_reports_no_number_is_not_believed(answer: Any, reason: str) -> None:
     with pytest.raises(Fault) as fault:
         head.check_number(answer, Head(1_000, 0, 0, 1), block_seconds=30, max_age=60)
     assert str(fault.value) == reason
@@ -186,7 +186,7 @@ def test_a_node_that_is_further_behind_or_tells_no_number_is_not_believed(answer
         ({"error": {"code": -32601, "message": "no such method"}}, UNREADABLE),
     ],
 )
-def test_where_every_node_is_behind_the_caller_is_told(
+def test_the_client_gets_the_reason_if_every_node_is_behind(
     change_network: ChangeNetwork, answer: dict[str, Any], reason: str
 ) -> None:
     change_network(max_head_age_seconds=60)

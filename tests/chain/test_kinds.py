@@ -269,7 +269,7 @@ NO_PRICE = "The node did not report the price at which the transaction would be 
         (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": 2_009_513}}, NO_GAS),
     ],
 )
-def test_a_kind_that_does_not_tell_its_charges_is_insufficient_data(
+def test_missing_charges_of_a_kind_are_insufficient_data(
     kind: NetworkKind, call: list[Any], answer: Answer, description: str, network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)
@@ -282,7 +282,7 @@ def test_a_kind_that_does_not_tell_its_charges_is_insufficient_data(
     [(NetworkKind.LINEA, LINEA_ESTIMATE), (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE)],
     ids=lambda each: str(each)[:9],
 )
-def test_a_revert_is_told_with_its_reason_by_every_method_that_estimates(
+def test_every_method_that_estimates_reports_the_reason_of_a_revert(
     kind: NetworkKind, call: list[Any], network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)

@@ -126,7 +126,7 @@ def test_only_creation_code_has_a_maximum_size() -> None:
         ({"blobs_per_tx": 1}, unsigned_with_blobs(2), "its number of blobs is 2, above the maximum of 1 on hardhat"),
     ],
 )
-def test_a_caller_is_told_what_the_network_does_not_take_before_a_node_is_asked(
+def test_the_limits_of_the_network_are_checked_before_any_node_is_called(
     change_network: ChangeNetwork, limit: dict[str, int], transaction: str, reason: str
 ) -> None:
     change_network(**limit)
@@ -143,7 +143,7 @@ def test_a_caller_is_told_what_the_network_does_not_take_before_a_node_is_asked(
     ("changes", "minimum"),
     [({"data": "0x"}, 21_000), ({"data": "0x" + "01" * 100}, 25_000), ({"to": "", "data": "0x01"}, 53_018)],
 )
-def test_a_signed_transactions_gas_limit_below_what_it_needs_is_an_error_before_a_node_is_asked(
+def test_a_signed_gas_limit_below_the_minimum_fails_before_any_node_is_called(
     policies: dict[str, Any], changes: dict[str, str], minimum: int
 ) -> None:
     transaction = encoded.text(encoded.signed(0, gas=minimum - 1, **changes))
@@ -157,7 +157,7 @@ def test_a_signed_transactions_gas_limit_below_what_it_needs_is_an_error_before_
 
 
 @pytest.mark.django_db
-def test_where_gas_is_not_estimated_an_unsigned_ones_own_limit_has_to_cover_the_data_floor() -> None:
+def test_without_estimation_an_unsigned_limit_must_cover_the_data_floor() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url, policies={"gas_limit_estimation": False})
         assert ask(relayer, transaction=unsigned(gas=24_999, data=b"\1" * 100)) == failure(

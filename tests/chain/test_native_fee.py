@@ -93,7 +93,7 @@ def test_zksyncs_estimate_is_more_than_is_needed_and_a_lower_limit_may_do(change
     assert gas_of(signed(25_000), gas=30_000) == gas(30_000, 0, 25_000, 25_000)
 
 
-def test_the_node_is_asked_with_the_limit_of_a_signed_transaction_and_without_that_of_another() -> None:
+def test_gas_is_estimated_with_the_limit_of_a_signed_transaction_only() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url)
         for transaction in (signed(30_000), unsigned(gas=30_000)):

@@ -150,7 +150,7 @@ def test_each_field_can_be_said_in_a_file() -> None:
     assert {*networks.CHECKS} == {field.name for field in fields(Network)} - {"name", "network_type"}
 
 
-def test_each_chain_id_stands_once() -> None:
+def test_each_chain_id_is_unique() -> None:
     counted = Counter(network.chain_id for network in shipped().values())
     assert [chain_id for chain_id, times in counted.items() if times > 1] == []
 
@@ -309,7 +309,7 @@ def test_a_wrong_value_is_named(write: Write, name: str, value: Any, words: str)
     assert fault(write({"ours": ENTRY | {name: value}})) == f"networks.json: ours: {name}: {words}"
 
 
-def test_a_wrong_url_is_not_told_back(write: Write) -> None:
+def test_a_wrong_url_is_not_repeated_in_the_error(write: Write) -> None:
     assert "KEY" not in fault(write({"ours": ENTRY | {"rpc_urls": ["rpc.example.com/KEY"]}}))
 
 

@@ -71,7 +71,7 @@ def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, s
     with pytest.raises(NodesUnreachable) as caught:
         nodes.call(given, [BALANCE], CHAIN)
     assert caught.value.reasons == (
-        "returned HTTP 500; the connection failed; returned an invalid response; the connection was interrupted"
+        "returned HTTP 500; returned an invalid response; the connection failed; the connection was interrupted"
     )
 
 
@@ -104,7 +104,7 @@ def refuse_zero(found: list[Any]) -> None:
         raise Fault("it is behind")
 
 
-def test_a_node_whose_answer_does_not_pass_the_check_is_followed_by_the_next_and_paused(
+def test_a_node_that_fails_the_check_is_paused_and_the_next_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(breakers, "FAILURES_TO_PAUSE", 1)
@@ -145,7 +145,7 @@ def test_a_node_that_fails_again_and_again_is_asked_last(hardhat: str, monkeypat
 
 
 @pytest.mark.parametrize("name", ["429", "429 in a 200", "wrong chain"])
-def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: dict[str, str], name: str) -> None:
+def test_a_node_that_limits_the_rate_is_paused_at_once(hardhat: str, faulty: dict[str, str], name: str) -> None:
     ask_last(hardhat, faulty[name])
     url = unused(faulty[name])
     with pytest.raises(NodesUnreachable):
@@ -153,7 +153,7 @@ def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: 
     assert breakers.paused([url], CHAIN) == {url}
 
 
-def test_a_node_of_another_chain_is_left_alone_by_those_alone_who_want_this_one(faulty: dict[str, str]) -> None:
+def test_a_node_of_another_chain_is_paused_for_this_chain_only(faulty: dict[str, str]) -> None:
     url = unused(faulty["wrong chain"])
     with pytest.raises(NodesUnreachable):
         nodes.call([(url, 100)], [BALANCE], CHAIN)
@@ -190,7 +190,7 @@ def test_a_node_of_weight_zero_is_never_asked() -> None:
     assert {tuple(in_order([(A, 1), (B, 0)])) for _ in range(1000)} == {(A,)}
 
 
-def test_a_url_that_is_given_twice_is_asked_once() -> None:
+def test_a_duplicate_url_is_called_once() -> None:
     assert in_order([(A, 1), (A, 99)]) == [A]
 
 

@@ -141,7 +141,7 @@ def test_the_gas_of_blobs_is_counted_by_their_hashes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nodes_are_asked_for_all_but_prices_and_nonce_and_the_limit_of_what_is_not_signed(kind: int) -> None:
+def test_estimates_omit_prices_nonce_and_the_limit_of_an_unsigned_transaction(kind: int) -> None:
     own: dict[int, dict[str, Any]] = {
         1: {"accessList": list(ACCESS_LIST)},
         3: {"blobVersionedHashes": [EMPTY_BLOB_HASH, EMPTY_BLOB_HASH]},

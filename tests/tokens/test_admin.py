@@ -81,7 +81,7 @@ def test_scopes_of_extensions_that_are_off_are_kept_and_not_given(admin_client: 
     assert (token.name, token.scopes) == ("mine", ["read", "send"])
 
 
-def test_the_list_and_the_issued_page_say_what_a_token_may_do(admin_client: Client, admin_user: User) -> None:
+def test_the_list_and_the_issued_page_show_the_permissions(admin_client: Client, admin_user: User) -> None:
     issued = admin_client.post(ADD, {"name": "a", "user": admin_user.pk, "enabled": "on", "scopes": ["manage"]})
     words = "list, read and estimate fees; create, change and delete"
     assert f"Permissions: {words}." in issued.content.decode()

@@ -26,7 +26,7 @@ def admin(db: None) -> User:
     return User.objects.create_superuser("root")
 
 
-def test_the_token_stands_alone_on_standard_output(user: User) -> None:
+def test_standard_output_has_only_the_token(user: User) -> None:
     output, errors = issue("ci", "--user", "alice")
     credential = credentials.parse(output.removesuffix("\n"))
     assert credential is not None
@@ -116,7 +116,7 @@ def test_a_mistake_is_one_clear_line_and_creates_nothing(user: User, arguments: 
     assert AccessToken.objects.count() == 0
 
 
-def test_two_superusers_have_to_be_told_apart(admin: User) -> None:
+def test_two_superusers_have_to_be_distinguished(admin: User) -> None:
     User.objects.create_superuser("second")
     with pytest.raises(CommandError, match="name the token's user with --user"):
         issue("ci")

@@ -112,7 +112,7 @@ def test_a_token_is_revoked(user: User) -> None:
         (["rotate", "000000000000", "--overlap-hours", "-1"], "--overlap-hours must be between 0 and 8760"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(db: None, arguments: list[str], fault: str) -> None:
+def test_a_mistake_is_one_line(db: None, arguments: list[str], fault: str) -> None:
     with pytest.raises(CommandError, match=fault.replace("(", "\\(")):
         run(*arguments)
 

@@ -1,6 +1,7 @@
 """List, issue, rotate and revoke access tokens."""
 
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -45,7 +46,12 @@ class Command(BaseCommand):
         revoke.add_argument("key", type=key, help="the public part of the token")
 
     def handle(self, *args: Any, **options: Any) -> str:
-        run = {"list": self._list, "issue": partial(issue, self), "rotate": self._rotate, "revoke": self._revoke}
+        run: dict[str, Callable[[dict[str, Any]], str]] = {
+            "list": self._list,
+            "issue": partial(issue, self),
+            "rotate": self._rotate,
+            "revoke": self._revoke,
+        }
         with acting_as(ActorKind.COMMAND, f"tokens {options['command']}"):
             return run[options["command"]](options)
 
