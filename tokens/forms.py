@@ -53,28 +53,33 @@ NARROWED: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
 }
 
 
-def help_text(field: str) -> str:
-    column: Any = AccessToken._meta.get_field(field)
-    return str(column.help_text)
-
-
 class AccessTokenForm(ResourceForm):
     write_class = AccessTokenWrite
     # Set by the admin for superusers.
     can_widen = False
 
-    allowed_networks = LinesField(placeholder="10.0.0.0/8", help_text=help_text("allowed_networks"))
+    allowed_networks = LinesField(
+        placeholder="10.0.0.0/8",
+        help_text="Addresses or CIDR networks it is accepted from. If empty, from everywhere.",
+    )
     scopes = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=help_text("scopes"),
+        help_text="If none is selected, it can use the operations of the interface document.",
     )
-    allowed_relayers = LinesField(placeholder="payments-1", help_text=help_text("allowed_relayers"))
+    allowed_relayers = LinesField(
+        placeholder="payments-1", help_text="IDs of relayers that it can send and sign with. If empty, all relayers."
+    )
 
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
-        help_texts = {"expires_at": "In UTC. If empty, it does not expire."}
+        help_texts = {
+            "name": "What uses this token.",
+            "user": "The user it acts for. It is rejected while this user is inactive.",
+            "enabled": "A disabled token is rejected.",
+            "expires_at": "In UTC. If empty, it does not expire.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
