@@ -125,7 +125,7 @@ def test_nodes_that_do_not_answer_are_unreachable_and_not_named(api: Api, log: L
     answer = api.post(PATH, CALL)
     unreachable = "No node answered: the connection failed."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32000, "Nodes unreachable", unreachable))
-    assert "has failed" in log.text
+    assert "failed: " in log.text
     assert "s3cret" not in log.text
 
 
