@@ -146,7 +146,7 @@ def check_chain_id(answer: Any, expected: int) -> None:
     if found is None:
         raise Fault(NO_CHAIN_ID)
     if found != expected:
-        message = f"is on chain {found} instead of {expected}"
+        message = f"on chain {found} instead of {expected}"
         raise Fault(message, pause_seconds=WRONG_CHAIN_PAUSE_SECONDS, wrong_chain=True)
 
 

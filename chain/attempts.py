@@ -33,7 +33,7 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 FAULTS: tuple[tuple[type[Exception], str], ...] = (
     (TimeoutError, "did not respond in time"),
     (socket.gaierror, "the host name cannot be resolved"),
-    (ssl.SSLCertVerificationError, "has an invalid TLS certificate"),
+    (ssl.SSLCertVerificationError, "invalid TLS certificate"),
     (ssl.SSLError, "the TLS handshake failed"),
     (outgoing.ForbiddenAddress, "the address is not allowed"),
     (node_http.CannotConnect, "the connection failed"),

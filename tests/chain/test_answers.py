@@ -202,7 +202,7 @@ def test_what_is_no_quantity_is_none(answer: Any) -> None:
 
 
 def test_a_node_of_another_chain_is_paused_for_long() -> None:
-    with pytest.raises(Fault, match="is on chain 5 instead of 1") as caught:
+    with pytest.raises(Fault, match="on chain 5 instead of 1") as caught:
         check_chain_id("0x5", 1)
     assert caught.value.pause_seconds == 600
 

@@ -56,7 +56,7 @@ def test_a_real_node_answers(hardhat: str) -> None:
         ("429", "rate limit exceeded"),
         ("429 in a 200", "rate limit exceeded"),
         ("401", "returned HTTP 401"),
-        ("wrong chain", "is on chain 5 instead of 31337"),
+        ("wrong chain", "on chain 5 instead of 31337"),
         ("garbage", "returned an invalid response"),
         ("not HTTP", "did not respond with HTTP"),
         ("wrong id", "returned an invalid response"),
@@ -119,7 +119,7 @@ def test_the_chain_id_is_asked_again_after_a_while(hardhat: str, monkeypatch: py
     with node(good, hardhat) as one:
         ask(one.url)
         one.behaviour = faults.on_chain(5)
-        assert fault(one.url) == "is on chain 5 instead of 31337"
+        assert fault(one.url) == "on chain 5 instead of 31337"
 
 
 def test_the_chain_id_is_asked_again_after_a_fault(hardhat: str) -> None:
@@ -312,7 +312,7 @@ def test_a_redirect_is_not_followed(hardhat: str) -> None:
 
 
 def test_a_certificate_that_nobody_vouched_for_is_a_fault(refused_tls: Receiver) -> None:
-    assert fault(refused_tls.url) == "has an invalid TLS certificate"
+    assert fault(refused_tls.url) == "invalid TLS certificate"
     assert refused_tls.requests == []
 
 
