@@ -133,7 +133,7 @@ def test_a_node_of_another_chain_is_not_asked(api: Api, node: FeeNode) -> None:
     relayer(node)
     node.chain_id = 1
     answer = api.post(PATH, CALL)
-    unreachable = "No node answered: is on chain 1 instead of 31337."
+    unreachable = "No node answered: on chain 1 instead of 31337."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32000, "Nodes unreachable", unreachable))
 
 

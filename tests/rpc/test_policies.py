@@ -165,7 +165,7 @@ def test_a_node_that_is_down_is_told_of_without_its_url(caplog: pytest.LogCaptur
 def test_a_node_of_another_chain_is_not_believed(caplog: pytest.LogCaptureFixture) -> None:
     with node_answering(eth_chainId={"result": "0x1"}) as node, caplog.at_level(logging.DEBUG):
         answer = ask(relayer_at(node.url))
-    assert answer == failure(-32000, "Nodes unreachable", "No node answered: is on chain 1 instead of 31337.")
+    assert answer == failure(-32000, "Nodes unreachable", "No node answered: on chain 1 instead of 31337.")
     assert faults.SECRET not in caplog.text
 
 
