@@ -1,4 +1,4 @@
-"""One attempt at one node: a JSON-RPC batch in one HTTP request, and the check of its answer."""
+"""One attempt at one node: a JSON-RPC batch in one HTTP request, or in several if the node limits batches."""
 
 import itertools
 import logging
@@ -21,18 +21,28 @@ from relayer_service.storage.ttl_cache import TTLCache
 
 logger = logging.getLogger(__name__)
 
-# How long the chain id of a URL is trusted, unless it fails: another node may be behind it by then.
+# How long a checked chain ID is trusted: another node may be behind the URL later.
 TRUST_SECONDS = 60
-# A node that refuses a batch gets parts of it, a quarter as large, down to single calls; after this time it is offered
-# a whole one again.
+# A rejected batch is split into parts of a quarter of its size, down to single calls; the limit expires.
 BATCH_DIVISOR = 4
 BATCH_LIMIT_SECONDS = 600
 MAX_REQUESTS_IN_FLIGHT = 8
-# Far more than the answers to a whole batch need.
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
+# The first match counts: some are subclasses of a later one.
+FAULTS: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, "did not respond in time"),
+    (socket.gaierror, "the host name cannot be resolved"),
+    (ssl.SSLCertVerificationError, "invalid TLS certificate"),
+    (ssl.SSLError, "the TLS handshake failed"),
+    (outgoing.ForbiddenAddress, "the address is not allowed"),
+    (node_http.CannotConnect, "the connection failed"),
+    (IncompleteRead, "the connection was interrupted"),
+    (HTTPException, "did not respond with HTTP"),
+)
+
 _ids = itertools.count(1)
-# Nodes whose chain id was checked, and the largest batches of nodes that have refused one.
+# Nodes whose chain ID was checked, and the largest batches of nodes that rejected one.
 _trusted: TTLCache[tuple[str, int | None], bool] = TTLCache()
 _batch_limits: TTLCache[str, int] = TTLCache()
 
@@ -41,12 +51,12 @@ _batch_limits: TTLCache[str, int] = TTLCache()
 class Call:
     method: str
     params: Sequence[Any] = ()
-    # Whether what it fails with is no fault of the node: the others are answered all the same.
+    # Whether it may fail without failing the other calls.
     is_optional: bool = False
 
 
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
-    """Return the answers of one node in the order of the calls: values, or errors of the chain."""
+    """Return the answers of a node in the order of the calls: values, or errors of the chain."""
     try:
         return _attempt(url, calls, chain_id, time.monotonic() + seconds)
     except Fault:
@@ -55,44 +65,40 @@ def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: floa
 
 
 def refuses_batches(url: str) -> bool:
-    """Return whether a node has refused batches of late, and is asked one call at a time."""
     return _batch_limits.get(url) == 1
 
 
 def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: float) -> list[Any]:
-    ask_chain = chain_id is not None and not _trusted.get((url, chain_id))
-    asked = [Call("eth_chainId"), *calls] if ask_chain else list(calls)
+    checked_chain = None if _trusted.get((url, chain_id)) else chain_id
+    sent = list(calls) if checked_chain is None else [Call("eth_chainId"), *calls]
     try:
-        answers = _ask(url, asked, deadline)
-    except TimeoutError:
-        raise Fault("it did not answer in time") from None
+        answers = _send(url, sent, deadline)
     except (HTTPException, OSError, ValueError) as error:
-        raise Fault(_in_words(error)) from None
+        raise Fault(_describe(error)) from None
     except Fault:
         raise
     except Exception:
-        # A bug here must not prevent the next node from being asked.
-        logger.exception("The answer of a node could not be read")
-        raise Fault("its answer cannot be read") from None
-    if ask_chain:
-        assert chain_id is not None
-        check_chain_id(answers.pop(0), chain_id)
+        # A bug here must not prevent the next node from being called.
+        logger.exception("The response of a node could not be read")
+        raise Fault("returned an unreadable response") from None
+    if checked_chain is not None:
+        check_chain_id(answers.pop(0), checked_chain)
         _trusted.set((url, chain_id), True, TRUST_SECONDS)
     return answers
 
 
-def _ask(url: str, calls: list[Call], deadline: float) -> list[Any]:
+def _send(url: str, calls: list[Call], deadline: float) -> list[Any]:
     size = min(_batch_limits.get(url) or len(calls), len(calls))
     while True:
         try:
-            return _in_parts(url, calls, size, deadline) if size < len(calls) else _post(url, calls, deadline)
+            return _send_parts(url, calls, size, deadline) if size < len(calls) else _post(url, calls, deadline)
         except BatchRefused:
             size = max(1, size // BATCH_DIVISOR)
             _batch_limits.set(url, size, BATCH_LIMIT_SECONDS)
 
 
-def _in_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[Any]:
-    """Return the answers to batches of this size, a few at once."""
+def _send_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[Any]:
+    """Return the answers to batches of this size, sent concurrently."""
     parts = [calls[start : start + size] for start in range(0, len(calls), size)]
     pool = Pool("single-calls", min(len(parts), MAX_REQUESTS_IN_FLIGHT))
     started = time.monotonic()
@@ -101,11 +107,11 @@ def _in_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[A
         optional = {task for task, part in zip(tasks, parts, strict=True) if all(call.is_optional for call in part)}
         done, waiting = wait({*tasks} - optional, time_left(deadline), return_when=FIRST_EXCEPTION)
         for task in done:
-            # Raises what has ended the others.
+            # Raises the first exception.
             task.result()
         if waiting:
             raise TimeoutError
-        # What is optional gets as long again as the others took.
+        # Optional calls get as long again as the others took.
         wait(optional, min(time.monotonic() - started, time_left(deadline)))
         return [
             answer
@@ -113,13 +119,13 @@ def _in_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[A
             for answer in (_optional_answers(task, part) if task in optional else task.result())
         ]
     finally:
-        # Those that still wait for the node end at the deadline, without anyone who waits for them.
+        # Pending requests end at their deadline.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _optional_answers(task: Future[list[Any]], part: list[Call]) -> list[Any]:
     failed = not task.done() or task.exception() is not None
-    return [ChainError(0, "there is no answer")] * len(part) if failed else task.result()
+    return [ChainError(0, "no answer")] * len(part) if failed else task.result()
 
 
 def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
@@ -132,22 +138,10 @@ def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
     try:
         answer = node_http.post(url, body, deadline=deadline, max_bytes=MAX_ANSWER_BYTES)
     except AnswerTooLarge:
-        raise Fault("its answer is too large") from None
+        raise Fault("returned a response that is too large") from None
     optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}
     return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids, optional)
 
 
-def _in_words(error: Exception) -> str:
-    if isinstance(error, socket.gaierror):
-        return "its name cannot be resolved"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return "its TLS certificate is not valid"
-    if isinstance(error, ssl.SSLError):
-        return "TLS could not be agreed on with it"
-    if isinstance(error, outgoing.ForbiddenAddress):
-        return "its address is not allowed"
-    if isinstance(error, node_http.CannotConnect):
-        return "it cannot be connected to"
-    if isinstance(error, HTTPException) and not isinstance(error, IncompleteRead):
-        return "its answer is not HTTP"
-    return "the connection broke"
+def _describe(error: Exception) -> str:
+    return next((text for classes, text in FAULTS if isinstance(error, classes)), "the connection was interrupted")

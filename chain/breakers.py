@@ -1,6 +1,6 @@
-"""The circuit breaker of each node: after failures it is paused, for all processes, through the shared cache.
+"""The circuit breaker of each node: repeated failures pause it for all processes, through the shared cache.
 
-A paused node is asked last, not never. With a cache that is down, no node is paused.
+A paused node is still called, after all others. If the cache is down, no node is paused.
 """
 
 import hashlib
@@ -11,37 +11,36 @@ from django.core.cache import cache
 
 from relayer_service.storage.ttl_cache import TTLCache
 
-# One failure may be chance; a node that is away costs each caller a timeout, so that few are enough.
+# One failure may be chance; few are enough, as each costs a caller a timeout.
 FAILURES_TO_PAUSE = 3
 WINDOW_SECONDS = 60
 PAUSE_SECONDS = 60
 
-# The nodes that this process has paused, for its metrics: the cache cannot be searched.
+# For the metrics of this process, as the cache cannot be searched.
 _paused_here: TTLCache[str, bool] = TTLCache()
 
 
 def _key(kind: str, url: str) -> str:
-    # Not the URL itself: it may hold a key.
+    # A hash, as the URL may contain an API key.
     return f"node-{kind}-{hashlib.sha256(url.encode()).hexdigest()[:32]}"
 
 
 def paused(urls: Iterable[str], chain_id: int | None = None) -> set[str]:
-    """Return which of the nodes are paused, for everyone or for callers of this chain."""
+    """Return the nodes that are paused, for every chain or for this one."""
     urls = list(urls)
     keys = {_key(kind, url): url for url in urls for kind in ("pause", f"chain-{chain_id}")}
     return {keys[key] for key in cache.get_many(keys)}
 
 
 def note_failure(url: str) -> None:
-    """Count a failure, and pause the node after FAILURES_TO_PAUSE of them within a minute."""
     key = _key("failures", url)
     cache.add(key, 0, WINDOW_SECONDS)
     try:
         failures = cache.incr(key)
     except ValueError:
-        # It expired in between.
+        # It has expired.
         return
-    # None from a cache that is down.
+    # None if the cache is down.
     if failures and failures >= FAILURES_TO_PAUSE:
         pause(url, PAUSE_SECONDS)
 
@@ -55,10 +54,9 @@ def pause(url: str, seconds: float) -> None:
 
 
 def paused_by_this_process() -> int:
-    """Return how many nodes this process has paused that still are."""
     return _paused_here.count()
 
 
 def pause_for_chain(url: str, chain_id: int | None, seconds: float) -> None:
-    """Pause a node for callers of this chain: for others it may be the right one."""
+    """Pause a node for this chain only: it may serve another one."""
     cache.set(_key(f"chain-{chain_id}", url), True, seconds)

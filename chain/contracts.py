@@ -1,4 +1,4 @@
-"""Calls of contracts: encoding them, and decoding what they return."""
+"""Contract calls: encoding them, and decoding the values that they return."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,17 +14,17 @@ from chain.attempts import Call
 
 
 class Unreadable(Exception):
-    """A contract did not return the values that were asked for."""
+    """A contract did not return values of the expected types."""
 
 
 def contract_call(address: str, signature: str, arguments: Sequence[Any] = ()) -> Call:
-    """Return the call of a contract's function, named like `balanceOf(address)`, on the latest block."""
+    """Return a call of a function, such as `balanceOf(address)`, on the latest block."""
     return _call(address, signature, arguments) if arguments else _getter(address, signature)
 
 
 @lru_cache(maxsize=10_000)
 def _getter(address: str, signature: str) -> Call:
-    # The same object each time, so that what several readings ask for is asked once.
+    # The same object each time: readings that share a call make it once.
     return _call(address, signature, ())
 
 
@@ -35,7 +35,6 @@ def _call(address: str, signature: str, arguments: Sequence[Any]) -> Call:
 
 
 def read_call(answer: Any, types: Sequence[str]) -> tuple[Any, ...]:
-    """Return the values of these types from an answer."""
     if not isinstance(answer, str):
         raise Unreadable
     try:

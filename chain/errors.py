@@ -1,40 +1,37 @@
-"""Why the chain does not answer a question: errors of this package, in words that are safe to show to a caller."""
+"""The errors of this package. Their messages are safe to return to API clients."""
 
 
 class ChainFault(Exception):
-    """The chain gave no usable answer. The text names no URL and repeats nothing that a node said."""
+    """No usable answer of the chain. The message contains no URL and no text of a node."""
 
 
 class NodesUnreachable(ChainFault):
-    """No node answered; `reasons` says why of each, and names none of them."""
+    """No node answered; `reasons` has the fault of each, without its URL."""
 
     def __init__(self, reasons: str) -> None:
-        super().__init__(f"No node has answered: {reasons}.")
+        super().__init__(f"No node answered: {reasons}.")
         self.reasons = reasons
 
 
 class ExecutionReverted(ChainFault):
-    """The transaction would fail on the chain."""
+    """The transaction would fail."""
 
 
 class CannotBeIncluded(ExecutionReverted):
-    """No block would take the transaction as it is."""
+    """No block would include the transaction."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"The transaction cannot be included: {reason}.")
 
 
 class PriceCapTooLow(ChainFault):
-    """At the price cap nothing is included in the next block. `base_fee` is a number, or "at least" a number."""
+    """The price cap is below the next base fee, which is a number, or "at least" a number."""
 
     def __init__(self, cap: int, base_fee: str) -> None:
-        super().__init__(
-            f"The price cap is {cap} wei, below the next base fee of {base_fee} wei: nothing would be included at "
-            "that price."
-        )
+        super().__init__(f"The price cap of {cap} wei is below the next base fee of {base_fee} wei.")
         self.cap = cap
         self.base_fee = base_fee
 
 
 class InsufficientData(ChainFault):
-    """A node answered, but not with what was asked for."""
+    """A node answered without the required data."""

@@ -1,4 +1,4 @@
-"""The fees of the next block, from those of the last blocks as nodes report them."""
+"""The fees of the next block, from the fee history of the last blocks."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -15,29 +15,28 @@ from chain.networks import BaseFeeRule, Network
 from chain.readings import ChainReading
 
 HISTORY_BLOCKS = 10
-# The fuller the last blocks, the more has to be offered: above this fullness, this percentile of the priority fees.
+# The fuller the last blocks, the higher the percentile of priority fees to offer: (fullness above, percentile).
 PERCENTILES = ((Fraction(9, 10), 70), (Fraction(7, 10), 60), (Fraction(5, 10), 50), (Fraction(0), 40))
-# Where the network does not say how full its blocks are.
 UNKNOWN_FULLNESS_PERCENTILE = 50
-# How fast a caller wants to be included, as a percentile.
+# The percentile of each speed that a client can request.
 SPEEDS = {"safeLow": 30, "average": 50, "fast": 75, "fastest": 90}
-ASKED_PERCENTILES = sorted({*(percentile for _, percentile in PERCENTILES), *SPEEDS.values()})
-CALL = Call("eth_feeHistory", [hex(HISTORY_BLOCKS), "latest", ASKED_PERCENTILES])
-# EIP-1559: the target is half of the limit, and the base fee moves by an eighth at most.
+REQUESTED_PERCENTILES = sorted({*(percentile for _, percentile in PERCENTILES), *SPEEDS.values()})
+CALL = Call("eth_feeHistory", [hex(HISTORY_BLOCKS), "latest", REQUESTED_PERCENTILES])
+# EIP-1559: the target is half the gas limit, and the base fee changes by at most an eighth.
 ELASTICITY = 2
 MAX_CHANGE_DENOMINATOR = 8
 
 NO_HISTORY = (
-    "The node does not tell the fees of the last blocks. On a network without EIP-1559, the relayer needs the "
-    "policy eip1559_pricing: false."
+    "The node did not report the fees of the last blocks. On a network without EIP-1559, set the relayer's policy "
+    "eip1559_pricing to false."
 )
 
 
 class BaseFeeSource(StrEnum):
-    """Where the next base fee comes from."""
+    """The source of the next base fee."""
 
     FEE_HISTORY = "eth_feeHistory"
-    ASKED = "eth_baseFee"
+    ETH_BASE_FEE = "eth_baseFee"
     LINEA = "linea_estimateGas"
     COMPUTED = "eip-1559"
     LAST_BLOCK = "last-block"
@@ -45,25 +44,25 @@ class BaseFeeSource(StrEnum):
 
 @dataclass(frozen=True)
 class FeeHistory:
-    """What a node says of the last blocks."""
+    """The fees of the last blocks."""
 
-    # Of the last block, or of the next one.
+    # Of the next block if `has_next`, else of the last one.
     base_fee: int
     has_next: bool
-    # The percentile of priority fees to offer, by how full the blocks were.
+    # The percentile of priority fees to offer, by the fullness of the blocks.
     percentile: int
-    # For each block those of ASKED_PERCENTILES; none where the node does not report them.
+    # The REQUESTED_PERCENTILES of each block; empty if the node does not report them.
     rewards: tuple[tuple[int, ...], ...]
 
     def priority_fee(self, percentile: int) -> int:
-        """Return the median of a percentile over the blocks; 0 where the node does not report any."""
-        column = ASKED_PERCENTILES.index(percentile)
+        """Return the median of a percentile over the blocks; 0 if the node does not report any."""
+        column = REQUESTED_PERCENTILES.index(percentile)
         return statistics.median_high(rewards[column] for rewards in self.rewards) if self.rewards else 0
 
 
 @dataclass(frozen=True)
 class Market:
-    """The fees of the next block, in wei, and where its base fee comes from."""
+    """The fees of the next block, in wei."""
 
     base_fee: int
     base_fee_source: BaseFeeSource
@@ -71,20 +70,19 @@ class Market:
 
 
 def readings(network: Network) -> dict[str, ChainReading]:
-    """Return what has to be read for the market on a network with a base fee."""
+    """Return the readings for the market of a network with a base fee."""
     found = {"history": ChainReading([CALL], lambda answers: _read(answers[0], network), key="fee history")}
-    if network.base_fee_rule == BaseFeeRule.ASKED:
+    if network.base_fee_rule == BaseFeeRule.ETH_BASE_FEE:
         found["base_fee"] = price_reading("eth_baseFee", "next base fee")
     return found
 
 
 def price_reading(method: str, name: str) -> ChainReading:
-    """Return the reading of a single price that the node has a method for."""
 
     def read(answers: list[Any]) -> int:
         price = quantity(answers[0])
         if price is None:
-            raise InsufficientData(f"The node does not tell its {name}.")
+            raise InsufficientData(f"The node did not report its {name}.")
         return price
 
     return ChainReading([Call(method)], read, key=name)
@@ -98,14 +96,14 @@ def _read(answer: Any, network: Network) -> FeeHistory:
 
 
 def read_history(answer: Any, reports_fullness: bool = True) -> FeeHistory:
-    """Return a node's fee history, with the base fee of the next block at its end or without it."""
+    """Return a fee history, which may end with the base fee of the next block."""
     base_fees, ratios, rewards = answer["baseFeePerGas"], answer["gasUsedRatio"], answer.get("reward")
     blocks = len(ratios)
     if not blocks or len(base_fees) not in {blocks, blocks + 1}:
-        raise ValueError("not as many fees as blocks")
+        raise ValueError("wrong number of base fees")
     rows = () if rewards is None else tuple(tuple(map(_amount, row)) for row in rewards)
-    if rows and (len(rows) != blocks or any(len(row) != len(ASKED_PERCENTILES) for row in rows)):
-        raise ValueError("not as many priority fees as blocks")
+    if rows and (len(rows) != blocks or any(len(row) != len(REQUESTED_PERCENTILES) for row in rows)):
+        raise ValueError("wrong number of priority fees")
     return FeeHistory(
         base_fee=_amount(base_fees[-1]),
         has_next=len(base_fees) > blocks,
@@ -120,28 +118,30 @@ def _percentile(ratios: Sequence[Any]) -> int:
 
 
 def market(network: Network, found: Mapping[str, Any], speed: str | None) -> Market:
-    """Return the fees of the next block from what was read, for a speed or by how full the last blocks were."""
+    """Return the fees of the next block from the values read, for a speed or by the fullness of the last blocks."""
     history: FeeHistory = found["history"]
     base_fee, source = next_base_fee(network, history, found["head"], found.get("base_fee"))
     percentile = history.percentile if speed is None else SPEEDS[speed]
     return Market(base_fee, source, history.priority_fee(percentile))
 
 
-def next_base_fee(network: Network, history: FeeHistory, head: Head, asked: int | None) -> tuple[int, BaseFeeSource]:
-    """Return the base fee of the next block, and where it comes from."""
-    if asked is not None:
-        return asked, BaseFeeSource.ASKED
+def next_base_fee(
+    network: Network, history: FeeHistory, head: Head, reported: int | None
+) -> tuple[int, BaseFeeSource]:
+    """Return the base fee of the next block, and its source."""
+    if reported is not None:
+        return reported, BaseFeeSource.ETH_BASE_FEE
     if history.has_next:
         return history.base_fee, BaseFeeSource.FEE_HISTORY
     if network.base_fee_rule == BaseFeeRule.LAST_BLOCK:
         return history.base_fee, BaseFeeSource.LAST_BLOCK
     if head.base_fee is None or head.gas_limit < ELASTICITY:
-        raise InsufficientData("The node does not tell the next base fee, nor what it could be computed from.")
+        raise InsufficientData("The node reported neither the next base fee nor the values to compute it.")
     return by_eip_1559(head.base_fee, head.gas_used, head.gas_limit), BaseFeeSource.COMPUTED
 
 
 def by_eip_1559(base_fee: int, gas_used: int, gas_limit: int) -> int:
-    """Return the base fee that follows a block, as EIP-1559 computes it."""
+    """Return the base fee of the block that follows."""
     target = gas_limit // ELASTICITY
     change = base_fee * abs(gas_used - target) // target // MAX_CHANGE_DENOMINATOR
     if gas_used > target:
@@ -157,8 +157,7 @@ def _amount(text: Any) -> int:
 
 
 def _ratio(number: Any) -> Fraction:
-    # A share of a block's gas, no money: a float is what JSON makes of the node's number. Text is refused, as it could
-    # be a number of a billion digits.
+    # No strings: one could be a number of a billion digits.
     if isinstance(number, bool) or not isinstance(number, int | float):
         raise ValueError("not a number")
     return min(max(Fraction(str(number)), Fraction(0)), Fraction(1))

@@ -1,4 +1,4 @@
-"""The gas that a transaction needs, by `eth_estimateGas`, and why the chain would not execute it, in words."""
+"""The gas that a transaction needs, and the reason if the chain would not execute it."""
 
 import logging
 import unicodedata
@@ -9,88 +9,76 @@ from eth_abi.abi import decode as abi_decode
 from eth_abi.exceptions import DecodingError
 from eth_utils.hexadecimal import decode_hex
 
-from chain.answers import ChainError, quantity
-from chain.attempts import Call
+from chain.answers import ChainError
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.fee_history import Market
-from chain.readings import ChainReading
-from chain.transactions import Transaction
 
 logger = logging.getLogger(__name__)
 
-# The selectors of `Error(string)` and `Panic(uint256)`, in which Solidity encodes a reason.
+# The selectors of Solidity's `Error(string)` and `Panic(uint256)`.
 ERROR = bytes.fromhex("08c379a0")
 PANIC = bytes.fromhex("4e487b71")
 PANICS = {
-    0x01: "an assertion failed",
-    0x11: "an arithmetic operation overflowed",
-    0x12: "a division by zero",
-    0x21: "a value that the enumeration does not have",
-    0x22: "a storage array is encoded wrongly",
-    0x31: "an empty array was popped",
-    0x32: "an index is out of bounds",
-    0x41: "too much memory was asked for",
-    0x51: "an internal function that is not set was called",
+    0x01: "assertion failed",
+    0x11: "arithmetic overflow",
+    0x12: "division by zero",
+    0x21: "invalid enum value",
+    0x22: "invalid encoding of a storage array",
+    0x31: "pop of an empty array",
+    0x32: "index out of bounds",
+    0x41: "too much memory allocated",
+    0x51: "call of an unset internal function",
 }
 MAX_REASON_LENGTH = 200
-# Control characters, invisible marks, and the separators of lines and paragraphs.
+# Control and format characters, line and paragraph separators.
 UNPRINTABLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
-# What nodes' messages contain, and what it means.
+# Parts of nodes' messages, and what they mean.
 REFUSALS = {
     "insufficient funds": "the sender's balance does not cover the transaction's value",
     "enough funds": "the sender's balance does not cover the transaction's value",
     "insufficient balance": "the sender's balance does not cover the transaction's value",
-    "gas required exceeds": "it needs more gas than it may use",
-    "out of gas": "it needs more gas than it may use",
-    "intrinsic gas": "it needs more gas than it may use",
-    "exceeds block gas limit": "it needs more gas than a block has",
-    "stack underflow": "its code is not valid",
-    "invalid opcode": "its code is not valid",
-    "invalid jump": "its code is not valid",
+    "gas required exceeds": "it needs more gas than its limit",
+    "out of gas": "it needs more gas than its limit",
+    "intrinsic gas": "it needs more gas than its limit",
+    "exceeds block gas limit": "it needs more gas than a block's limit",
+    "stack underflow": "its code is invalid",
+    "invalid opcode": "its code is invalid",
+    "invalid jump": "its code is invalid",
 }
 
 
 @dataclass(frozen=True)
 class GasEstimate:
-    """The gas that a transaction needs, and the market where the node names it with the gas."""
+    """The gas that a transaction needs, and the market if the node reports it with the gas."""
 
     gas: int
     market: Market | None = None
 
 
-def reading(transaction: Transaction, sender: str) -> ChainReading:
-    return ChainReading([Call("eth_estimateGas", [transaction.call(sender)])], _read)
-
-
-def _read(answers: list[Any]) -> GasEstimate:
-    (answer,) = answers
-    return estimate(answer, quantity(answer))
-
-
 def estimate(answer: Any, gas: int | None) -> GasEstimate:
-    """Return what an answer says, with the gas that was read from it; raise why it says nothing."""
+    """Return the estimate of an answer, with the gas that was read from it; raise a `ChainFault` if it has none."""
     if isinstance(answer, ChainError):
         raise refusal(answer)
     if not gas:
-        raise InsufficientData("The node did not say how much gas the transaction needs.")
+        raise InsufficientData("The node did not report the gas of the transaction.")
     return GasEstimate(gas)
 
 
 def refusal(error: ChainError) -> ChainFault:
-    """Return why the chain refused; of the node's own words, only the contract's reason is passed on."""
+    """Return the error for a client: of the node's message, it contains only the contract's reason."""
     message = error.message.lower()
     data = _data(error.data)
     if data or error.is_revert:
-        return ExecutionReverted(f"The transaction would be reverted: {reason(data)}.")
-    for sign, meaning in REFUSALS.items():
-        if sign in message:
+        return ExecutionReverted(f"The transaction would revert: {reason(data)}.")
+    for part, meaning in REFUSALS.items():
+        if part in message:
             return ExecutionReverted(f"The transaction cannot be executed: {meaning}.")
     logger.warning("A node refused to estimate the gas of a transaction: %s %s", error.code, _printable(error.message))
     return InsufficientData("The node refused to estimate the gas of the transaction.")
 
 
 def reason(data: bytes) -> str:
-    """Return why a contract reverted, decoded from its data."""
+    """Return the reason of a revert."""
     selector, arguments = data[:4], data[4:]
     try:
         if selector == ERROR:
@@ -100,17 +88,17 @@ def reason(data: bytes) -> str:
             (code,) = abi_decode(["uint256"], arguments)
             return f"panic 0x{code:02x}, {PANICS[code]}" if code in PANICS else f"panic 0x{code:02x}"
     except (DecodingError, ValueError, OverflowError):
-        return "for a reason that cannot be decoded"
+        return "undecodable reason"
     if len(selector) == len(ERROR):
-        return f"with the contract's error 0x{selector.hex()}"
-    return "without a reason"
+        return f"custom error 0x{selector.hex()}"
+    return "no reason given"
 
 
 def _data(data: Any) -> bytes:
-    """Return the bytes that a contract reverted with, from wherever the node put them."""
+    """Return the bytes that a contract reverted with; nodes place them differently."""
     if isinstance(data, dict):
         data = data.get("data")
-    # Nethermind puts a word in front.
+    # Nethermind adds a prefix.
     data = data.removeprefix("Reverted ") if isinstance(data, str) else ""
     if not data.startswith("0x"):
         return b""

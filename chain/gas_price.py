@@ -1,6 +1,6 @@
-"""The price of a unit of gas. A signed transaction pays what it says; one that is not signed is priced by the market.
+"""The price of a unit of gas. A signed transaction pays its own price, an unsigned one that of the market.
 
-Its own price fields and the sender's price cap limit what an unsigned one pays.
+The latter is limited by the transaction's price fields and the sender's price cap.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DEFAULT_L1_FEE_MARGIN_BPS = 1_000
 
 @dataclass(frozen=True)
 class FeeRules:
-    """How fees are quoted on a network: by the settings, else by the network's own values, else by the defaults."""
+    """How fees are quoted: the settings take precedence over the network's values, those over the defaults."""
 
     priority_fee_floor: int
     base_fee_margin_bps: int
@@ -47,11 +47,11 @@ def _first(*choices: int | None) -> int:
 
 @dataclass(frozen=True)
 class GasPrice:
-    """The price of a unit of gas, in wei: what is expected, the maximum, and what sets it."""
+    """The price of a unit of gas, in wei."""
 
     expected: Fraction | int
     maximum: Fraction | int
-    # None where the node was asked for a single price, and where the transaction names the price.
+    # None if the node reported a single price.
     base_fee: int | None = None
     base_fee_source: BaseFeeSource | None = None
     priority_fee: int | None = None
@@ -63,7 +63,7 @@ class GasPrice:
 def at_market(
     transaction: Transaction, market: Market, rules: FeeRules, *, cap: int | None, pays_priority_fee: bool = True
 ) -> GasPrice:
-    """Return the price on a network with a base fee; the maximum is with the margin for a base fee that rises."""
+    """Return the price on a network with a base fee; the maximum includes a margin, as the base fee may rise."""
     base_fee, limit = market.base_fee, transaction.prices.limit
     _check_offer(transaction, cap, base_fee, str(base_fee))
     priority_fee = _priority_fee(transaction, market, rules) if pays_priority_fee else 0
@@ -77,19 +77,19 @@ def at_market(
     return _limited(price, transaction, limit, cap)
 
 
-def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, words: str) -> None:
-    """Raise an error if what is offered for a unit of gas is below the base fee."""
+def _check_offer(transaction: Transaction, cap: int | None, base_fee: int, text: str) -> None:
+    """Raise an error if the price cap or the transaction's offer is below the base fee."""
     limit = transaction.prices.limit
     if not transaction.is_signed and cap is not None and cap < base_fee:
-        raise PriceCapTooLow(cap, words)
+        raise PriceCapTooLow(cap, text)
     if limit is not None and limit < base_fee:
-        raise CannotBeIncluded(f"it offers {limit} wei for a unit of gas, and the next base fee is {words} wei")
+        raise CannotBeIncluded(f"it offers {limit} wei per gas, below the next base fee of {text} wei")
 
 
 def _priority_fee(transaction: Transaction, market: Market, rules: FeeRules) -> int:
     own = transaction.prices
     if transaction.is_signed and own.gas_price is not None:
-        # A price without a base fee is paid in full.
+        # A legacy price is paid in full.
         return own.gas_price - market.base_fee
     if transaction.is_signed and own.max_priority_fee is not None:
         return own.max_priority_fee
@@ -98,10 +98,7 @@ def _priority_fee(transaction: Transaction, market: Market, rules: FeeRules) -> 
 
 
 def at_single_price(transaction: Transaction, price: int, last_base_fee: int | None, *, cap: int | None) -> GasPrice:
-    """Return the price where the node says one, which is paid in full.
-
-    The network may have a base fee all the same, which no price may be below.
-    """
+    """Return the node's single price; no price may be below the base fee, if the network has one."""
     limit = transaction.prices.limit
     if last_base_fee is not None:
         lowest = last_base_fee - last_base_fee // MAX_CHANGE_DENOMINATOR
@@ -109,7 +106,7 @@ def at_single_price(transaction: Transaction, price: int, last_base_fee: int | N
         if price < lowest:
             raise InsufficientData("The node's gas price is below its base fee.")
     if transaction.is_signed and limit is not None:
-        # Of one with a priority fee, the maximum: without a base fee, nothing else is known.
+        # The maximum fee, as the base fee is unknown.
         price = limit
     return _limited(GasPrice(price, price), transaction, limit, cap)
 

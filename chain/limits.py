@@ -1,4 +1,4 @@
-"""What a network takes of a transaction: its caps, and the gas that a transaction needs whatever it does."""
+"""The limits of a network: its maximums, and the minimum gas of a transaction."""
 
 from chain.networks import Network
 from chain.transactions import NotATransaction, Transaction
@@ -16,25 +16,19 @@ FLOOR_GAS_OF_A_TOKEN = 10
 
 
 def check(transaction: Transaction, network: Network) -> None:
-    """Raise `NotATransaction` if the network cannot take the transaction."""
-    if network.tx_gas_cap is not None and transaction.gas > network.tx_gas_cap:
-        raise NotATransaction(
-            f"its gas limit is {transaction.gas}, and {network.name} takes at most {network.tx_gas_cap} a transaction"
-        )
-    size = len(transaction.data)
-    if transaction.to is None and network.max_initcode is not None and size > network.max_initcode:
-        raise NotATransaction(
-            f"its creation code has {size} bytes, and {network.name} takes at most {network.max_initcode}"
-        )
-    blobs = len(transaction.blob_hashes)
-    if network.blobs_per_tx is not None and blobs > network.blobs_per_tx:
-        raise NotATransaction(
-            f"it has {blobs} blobs, and {network.name} takes at most {network.blobs_per_tx} a transaction"
-        )
+    """Raise `NotATransaction` if the transaction exceeds a limit of the network."""
+    creation_bytes = len(transaction.data) if transaction.to is None else 0
+    for name, value, maximum in (
+        ("gas limit", transaction.gas, network.tx_gas_cap),
+        ("creation code size", creation_bytes, network.max_initcode),
+        ("number of blobs", len(transaction.blob_hashes), network.blobs_per_tx),
+    ):
+        if maximum is not None and value > maximum:
+            raise NotATransaction(f"its {name} is {value}, above the maximum of {maximum} on {network.name}")
 
 
 def minimum_gas(transaction: Transaction, network: Network) -> int:
-    """Return the gas that the transaction costs before it does anything, or by EIP-7623 at least."""
+    """Return the intrinsic gas, or the floor of EIP-7623 if that is higher."""
     zeros = transaction.data.count(0)
     others = len(transaction.data) - zeros
     intrinsic = TRANSFER_GAS + zeros * ZERO_BYTE_GAS + others * BYTE_GAS

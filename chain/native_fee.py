@@ -1,4 +1,4 @@
-"""The fee of a transaction in the network's coin: what has to be read, and what it adds up to."""
+"""The fee of a transaction in the network's coin: its readings, and its computation from their values."""
 
 import math
 from collections.abc import Mapping
@@ -8,38 +8,36 @@ from functools import cached_property
 from typing import Any
 
 from chain import fee_history, gas_price, limits
-from chain.amount import NOTHING, Amount
 from chain.errors import CannotBeIncluded
 from chain.gas_price import FeeRules, GasPrice
 from chain.head import Head
-from chain.kinds import KINDS
-from chain.kinds.base import Charges, FeeModel
+from chain.kinds import KINDS, Charges, FeeModel
 from chain.networks import BaseFeeRule, Network
 from chain.readings import ChainReading
 from chain.transactions import Transaction
-from relayer_service.amounts import BASIS_POINTS, with_bps
+from relayer_service.amounts import BASIS_POINTS, NOTHING, Amount, with_bps
 
-# What Hardhat adds to the gas of a transfer.
+# Hardhat estimates one more than a transfer needs.
 MAX_ESTIMATE_EXCESS = 1
 
 
 @dataclass(frozen=True)
 class FeeOptions:
-    """How whoever sends a transaction wants its gas and its price to be found."""
+    """The sender's options for gas and price."""
 
-    # False: the transaction's own gas limit is paid for.
+    # False: the transaction's gas limit counts.
     estimate_gas: bool = True
-    # False: a single gas price, also on a network with a base fee.
+    # False: a single gas price, even on a network with a base fee.
     use_base_fee: bool = True
-    # The highest price of a unit of gas, in wei, of a transaction that is not signed.
+    # The maximum price of a unit of gas for unsigned transactions, in wei.
     price_cap: int | None = None
 
 
 @dataclass(frozen=True)
 class Gas:
-    """The gas that is paid for, and what it comes from."""
+    """The gas that is paid for, and the estimate it is derived from."""
 
-    # What the node has estimated, or the transaction's own limit.
+    # The node's estimate, or the transaction's own limit.
     estimate: int
     is_estimated: bool
     buffer_bps: int
@@ -68,21 +66,17 @@ class NativeFee:
 
 
 def readings(network: Network, options: FeeOptions, transaction: Transaction, sender: str) -> dict[str, ChainReading]:
-    """Return what has to be read, the transaction's own first: its errors come before all others."""
-    kind = KINDS[network.kind]
-    found = {}
-    if options.estimate_gas:
-        _check_limit(kind, network, transaction, transaction.gas_limit)
-        found["gas"] = kind.gas_reading(transaction, sender)
-    else:
-        _check_limit(kind, network, transaction, transaction.gas)
+    """Return the readings, those of the transaction first: its errors take precedence."""
+    model = KINDS[network.kind]
+    _check_limit(model, network, transaction, transaction.gas_limit if options.estimate_gas else transaction.gas)
+    found = {"gas": model.gas_reading(transaction, sender)} if options.estimate_gas else {}
     if _has_base_fee(network, options):
-        found |= kind.market_readings(network, transaction, sender)
+        found |= model.market_readings(network, transaction, sender)
     else:
         found["gas_price"] = fee_history.price_reading("eth_gasPrice", "gas price")
     if transaction.blob_hashes:
         found["blob_price"] = fee_history.price_reading("eth_blobBaseFee", "blob base fee")
-    return found | kind.charge_readings(transaction)
+    return found | model.charge_readings(transaction)
 
 
 def compute(
@@ -93,51 +87,48 @@ def compute(
     found: Mapping[str, Any],
     speed: str | None = None,
 ) -> NativeFee:
-    """Return the fee from what was read, exactly."""
-    kind, rules, cap = KINDS[network.kind], FeeRules.for_network(network), options.price_cap
-    gas = _gas(network, kind, rules, transaction, found["gas"].gas if options.estimate_gas else None)
+    """Return the exact fee from the values read."""
+    model, rules, cap = KINDS[network.kind], FeeRules.for_network(network), options.price_cap
+    gas = _gas(network, model, rules, transaction, found["gas"].gas if options.estimate_gas else None)
     if _has_base_fee(network, options):
-        market = kind.market(network, found, speed)
-        price = gas_price.at_market(transaction, market, rules, cap=cap, pays_priority_fee=kind.pays_priority_fee)
+        market = model.market(network, found, speed)
+        price = gas_price.at_market(transaction, market, rules, cap=cap, pays_priority_fee=model.pays_priority_fee)
     else:
         price = gas_price.at_single_price(transaction, found["gas_price"], found["head"].base_fee, cap=cap)
-    charges = kind.charges(found, gas.paid, rules.l1_fee_margin_bps)
+    charges = model.charges(found, gas.paid, rules.l1_fee_margin_bps)
     blob_fee = _blob_fee(transaction, rules, found.get("blob_price", 0))
     return NativeFee(network, found["head"], sender, gas, price, charges, blob_fee)
 
 
-def _check_limit(kind: FeeModel, network: Network, transaction: Transaction, limit: int | None) -> None:
-    """Raise an error if the gas limit is too low whatever the transaction does."""
-    minimum = kind.minimum_gas(transaction, network)
+def _check_limit(model: FeeModel, network: Network, transaction: Transaction, limit: int | None) -> None:
+    minimum = limits.minimum_gas(transaction, network) if model.has_ethereum_gas else 0
     if limit is not None and limit < minimum:
-        raise CannotBeIncluded(f"its gas limit is {limit}, and it needs {minimum} at least")
+        raise CannotBeIncluded(f"its gas limit is {limit}, and it needs at least {minimum}")
 
 
 def _has_base_fee(network: Network, options: FeeOptions) -> bool:
     return options.use_base_fee and network.base_fee_rule != BaseFeeRule.NONE
 
 
-def _gas(network: Network, kind: FeeModel, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:
+def _gas(network: Network, model: FeeModel, rules: FeeRules, transaction: Transaction, estimate: int | None) -> Gas:
     if estimate is None:
-        # Whatever it does, it cannot use more.
         return Gas(transaction.gas, False, 0, Amount(transaction.gas, transaction.gas))
     limit, needed = transaction.gas_limit, estimate
     if limit is not None:
-        if limit + MAX_ESTIMATE_EXCESS < estimate and not kind.pads_estimates:
+        if limit + MAX_ESTIMATE_EXCESS < estimate and not model.pads_estimates:
             raise CannotBeIncluded(f"its gas limit is {limit}, and it needs {estimate}")
         needed = min(estimate, limit)
-    is_transfer = needed == limits.TRANSFER_GAS and not kind.has_l1_gas
+    is_transfer = needed == limits.TRANSFER_GAS and not model.has_l1_gas
     buffer_bps = 0 if is_transfer else rules.gas_buffer_bps
     buffered: Fraction | int = with_bps(needed, buffer_bps)
     if network.tx_gas_cap is not None:
         if needed > network.tx_gas_cap:
-            raise CannotBeIncluded(
-                f"it needs {needed} gas, and {network.name} takes at most {network.tx_gas_cap} a transaction"
-            )
+            maximum = f"the maximum of {network.tx_gas_cap} on {network.name}"
+            raise CannotBeIncluded(f"it needs {needed} gas, above {maximum}")
         buffered = min(buffered, network.tx_gas_cap)
     if limit is None:
         limit = math.ceil(buffered)
-    # A signed one may use its last unit of gas.
+    # A signed transaction may use its whole limit.
     used = Amount(needed, min(math.ceil(buffered), limit) if transaction.is_signed else buffered)
     if network.unused_gas_charge_bps:
         part = Fraction(network.unused_gas_charge_bps, BASIS_POINTS)
@@ -151,7 +142,7 @@ def _blob_fee(transaction: Transaction, rules: FeeRules, price: int) -> Amount:
     limit = transaction.prices.max_blob_fee
     maximum: Fraction | int = with_bps(price, rules.base_fee_margin_bps)
     if limit is not None and limit < price:
-        raise CannotBeIncluded(f"it offers {limit} wei for a unit of blob gas, and the blob base fee is {price} wei")
+        raise CannotBeIncluded(f"it offers {limit} wei per blob gas, below the blob base fee of {price} wei")
     if limit is not None:
         maximum = min(maximum, limit)
     return Amount(transaction.blob_gas * price, transaction.blob_gas * maximum)

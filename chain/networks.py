@@ -1,4 +1,4 @@
-"""The networks that relayers can be on: facts from `networks.json`, and what NETWORKS_FILE adds or replaces."""
+"""The supported networks: those of `networks.json`, and those that NETWORKS_FILE adds or replaces."""
 
 import json
 import math
@@ -19,7 +19,7 @@ SHIPPED = Path(__file__).parent / "networks.json"
 
 
 class NetworkKind(StrEnum):
-    """How a network charges for a transaction; `kinds/` has a class for each."""
+    """How a network charges for a transaction; `kinds.py` has a class for each."""
 
     NONE = "none"
     OP_STACK = "op-stack"
@@ -31,14 +31,13 @@ class NetworkKind(StrEnum):
 
 
 class BaseFeeRule(StrEnum):
-    """Where the next base fee comes from if the fee history ends with the last block."""
+    """The source of the next base fee if the fee history ends with the last block."""
 
     EIP_1559 = "eip-1559"
-    # The node says it when asked by `eth_baseFee`.
-    ASKED = "eth_baseFee"
-    # It moves slowly: that of the last block counts, with the margin.
+    ETH_BASE_FEE = "eth_baseFee"
+    # It changes slowly: that of the last block, with the margin.
     LAST_BLOCK = "last-block"
-    # There is no base fee: the node says one price, by `eth_gasPrice`.
+    # There is no base fee, but a single price by `eth_gasPrice`.
     NONE = "none"
 
 
@@ -52,90 +51,79 @@ class Network:
     kind: NetworkKind
     rpc_urls: tuple[str, ...]
     testnet: bool = False
-    # How fees are quoted here unless a setting says so: the minimum priority fee in wei, and basis points.
+    # Defaults of the settings for fees: the minimum priority fee in wei, and basis points.
     tip_floor: int | None = None
     base_fee_margin_bps: int | None = None
     gas_buffer_bps: int | None = None
     l1_fee_margin_bps: int | None = None
     base_fee_rule: BaseFeeRule = BaseFeeRule.EIP_1559
-    # Whether the fee history says how full blocks were.
+    # Whether the fee history reports how full blocks were.
     reports_fullness: bool = True
-    # The part of the unused gas that is paid for all the same, in basis points.
+    # The part of unused gas that is charged, in basis points.
     unused_gas_charge_bps: int = 0
-    # What the network takes: gas of a transaction, bytes of creation code, blobs of a transaction. None is unknown.
+    # Maximum gas, bytes of creation code and blobs of a transaction; None if unknown.
     tx_gas_cap: int | None = None
     max_initcode: int | None = 49_152
     blobs_per_tx: int | None = None
-    # Whether calldata has a minimum price in gas, by EIP-7623.
+    # Whether calldata has the minimum price in gas of EIP-7623.
     has_data_floor: bool = True
-    # A node whose head block is older than this is behind; None where blocks are made on demand.
+    # A node whose head block is older is behind; None if blocks are mined on demand.
     max_head_age_seconds: int | None = None
-    # Blocks until a transaction counts as final; None where the node's tag `finalized` says it.
+    # Blocks until a transaction is final; None if nodes support the tag `finalized`.
     finality_depth: int | None = None
     explorer: str = ""
-    # Chainlink's feed of whether the sequencer of a rollup is up.
+    # Chainlink's sequencer uptime feed.
     sequencer_feed: str = ""
     network_type: str = "evm"
 
 
-# The checks of a file raise ValidationError with what is required.
+# Raises a ValidationError if the value of a field is invalid.
 Check = Callable[[Any], None]
 
 
-def _require(fits: bool, words: str) -> None:
-    if not fits:
-        raise ValidationError(words)
-
-
-def _whole(minimum: int, maximum: int | None = None) -> Check:
-    limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-
+def _must_be(description: str, is_valid: Callable[[Any], bool]) -> Check:
     def check(value: Any) -> None:
-        # `type`, not `isinstance`: a bool is an int.
-        fits = type(value) is int and value >= minimum and (maximum is None or value <= maximum)
-        _require(fits, f"a whole number {limits} is required")
+        if not is_valid(value):
+            raise ValidationError(f"must be {description}")
 
     return check
 
 
+def _whole(minimum: int, maximum: int | None = None) -> Check:
+    limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    highest = math.inf if maximum is None else maximum
+    # `type`, not `isinstance`: a bool is an int.
+    return _must_be(f"a whole number {limits}", lambda value: type(value) is int and minimum <= value <= highest)
+
+
 def _one_of(choices: type[StrEnum]) -> Check:
-    return lambda value: _require(value in [*choices], f"must be one of: {', '.join(choices)}")
+    return _must_be(f"one of: {', '.join(choices)}", lambda value: value in [*choices])
 
 
-def _switch(value: Any) -> None:
-    _require(isinstance(value, bool), "true or false is required")
-
-
-def _text(value: Any) -> None:
-    _require(isinstance(value, str) and bool(value), "a string is required")
-
-
-def _seconds(value: Any) -> None:
-    _require(type(value) in {int, float} and 0 < value < math.inf, "a number above 0 is required")
-
-
-def _url(value: Any) -> None:
-    _text(value)
-    validate_http_url(value)
-
-
-def _shown_url(value: Any) -> None:
-    _url(value)
-    refuse_user_info(value)
+_object = _must_be("an object", lambda value: isinstance(value, dict))
+_list = _must_be("a list", lambda value: isinstance(value, list))
+_boolean = _must_be("true or false", lambda value: isinstance(value, bool))
+_text = _must_be("a string", lambda value: isinstance(value, str) and value != "")
+_seconds = _must_be("a number above 0", lambda value: type(value) in {int, float} and 0 < value < math.inf)
+_address = _must_be(
+    "an address with its checksum", lambda value: isinstance(value, str) and is_checksum_address(value)
+)
 
 
 def _urls(value: Any) -> None:
-    _require(isinstance(value, list), "a list is required")
+    _list(value)
     for url in value:
-        _url(url)
+        _text(url)
+        validate_http_url(url)
 
 
-def _address(value: Any) -> None:
-    _require(isinstance(value, str) and is_checksum_address(value), "an address with its checksum is required")
+def _public_url(value: Any) -> None:
+    _urls([value])
+    refuse_user_info(value)
 
 
 REQUIRED = ("chain_id", "symbol", "decimals", "block_seconds")
-# What an entry of a file may say.
+# The fields of a file.
 CHECKS: dict[str, Check] = {
     "chain_id": _whole(1, 2**63 - 1),
     "symbol": _text,
@@ -143,32 +131,32 @@ CHECKS: dict[str, Check] = {
     "block_seconds": _seconds,
     "kind": _one_of(NetworkKind),
     "rpc_urls": _urls,
-    "testnet": _switch,
+    "testnet": _boolean,
     "tip_floor": _whole(0),
     "base_fee_margin_bps": _whole(0),
     "gas_buffer_bps": _whole(0),
     "l1_fee_margin_bps": _whole(0),
     "base_fee_rule": _one_of(BaseFeeRule),
-    "reports_fullness": _switch,
+    "reports_fullness": _boolean,
     "unused_gas_charge_bps": _whole(0, 10_000),
     "tx_gas_cap": _whole(21_000),
     "max_initcode": _whole(1),
     "blobs_per_tx": _whole(0),
-    "has_data_floor": _switch,
+    "has_data_floor": _boolean,
     "max_head_age_seconds": _whole(1),
     "finality_depth": _whole(0),
-    "explorer": _shown_url,
+    "explorer": _public_url,
     "sequencer_feed": _address,
 }
-# What a field was called in files of earlier releases.
+# Field names of earlier releases.
 RENAMED = {"l1_fee": "kind"}
 
 
 def read(path: Path) -> dict[str, Network]:
-    """Return the networks of a file; a mistake in it is a start-up error that says where it is."""
+    """Return the networks of a file; raise `ImproperlyConfigured` with the path of the first fault."""
     entries = _load(path)
     if not isinstance(entries, dict) or not isinstance(entries.get("networks"), dict):
-        raise ImproperlyConfigured(f"{path.name} must be an object with `networks`, an object by name")
+        raise ImproperlyConfigured(f"{path.name} must be an object with the field `networks`, an object")
     found = {}
     for name, entry in entries["networks"].items():
         try:
@@ -186,16 +174,17 @@ def _load(path: Path) -> Any:
 
 
 def _network(name: str, entry: Any) -> Network:
-    _require(isinstance(entry, dict), "an object is required")
+    _object(entry)
     for old, new in RENAMED.items():
-        _require(not {old, new} <= entry.keys(), f"{old}: it is called {new} now, which is there too")
+        if {old, new} <= entry.keys():
+            raise ValidationError(f"{old}: renamed to {new}, which is also given")
     given: dict[str, Any] = {RENAMED.get(key, key): value for key, value in entry.items()}
     for key in given.keys() - CHECKS.keys():
-        raise ValidationError(f"{key}: unknown field; the fields are {', '.join(sorted(CHECKS))}")
-    # Null is the same as left out, but for the one limit that a network has unless it says that it has none.
+        raise ValidationError(f"{key}: unknown field; use one of: {', '.join(sorted(CHECKS))}")
+    # Null is the same as omitted, except for the limit that has a default.
     values = {key: value for key, value in given.items() if value is not None or key == "max_initcode"}
-    for key in REQUIRED:
-        _require(key in values, f"{key}: this field is required")
+    if missing := [key for key in REQUIRED if key not in values]:
+        raise ValidationError(f"{missing[0]}: this field is required")
     for key, value in values.items():
         try:
             if value is not None:
@@ -210,7 +199,6 @@ def _network(name: str, entry: Any) -> Network:
 
 @cache
 def networks() -> dict[str, Network]:
-    """Return all networks by name."""
     found = read(SHIPPED)
     if settings.NETWORKS_FILE:
         found |= read(Path(settings.NETWORKS_FILE))
@@ -219,11 +207,11 @@ def networks() -> dict[str, Network]:
 
 @cache
 def closed() -> dict[str, str]:
-    """Return what happened to networks that are no more, by name; NETWORKS_FILE may have one of them all the same."""
+    """Return messages about networks that were shut down, by name; NETWORKS_FILE may still define them."""
     found: dict[str, str] = _load(SHIPPED)["closed"]
     return found
 
 
 def unknown(name: str, remedy: str) -> str:
-    """Return why a network that is not among `networks` cannot be used, and what can be done about it."""
-    return closed().get(name, f"this network is not known: {remedy}")
+    """Return the error message for a network that is not among `networks`."""
+    return closed().get(name, f"unknown network: {remedy}")

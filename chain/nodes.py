@@ -1,4 +1,4 @@
-"""Calls to a chain: the nodes of a relayer are tried in an order by weight until one answers."""
+"""Calls to a chain: the nodes of a relayer are tried in a random order by weight until one answers."""
 
 import logging
 import random
@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
-from chain import breakers
-from chain.answers import Fault, quantity
+from chain import breakers, head
+from chain.answers import NO_CHAIN_ID, Fault, quantity
 from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
 from relayer_service.background.pools import at_once
@@ -23,7 +23,6 @@ Node = tuple[str, int]
 
 # No node can answer in less.
 MIN_SHARE_SECONDS = 0.05
-
 
 # Raises a fault if the answers of a node cannot be used.
 Check = Callable[[list[Any]], None]
@@ -41,8 +40,8 @@ def answers(
 ) -> Iterator[list[Any]]:
     """Yield the answers of one node after the other; raise `NodesUnreachable` if none answers.
 
-    All calls go to the same node, so that they describe the same state. Each remaining node gets a fair share of the
-    remaining time, so that nodes that hang cannot use up the time of one that would answer.
+    All calls go to the same node, so that they describe the same state. The remaining time is divided among the
+    remaining nodes, so that one that hangs does not use up the time of one that would answer.
     """
     deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
@@ -50,7 +49,7 @@ def answers(
     for position, url in enumerate(urls):
         left = deadline - time.monotonic()
         if left <= 0:
-            reasons.add("there was no time left")
+            reasons.add("the deadline has passed")
             break
         share = max(MIN_SHARE_SECONDS, left / (len(urls) - position))
         try:
@@ -63,14 +62,13 @@ def answers(
             answered = True
             yield found
     if not answered:
-        # Sorted, as the order of the nodes is random.
-        raise NodesUnreachable("; ".join(sorted(reasons)) or "there is no node to ask")
+        raise NodesUnreachable("; ".join(sorted(reasons)) or "no RPC URL is configured")
 
 
 def in_order(
     nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
 ) -> list[str]:
-    """Return URLs in a random order by weight. Paused nodes come last: if all are paused, all are tried."""
+    """Return URLs in a random order by weight, paused ones last."""
     # A random number to the power of 1/weight is the highest with a probability in proportion to the weight.
     drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
     urls = list(dict.fromkeys(url for _, url in drawn))
@@ -79,8 +77,8 @@ def in_order(
 
 
 def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
-    """Log a fault of a node, and let its circuit breaker know."""
-    logger.warning("The node %s has failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
+    """Log a fault of a node, and update its circuit breaker."""
+    logger.warning("The node %s failed: %s", mask(url), fault, extra={"fields": {"node": mask(url)}})
     if fault.is_client_error:
         return
     if fault.wrong_chain:
@@ -93,8 +91,6 @@ def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """What staff see of one node."""
-
     url: str
     weight: int
     milliseconds: int | None = None
@@ -104,7 +100,7 @@ class NodeStatus:
 
 
 def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
-    """Ask every node for its head block, all at once."""
+    """Return the status of every node, read concurrently."""
     paused = breakers.paused((url for url, _ in nodes), chain_id)
     return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
 
@@ -113,16 +109,16 @@ def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
     url, weight = node
     started = time.monotonic()
     try:
-        (head,) = attempt(url, [Call("eth_blockNumber")], chain_id, settings.NODE_ATTEMPT_SECONDS)
+        (answer,) = attempt(url, [head.NUMBER_CALL], chain_id, settings.NODE_ATTEMPT_SECONDS)
     except Fault as fault:
         return NodeStatus(mask(url), weight, error=str(fault), paused=paused)
-    milliseconds, block = round((time.monotonic() - started) * 1000), quantity(head)
-    error = "it does not tell its head block" if block is None else ""
+    milliseconds, block = round((time.monotonic() - started) * 1000), quantity(answer)
+    error = head.NO_HEAD if block is None else ""
     return NodeStatus(mask(url), weight, milliseconds, block, error, paused)
 
 
 def chain_ids(urls: Sequence[str]) -> list[int | str]:
-    """Ask every node for its chain id, all at once; return each, or in words why there is none."""
+    """Return the chain ID of every node, or the fault, read concurrently."""
     return at_once(_chain_id, urls)
 
 
@@ -132,4 +128,4 @@ def _chain_id(url: str) -> int | str:
     except Fault as fault:
         return str(fault)
     chain_id = quantity(answer)
-    return "it does not tell its chain id" if chain_id is None else chain_id
+    return NO_CHAIN_ID if chain_id is None else chain_id

@@ -1,4 +1,4 @@
-"""What the nodes of a network say of it, beside what the service knows of it."""
+"""Compares the nodes of a network with its settings."""
 
 import time
 from collections.abc import Sequence
@@ -17,40 +17,40 @@ from chain.transactions import decode
 from relayer_service.background.pools import at_once
 from relayer_service.net.addresses import mask
 
-COLUMNS = ("node", "chain id", "head", "age", "fee history", "batches", "finalized", "oracle")
+COLUMNS = ("node", "chain ID", "head", "age", "fee history", "batches", "finalized", "oracle")
 NOTHING = "-"
 
 CHAIN_ID = Call("eth_chainId")
 FINALIZED = Call("eth_getBlockByNumber", ["finalized", False])
 BASE_FEE = Call("eth_baseFee")
 
-# A transfer fills more of a block than this, unless its limit is beyond any block.
+# A transfer fills more of any realistic block.
 MIN_FULLNESS = 1e-6
 
 ZERO_ADDRESS = "0x" + "00" * 20
-# What the oracles are asked about: a transfer of nothing to nobody, of the legacy type.
+# For calls of the oracles: a legacy transfer of 0 to the zero address.
 SAMPLE = decode(f"0xda808080{'94' + '00' * 20}8080")
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What one node said: a cell for each column, and hints about what to set or to mend."""
+    """The result of one node: a cell for each column, and hints about settings to change."""
 
     cells: tuple[str, ...]
     hints: tuple[str, ...] = ()
-    # Whether it answers, and is on the network's chain.
+    # Whether it answers and is on the network's chain.
     is_usable: bool = True
 
 
 def probe(network: Network, urls: Sequence[str]) -> list[Probe]:
-    """Ask every node, all at once."""
+    """Probe every node, concurrently."""
     return at_once(lambda url: _probe(network, url), urls)
 
 
 def _probe(network: Network, url: str) -> Probe:
     chain = NOTHING
     try:
-        # Both at once, to see whether a batch is taken.
+        # Two calls, to learn whether batches are accepted.
         chain_id, block = attempt(url, [CHAIN_ID, head.CALL], None, settings.NODE_ATTEMPT_SECONDS)
         chain = str(quantity(chain_id) or NOTHING)
         check_chain_id(chain_id, network.chain_id)
@@ -58,8 +58,8 @@ def _probe(network: Network, url: str) -> Probe:
             _head(block),
             _age(network, block),
             _fees(network, url),
-            ("refused" if refuses_batches(url) else "taken", []),
-            _finalized(network, block, _ask(url, FINALIZED)),
+            ("rejected" if refuses_batches(url) else "accepted", []),
+            _finalized(network, block, _call(url, FINALIZED)),
             _oracle(network, url),
         ]
     except Fault as fault:
@@ -69,8 +69,8 @@ def _probe(network: Network, url: str) -> Probe:
     return Probe((mask(url), chain, *cells), tuple(hint for _, hints in answers for hint in hints))
 
 
-def _ask(url: str, call: Call) -> Any:
-    """Return the answer to a call, or None where there is none; a node that wants to be left alone is a fault."""
+def _call(url: str, call: Call) -> Any:
+    """Return the answer to a call, or None if it fails; a fault that pauses the node is raised."""
     try:
         (answer,) = attempt(url, [call], None, settings.NODE_ATTEMPT_SECONDS)
     except Fault as fault:
@@ -80,13 +80,13 @@ def _ask(url: str, call: Call) -> Any:
     return answer
 
 
-# What a cell shows, and the hints that go with it.
+# The text of a cell, and its hints.
 Answer = tuple[str, list[str]]
 
 
 def _head(block: Any) -> Answer:
     number = member_quantity(block, "number")
-    return ("unreadable", ["the node does not tell its head block"]) if number is None else (str(number), [])
+    return ("unreadable", [f"the node {head.NO_HEAD}"]) if number is None else (str(number), [])
 
 
 def _age(network: Network, block: Any) -> Answer:
@@ -99,10 +99,10 @@ def _age(network: Network, block: Any) -> Answer:
 
 
 def _fees(network: Network, url: str) -> Answer:
-    history, rule = _ask(url, fee_history.CALL), network.base_fee_rule
+    history, rule = _call(url, fee_history.CALL), network.base_fee_rule
     ratios, base_fees, rewards = _series(history, "gasUsedRatio", "baseFeePerGas", "reward")
     if len(base_fees) not in {len(ratios), len(ratios) + 1} or not base_fees:
-        hint = "there is no fee history with base fees: set base_fee_rule to none"
+        hint = "the fee history has no base fees: set base_fee_rule to none"
         return "none", [] if rule is BaseFeeRule.NONE else [hint]
     has_next, is_plausible = len(base_fees) > len(ratios), _plausible(ratios)
     parts = [
@@ -113,45 +113,45 @@ def _fees(network: Network, url: str) -> Answer:
     hints = []
     if not has_next and rule is BaseFeeRule.EIP_1559:
         hints.append("the fee history ends with the last block: set base_fee_rule, unless it follows EIP-1559")
-    if rule is BaseFeeRule.ASKED and quantity(_ask(url, BASE_FEE)) is None:
-        hints.append("eth_baseFee is not answered: set base_fee_rule to last-block")
+    if rule is BaseFeeRule.ETH_BASE_FEE and quantity(_call(url, BASE_FEE)) is None:
+        hints.append("eth_baseFee is not supported: set base_fee_rule to last-block")
     if network.reports_fullness and not is_plausible:
-        hints.append("the fee history does not say how full blocks are: set reports_fullness to false")
+        hints.append("the fee history does not report how full blocks are: set reports_fullness to false")
     return ", ".join(parts), hints
 
 
 def _series(history: Any, *names: str) -> list[list[Any]]:
-    """Return lists of a fee history by name; one that is not there is empty."""
+    """Return lists of a fee history by name; a missing one is empty."""
     found = [history.get(name) if isinstance(history, dict) else None for name in names]
     return [values if isinstance(values, list) else [] for values in found]
 
 
 def _plausible(ratios: list[Any]) -> bool:
-    """Return whether numbers can say how full blocks were: not all the same, and not next to nothing."""
+    """Return whether numbers can be the fullness of blocks: not all equal, and not close to zero."""
     if not all(isinstance(ratio, int | float) and 0 <= ratio <= 1 for ratio in ratios):
         return False
-    most = max(ratios, default=0)
-    return most in {0, 1} or (most >= MIN_FULLNESS and (len(ratios) == 1 or len({*ratios}) > 1))
+    highest = max(ratios, default=0)
+    return highest in {0, 1} or (highest >= MIN_FULLNESS and (len(ratios) == 1 or len({*ratios}) > 1))
 
 
 def _finalized(network: Network, latest: Any, block: Any) -> Answer:
     newest, final = member_quantity(latest, "number"), member_quantity(block, "number")
     if final is None:
-        hint = "the tag finalized is not served: set finality_depth"
-        return "not served", [hint] if network.finality_depth is None else []
+        hint = "the tag finalized is not supported: set finality_depth"
+        return "not supported", [hint] if network.finality_depth is None else []
     return NOTHING if newest is None else f"{max(0, newest - final)} deep", []
 
 
 def _oracle(network: Network, url: str) -> Answer:
-    readings = KINDS[network.kind].own_readings(SAMPLE, ZERO_ADDRESS)
+    readings = KINDS[network.kind].specific_readings(SAMPLE, ZERO_ADDRESS)
     if not readings:
         return NOTHING, []
     for reading in readings.values():
         try:
-            value = reading.read([_ask(url, call) for call in reading.calls])
+            value = reading.read([_call(url, call) for call in reading.calls])
         except ChainFault:
             value = None
         if value is None:
-            hint = f"what a network of kind {network.kind} is asked for its fees is not answered: check kind"
+            hint = f"the fee calls of kind {network.kind} are not supported: check kind"
             return "no answer", [hint]
     return "answers", []

@@ -1,4 +1,4 @@
-"""ChainReading several things from a chain: one batch to one node for all that is not cached."""
+"""Reading several values from a chain: one batch to one node for all that are not cached."""
 
 import math
 import time
@@ -19,10 +19,9 @@ HEAD = "head"
 
 @dataclass(frozen=True)
 class ChainReading:
-    """Something to read: the calls that ask for it, and what their answers mean.
+    """A value to read: its calls, and `read`, which returns it from their answers or raises a `ChainFault`.
 
-    The value of one with a key is cached until the next block is due, and at most for `seconds`. `read` raises a
-    `ChainFault` where there is no value.
+    With a key, the value is cached until the next block is due, and at most for `seconds`.
     """
 
     calls: Sequence[Call]
@@ -35,17 +34,17 @@ _values: TTLCache[Hashable, Any] = TTLCache()
 
 
 def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]) -> dict[str, Any]:
-    """Return the values of readings by name, with the `head` block; raise the first fault, in their order."""
+    """Return the values by name, with the `head` block; raise the fault of the first reading that has one."""
     # The nodes of one relayer must not affect the fees of another.
     source = (network.chain_id, frozenset(relayer_nodes))
     cached: Head | None = _values.get((source, HEAD))
-    # What was cached with another head block no longer counts.
+    # Values that were cached with another head block are stale.
     kept = {name: each.key for name, each in readings.items() if each.key is not None} if cached else {}
     found = {name: _values.get((source, key)) for name, key in kept.items()}
     missing = {name: each for name, each in readings.items() if found.get(name) is None}
-    # Readings share calls, of a feed for instance: each is made once.
+    # Readings may share a call, of a feed for example: it is made once.
     calls = {id(call): call for each in missing.values() for call in each.calls}
-    answers, latest = _ask(relayer_nodes, network, calls, cached)
+    answers, latest = _call(relayer_nodes, network, calls, cached)
     seconds = latest.seconds_left(network, time.time())
     if latest is not cached:
         _values.set((source, HEAD), latest, seconds)
@@ -54,7 +53,7 @@ def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[st
         try:
             found[name] = value = reading.read([answers[id(call)] for call in reading.calls])
         except ChainFault as fault:
-            # The others are read all the same: they may be cached for whoever asks next.
+            # The others are still read, and cached for the next caller.
             faults.append(fault)
         else:
             if reading.key is not None:
@@ -64,13 +63,17 @@ def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[st
     return {**found, HEAD: latest}
 
 
-def _ask(
+def _call(
     relayer_nodes: Sequence[Node], network: Network, calls: dict[int, Call], latest: Head | None
 ) -> tuple[dict[int, Any], Head]:
-    """Return the answers to calls, and the head block: both of a node that is not behind."""
+    """Return the answers to calls and the head block, from a node that is not behind."""
     if latest is not None and not calls:
         return {}, latest
     found = []
+    head_calls = [head.CALL]
+    if latest is not None:
+        # The number shows whether the node is behind the one that reported the cached head block.
+        head_calls = [] if network.max_head_age_seconds is None else [head.NUMBER_CALL]
 
     def check(answers: list[Any]) -> None:
         if latest is None:
@@ -78,12 +81,5 @@ def _ask(
         elif network.max_head_age_seconds is not None:
             head.check_number(answers[-1], latest, network.block_seconds, network.max_head_age_seconds)
 
-    answers = nodes.call(relayer_nodes, [*calls.values(), *_head_calls(network, latest)], network.chain_id, check)
+    answers = nodes.call(relayer_nodes, [*calls.values(), *head_calls], network.chain_id, check)
     return dict(zip(calls, answers, strict=False)), latest or found[-1]
-
-
-def _head_calls(network: Network, latest: Head | None) -> list[Call]:
-    if latest is None:
-        return [head.CALL]
-    # Another node than the one that told the head block may answer: its number shows whether it is behind.
-    return [] if network.max_head_age_seconds is None else [head.NUMBER_CALL]

@@ -1,6 +1,9 @@
 """Exact arithmetic of fees: integers and fractions, rounded up once, at the end."""
 
+from __future__ import annotations
+
 import re
+from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 
@@ -8,6 +11,23 @@ BASIS_POINTS = 10_000
 # Digits of a rate that does not terminate: more than any amount of 2^128 wei has.
 RATE_DIGITS = 40
 RATE = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """An expected amount and its maximum."""
+
+    expected: Fraction | int = 0
+    maximum: Fraction | int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.expected + other.expected, self.maximum + other.maximum)
+
+    def __bool__(self) -> bool:
+        return self.maximum != 0
+
+
+NOTHING = Amount()
 
 
 def with_bps(amount: Fraction | int, bps: int) -> Fraction:

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chain.amount import Amount
 from chain.fee_history import BaseFeeSource
 from chain.gas_price import FeeRules, GasPrice
 from chain.native_fee import NativeFee
 from chain.networks import Network
 from relayer_service.admin.dates import ago
-from relayer_service.amounts import decimal_text, rate_text
+from relayer_service.amounts import Amount, decimal_text, rate_text
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.formatting import moment
@@ -21,7 +20,7 @@ MORE_DECIMALS = 12
 
 BASE_FEE_SOURCES = {
     BaseFeeSource.FEE_HISTORY: "of the next block, by the fee history",
-    BaseFeeSource.ASKED: "of the next block, by eth_baseFee",
+    BaseFeeSource.ETH_BASE_FEE: "of the next block, by eth_baseFee",
     BaseFeeSource.LINEA: "of the next block, by linea_estimateGas",
     BaseFeeSource.COMPUTED: "of the next block, computed by EIP-1559",
     BaseFeeSource.LAST_BLOCK: "of the last block",

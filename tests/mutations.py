@@ -358,8 +358,8 @@ MUTATIONS: dict[int, Mutation] = {
     46: Mutation(
         "A gas limit above what the network takes is quoted.",
         "chain/limits.py",
-        "transaction.gas > network.tx_gas_cap",
-        "transaction.gas < 0",
+        "transaction.gas, network.tx_gas_cap",
+        "0, network.tx_gas_cap",
         ("tests/chain/test_limits.py",),
     ),
     47: Mutation(
@@ -378,9 +378,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     49: Mutation(
         "Without the gas for L1 that Arbitrum shows, there is no fee.",
-        "chain/kinds/arbitrum.py",
-        "except InsufficientData:\n        return None",
-        "except InsufficientData:\n        raise",
+        "chain/kinds.py",
+        "except InsufficientData:\n            return None",
+        "except InsufficientData:\n            raise",
         ("tests/chain/test_native_fee.py",),
     ),
     50: Mutation(

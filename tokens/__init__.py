@@ -1,1 +1,1 @@
-"""Access tokens, with which programs call the API. The settings name `authentication`; no app uses another module."""
+"""Access tokens, with which programs call the API. No other app imports this one: settings refer to it."""

@@ -6,7 +6,3 @@ class TokensConfig(AppConfig):
     verbose_name = "Access"
     attention_subjects = {50: "tokens.attention.access_tokens"}
     dashboard_cards = {80: "tokens.dashboard.recently_used"}
-
-    def ready(self) -> None:
-        # Registers the checks.
-        from tokens import checks  # noqa: F401

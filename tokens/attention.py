@@ -1,4 +1,4 @@
-"""The access tokens that need attention: those that expire soon."""
+"""Access tokens that need attention."""
 
 from typing import Any
 

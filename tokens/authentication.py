@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from tokens import credentials, last_use
+from relayer_service.storage.ttl_cache import TTLCache
+from tokens import credentials
 from tokens.models import AccessToken, verified_tokens
+from tokens.tasks import record_use
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
 logger = logging.getLogger(__name__)
 
-# How long a verified token costs no query; after it every process refuses a revoked one.
+# How long a verified token is cached: within it, every process rejects a revoked one.
 CACHE_SECONDS = 5
+# A worker writes the last use: a request makes no write, and at most one task a minute per token and process.
+RECORD_SECONDS = 60
+
+_recorded: TTLCache[int, bool] = TTLCache()
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Every refusal gets the same answer; the log has the reason."""
+    """Every rejection has the same response; the log has the reason."""
 
     def authenticate(self, request: Request) -> tuple[User, AccessToken] | None:
         header = request.META.get("HTTP_AUTHORIZATION")
@@ -36,7 +43,7 @@ class BearerAuthentication(BaseAuthentication):
         # For the request's log line and the audit log.
         request._request.access_token_key = token.key  # type: ignore[attr-defined]
         request._request.access_token_name = token.name  # type: ignore[attr-defined]
-        last_use.note(token)
+        _record_use(token)
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:
@@ -46,19 +53,30 @@ class BearerAuthentication(BaseAuthentication):
         digest = hashlib.sha256(text.encode()).digest()
         token = verified_tokens.get_or_read(digest, lambda: self._verify(text), CACHE_SECONDS)
         if not token.is_usable(address):
-            raise self._refusal("expired, disabled or from another network", token.key)
+            raise self._rejection("expired, disabled or from another network", token.key)
         return token
 
     def _verify(self, text: str) -> AccessToken:
         credential = credentials.parse(text)
         if credential is None:
-            raise self._refusal("not a token of this service", "unreadable")
+            raise self._rejection("not a token of this service", "unreadable")
         token = AccessToken.objects.verify(credential)
         if token is None:
-            raise self._refusal("unknown key, wrong secret or inactive user", credential.key)
+            raise self._rejection("unknown key, wrong secret or inactive user", credential.key)
         return token
 
     @staticmethod
-    def _refusal(reason: str, key: str) -> AuthenticationFailed:
-        logger.warning("Refused a credential (%s): %s", key, reason)
+    def _rejection(reason: str, key: str) -> AuthenticationFailed:
+        logger.warning("Rejected a credential (%s): %s", key, reason)
         return AuthenticationFailed()
+
+
+def _record_use(token: AccessToken) -> None:
+    if _recorded.get(token.pk):
+        return
+    _recorded.set(token.pk, True, RECORD_SECONDS)
+    try:
+        record_use(token.pk, time.time())
+    except Exception:
+        # A queue that is down must not reject a valid token.
+        logger.exception("The use of a token could not be queued")

@@ -1,7 +1,7 @@
-"""The form of a token: `rms_<key>_<secret><checksum>`.
+"""The format of a token: `rms_<key>_<secret><checksum>`.
 
-The key is public and has an index; the secret is stored only as a hash. By the checksum a mistyped or made-up token
-is refused without a query, and secret scanners recognise a real one.
+The key is public and indexed; the secret is stored only as a hash. The checksum lets the service reject a mistyped
+token without a query, and secret scanners recognise a real one.
 """
 
 import re
@@ -27,7 +27,7 @@ class Credential:
     secret: str = field(repr=False)
 
     def __str__(self) -> str:
-        """Show the public part alone, so that a credential in a log line is no leak."""
+        """Return only the public part, as credentials may be logged."""
         return f"rms_{self.key}_***"
 
     def reveal(self) -> str:
@@ -47,7 +47,7 @@ def parse(text: str) -> Credential | None:
 
 
 def checksum(text: str) -> str:
-    """Write the CRC-32 of a text in base 62."""
+    """Return the CRC-32 of a text in base 62."""
     number, digits = zlib.crc32(text.encode()), ""
     for _ in range(CHECKSUM_LENGTH):
         number, digit = divmod(number, len(ALPHABET))

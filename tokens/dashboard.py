@@ -1,5 +1,3 @@
-"""The overview's card of access tokens."""
-
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -9,7 +7,7 @@ from tokens.models import AccessToken
 
 
 def recently_used(request: HttpRequest) -> Card | None:
-    """Return the overview's card of the tokens that were used last."""
+    """Return the card of the tokens that were used last."""
     if not request.user.has_perm("tokens.view_accesstoken"):
         return None
     tokens = AccessToken.objects.filter(last_used_at__isnull=False).select_related("user").order_by("-last_used_at")

@@ -1,4 +1,4 @@
-"""The events about access tokens."""
+"""Events of access tokens."""
 
 from typing import TypedDict
 
@@ -13,5 +13,5 @@ class TokenExpiringData(TypedDict):
 
 
 TOKEN_EXPIRING = Event(
-    "token.expiring", TokenExpiringData, "An access token expires soon: told 14 days before, and 3 days before."
+    "token.expiring", TokenExpiringData, "An access token expires soon. Sent 14 and 3 days before expiry."
 )

@@ -1,5 +1,3 @@
-"""The admin's form for access tokens."""
-
 from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Any
@@ -15,87 +13,87 @@ from tokens.writes import AccessTokenWrite
 
 
 class LinesField(forms.CharField):
-    """A list of texts, edited as one a line."""
+    """A list of strings, edited one per line."""
 
     widget = UnfoldAdminTextareaWidget(attrs={"rows": 3})
 
     def __init__(self, *, placeholder: str, **kwargs: Any) -> None:
         super().__init__(required=False, **kwargs)
         self.widget.attrs["placeholder"] = placeholder
-        self.help_text += " One a line."
+        self.help_text += " One per line."
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
 
     def to_python(self, value: Any) -> Any:
-        # An id may have spaces in it.
+        # IDs may contain spaces.
         return [line for line in map(str.strip, (value or "").splitlines()) if line]
 
 
-def is_narrower_flag(before: bool, after: bool) -> bool:
-    return before or not after
-
-
-def is_narrower_expiry(before: Any, after: Any) -> bool:
-    return before is None or (after is not None and after <= before)
-
-
 def is_within_networks(before: list[str], after: list[str]) -> bool:
-    """Return whether the new networks are within the old ones; an empty list allows every address."""
+    """Return whether the new networks are within the old ones; an empty list means all addresses."""
     try:
         old: list[Any] = [ip_network(each) for each in before]
         new: list[Any] = [ip_network(each) for each in after]
     except ValueError:
-        # The model refuses it.
+        # The model rejects it.
         return True
-    inside = all(any(each.version == one.version and each.subnet_of(one) for one in old) for each in new)
-    return not old or (bool(new) and inside)
+    within = all(any(each.version == one.version and each.subnet_of(one) for one in old) for each in new)
+    return not old or (bool(new) and within)
 
 
-# The fields that staff who are not superusers may only narrow, each with its test and its error.
+# The fields that only superusers can widen: whether a change narrows a token, and the error.
 NARROWED: dict[str, tuple[Callable[[Any, Any], bool], str]] = {
-    "enabled": (is_narrower_flag, "Only superusers can enable a token again."),
-    "expires_at": (is_narrower_expiry, "Only superusers can have a token expire later."),
+    "enabled": (lambda before, after: before or not after, "Only superusers can re-enable a token."),
+    "expires_at": (
+        lambda before, after: before is None or (after is not None and after <= before),
+        "Only superusers can extend a token.",
+    ),
     "allowed_networks": (is_within_networks, "Only superusers can add networks to a token."),
 }
-
-
-def help_text(field: str) -> str:
-    column: Any = AccessToken._meta.get_field(field)
-    return str(column.help_text)
 
 
 class AccessTokenForm(ResourceForm):
     write_class = AccessTokenWrite
     # Set by the admin for superusers.
-    may_widen = False
+    can_widen = False
 
-    allowed_networks = LinesField(placeholder="10.0.0.0/8", help_text=help_text("allowed_networks"))
+    allowed_networks = LinesField(
+        placeholder="10.0.0.0/8",
+        help_text="Addresses or CIDR networks it is accepted from. If empty, from everywhere.",
+    )
     scopes = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=help_text("scopes"),
+        help_text="If none is selected, it can use the operations of the interface document.",
     )
-    allowed_relayers = LinesField(placeholder="payments-1", help_text=help_text("allowed_relayers"))
+    allowed_relayers = LinesField(
+        placeholder="payments-1", help_text="IDs of relayers that it can send and sign with. If empty, all relayers."
+    )
 
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
-        help_texts = {"expires_at": "In UTC. Empty: it does not expire."}
+        help_texts = {
+            "name": "What uses this token.",
+            "user": "The user it acts for. It is rejected while this user is inactive.",
+            "enabled": "A disabled token is rejected.",
+            "expires_at": "In UTC. If empty, it does not expire.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "scopes" in self.fields:
             labels = dict(Scope.choices)
-            # Also those that it has while their extension is off.
+            # Including those of the token whose extension is disabled.
             offered = dict.fromkeys([*extensions.available_scopes(), *self.instance.scopes])
             field: Any = self.fields["scopes"]
             field.choices = [(scope, f"{scope}: {labels.get(scope, 'unknown')}") for scope in offered]
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
-        if self.instance.pk and not self.may_widen:
-            for name, (is_narrower, refusal) in NARROWED.items():
+        if self.instance.pk and not self.can_widen:
+            for name, (is_narrower, message) in NARROWED.items():
                 if name in cleaned and not is_narrower(self._stored[name], cleaned[name]):
-                    self.add_error(name, refusal)
+                    self.add_error(name, message)
         return cleaned

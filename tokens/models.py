@@ -27,7 +27,7 @@ EXPIRES_SOON = "expires soon"
 
 def validate_networks(networks: Any) -> None:
     if not isinstance(networks, list) or not all(isinstance(item, str) for item in networks):
-        raise ValidationError("A list of addresses or CIDR networks is required.")
+        raise ValidationError("Must be a list of addresses or CIDR networks.")
     for item in networks:
         try:
             ipaddress.ip_network(item)
@@ -36,7 +36,7 @@ def validate_networks(networks: Any) -> None:
 
 
 def forget(keys: set[str]) -> None:
-    """Drop verified tokens from the cache of this process: now, and again once the change is committed."""
+    """Remove tokens from the cache of this process, now and after the commit."""
 
     def remove() -> None:
         verified_tokens.remove_where(lambda token: token.key in keys)
@@ -46,7 +46,7 @@ def forget(keys: set[str]) -> None:
 
 
 def states() -> dict[str, models.Q]:
-    """Return the conditions of the states that a token can be in now."""
+    """Return the condition of each state, at present."""
     now = timezone.now()
     return {
         "active": models.Q(enabled=True) & (models.Q(expires_at=None) | models.Q(expires_at__gt=now)),
@@ -57,10 +57,10 @@ def states() -> dict[str, models.Q]:
 
 
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
-    """Bulk changes forget the changed tokens, so that this process refuses them at once."""
+    """Bulk changes remove the tokens from the cache, so that this process rejects them at once."""
 
     def unverifiable(self) -> AccessTokenQuerySet:
-        """Return the active tokens that no configured pepper verifies, as far as their fingerprints show."""
+        """Return the active tokens whose fingerprints match no configured pepper."""
         verifiable = models.Q()
         for identifier, fingerprint in peppers.fingerprints().items():
             verifiable |= models.Q(pepper_id=identifier, pepper_fingerprint__in=["", fingerprint])
@@ -80,15 +80,15 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
         forget(keys)
         return deleted
 
-    # As Django marks its own: `AccessToken.objects.delete()` would delete them all.
+    # As Django's own: not on the manager, where it would delete all tokens.
     delete.queryset_only = True  # type: ignore[attr-defined]
 
 
 class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
     def verify(self, credential: credentials.Credential) -> AccessToken | None:
-        """Return the token of a credential if it is genuine and its owner active, with one query.
+        """Return the token if the credential is genuine and the user active.
 
-        An unknown key and a wrong secret take the same time: both compute and compare one digest.
+        An unknown key and a wrong secret take the same time: one query and one digest.
         """
         token: AccessToken | None = self.select_related("user").filter(key=credential.key).first()
         pepper = settings.TOKEN_PEPPERS.get(token.pepper_id) if token else None
@@ -101,7 +101,7 @@ class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # 
 
 
 class AccessToken(models.Model):
-    """A program's key to the API; its secret part is stored as an HMAC alone."""
+    """A program's key to the API; only an HMAC of its secret is stored."""
 
     name = models.CharField(max_length=100, help_text="What uses this token, in your words.")
     user = models.ForeignKey(
@@ -113,7 +113,7 @@ class AccessToken(models.Model):
     key = models.CharField(max_length=credentials.KEY_LENGTH, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
     pepper_id = models.CharField(max_length=16, editable=False)
-    # The default is in the database too, for processes of the previous release, which do not set this column.
+    # With a database default, as processes of the previous release do not set this column.
     pepper_fingerprint = models.CharField(
         max_length=peppers.FINGERPRINT_LENGTH,
         default="",
@@ -161,7 +161,7 @@ class AccessToken(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} (rms_{self.key}_…)"
+        return f"{self.name} ({self.shown_key})"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         super().save(*args, **kwargs)
@@ -173,15 +173,8 @@ class AccessToken(models.Model):
         return deleted
 
     def audited(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "user": self.user.get_username(),
-            "enabled": self.enabled,
-            "expires_at": self.expires_at,
-            "allowed_networks": self.allowed_networks,
-            "scopes": self.scopes,
-            "allowed_relayers": self.allowed_relayers,
-        }
+        names = ("name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers")
+        return {name: getattr(self, name) for name in names} | {"user": self.user.get_username()}
 
     def set_credential(self, credential: credentials.Credential) -> None:
         self.key = credential.key
@@ -193,10 +186,7 @@ class AccessToken(models.Model):
         self.digest = digest(credential.secret, pepper)
 
     def rehash(self, credential: credentials.Credential) -> None:
-        """Hash a genuine token under the first pepper, as Django does with passwords, unless it is already.
-
-        So a pepper is rotated without new tokens, and a token of an earlier release gets its fingerprint.
-        """
+        """Hash a genuine token with the first pepper if necessary, as Django does with passwords."""
         first = next(iter(peppers.fingerprints().items()))
         if (self.pepper_id, self.pepper_fingerprint) == first:
             return
@@ -205,8 +195,12 @@ class AccessToken(models.Model):
         try:
             stored.update(pepper_id=self.pepper_id, pepper_fingerprint=self.pepper_fingerprint, digest=self.digest)
         except DatabaseError:
-            # The token is genuine all the same.
-            logger.exception("The token %s could not be hashed under the first pepper", self)
+            # The token is still genuine.
+            logger.exception("The token %s could not be rehashed with the first pepper", self)
+
+    @property
+    def shown_key(self) -> str:
+        return f"rms_{self.key}_…"
 
     @property
     def state(self) -> str:
@@ -223,22 +217,21 @@ class AccessToken(models.Model):
 
     @property
     def only_relayers(self) -> list[str]:
-        """The ids of the relayers that it may read; empty: all."""
+        """The IDs of the relayers that it can read; empty: all."""
         reads_all = not self.scopes or self.has_scope(scopes.Scope.READ)
         return [] if reads_all else list(self.allowed_relayers)
 
     @property
-    def permissions_in_words(self) -> str:
+    def permissions(self) -> str:
         return scopes.describe(self.scopes, self.allowed_relayers)
 
     def is_usable(self, address: str) -> bool:
-        """Return whether a verified token is accepted now from this address."""
+        """Return whether a verified token is accepted from this address now."""
         if not self.enabled or self.has_expired:
             return False
         networks = [ipaddress.ip_network(item) for item in self.allowed_networks]
         return not networks or incoming.is_within(address, networks)
 
 
-# Tokens that this process verified moments ago, by a hash of their text. Threads share the rows
-# and only read them.
+# Recently verified tokens by a hash of their text. Threads share the rows and only read them.
 verified_tokens: TTLCache[bytes, AccessToken] = TTLCache()

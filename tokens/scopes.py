@@ -1,4 +1,4 @@
-"""Scopes: what a token may do. One without scopes does the contract's operations, and nothing of extensions."""
+"""The scopes of tokens. A token without scopes can use the contract's operations, and no extensions."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,34 +22,31 @@ WITHOUT_SCOPES = "list and create signers, list relayers, change notifications, 
 
 
 def grants(scopes: Iterable[str], needed: str) -> bool:
-    """Return whether one of the scopes is the needed one, or includes it.
-
-    One that is unknown, or whose extension is off, allows nothing.
-    """
+    """Return whether one of the scopes is or includes the needed one; unavailable scopes grant nothing."""
     effective = [scope for scope in scopes if scope in extensions.available_scopes()]
     return any(scope == needed or needed in INCLUDED.get(scope, ()) for scope in effective)
 
 
 def describe(scopes: Sequence[str], relayers: Sequence[str] = ()) -> str:
-    """Return in words what a token with these scopes may do, and with which relayers; it follows "may"."""
+    """Return a description of the permissions of a token with these scopes and relayers."""
     if not scopes:
         return WITHOUT_SCOPES
-    words = [_words(scope, relayers) for scope in Scope if grants(scopes, scope)]
+    granted = [_describe_scope(scope, relayers) for scope in Scope if grants(scopes, scope)]
     without_effect = [scope for scope in scopes if scope not in extensions.available_scopes()]
     note = f" (without effect: {', '.join(without_effect)})" if without_effect else ""
-    return ("; ".join(words) or "do nothing") + note
+    return ("; ".join(granted) or "none") + note
 
 
-def _words(scope: Scope, relayers: Sequence[str]) -> str:
-    words = scope.label.partition("; includes")[0]
-    return f"{words} ({', '.join(relayers)} alone)" if relayers and scope in LIMITED_TO_RELAYERS else words
+def _describe_scope(scope: Scope, relayers: Sequence[str]) -> str:
+    label = scope.label.partition("; includes")[0]
+    return f"{label} (only {', '.join(relayers)})" if relayers and scope in LIMITED_TO_RELAYERS else label
 
 
 def validate_scopes(scopes: Any) -> None:
     if not isinstance(scopes, list) or not all(scope in Scope.values for scope in scopes):
-        raise ValidationError(f"A list out of {', '.join(Scope.values)} is required.")
+        raise ValidationError(f"Must be a list of: {', '.join(Scope.values)}.")
 
 
 def validate_relayer_ids(identifiers: Any) -> None:
     if not isinstance(identifiers, list) or not all(isinstance(each, str) and each for each in identifiers):
-        raise ValidationError("A list of relayers' ids is required.")
+        raise ValidationError("Must be a list of relayer IDs.")

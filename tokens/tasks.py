@@ -1,21 +1,40 @@
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import Q
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
 
+from notifications.emitting import emit_to_all
 from relayer_service.background.tasks import periodic, task
-from tokens import expiry
+from relayer_service.storage.clock import timestamp
+from tokens.events import TOKEN_EXPIRING, TokenExpiringData
 from tokens.models import AccessToken
+
+# How long before a token expires webhooks are notified.
+NOTICE_PERIODS = (timedelta(days=14), timedelta(days=3))
 
 
 @task()
-def record_use(token_id: int, timestamp: float) -> None:
-    """Write a token's last use, at most once a minute however many processes saw it."""
-    used_at = datetime.fromtimestamp(timestamp, UTC)
+def record_use(token_id: int, used_timestamp: float) -> None:
+    """Write a token's last use, at most once a minute across all processes."""
+    used_at = datetime.fromtimestamp(used_timestamp, UTC)
     stale = Q(last_used_at=None) | Q(last_used_at__lt=used_at - timedelta(minutes=1))
     AccessToken.objects.filter(stale, pk=token_id).update(last_used_at=used_at)
 
 
 @periodic(seconds=60 * 60)
 def announce_expiring_tokens() -> None:
-    """Tell webhooks of tokens that expire soon."""
-    expiry.announce()
+    """Notify webhooks of tokens that expire soon."""
+    now = timezone.now()
+    due = Q()
+    for period in NOTICE_PERIODS:
+        # A later expiry date is announced again.
+        unannounced = Q(expiry_announced_at=None) | Q(expiry_announced_at__lt=F("expires_at") - period)
+        due |= Q(expires_at__lte=now + period) & unannounced
+    with transaction.atomic():
+        tokens = list(AccessToken.objects.select_for_update().filter(due, enabled=True, expires_at__gt=now))
+        for token in tokens:
+            assert token.expires_at is not None
+            data = TokenExpiringData(name=token.name, token=f"rms_{token.key}", expires_at=timestamp(token.expires_at))
+            emit_to_all(TOKEN_EXPIRING, data)
+        AccessToken.objects.filter(pk__in=[token.pk for token in tokens]).update(expiry_announced_at=now)

@@ -1,4 +1,4 @@
-"""The one way in which access tokens are issued, replaced and changed."""
+"""The write path of access tokens: issuing, replacing and changing them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from relayer_service.writes import Values, Write
 from tokens import credentials
 from tokens.models import AccessToken
 
-# What a token that replaces another has in common with it.
+# The fields that a replacement copies.
 KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers")
 
 
@@ -19,7 +19,7 @@ class AccessTokenWrite(Write[AccessToken]):
     """A token to issue or to change."""
 
     model = AccessToken
-    # The text of a token that was issued: it is stored nowhere and cannot be recovered.
+    # The text of a new token, which is not stored.
     text = ""
 
     def set(self, values: Values) -> None:
@@ -49,9 +49,9 @@ def issue(**values: Any) -> tuple[AccessToken, str]:
 
 
 def replace(token: AccessToken, accepted_until: datetime) -> tuple[AccessToken, str]:
-    """Issue a token with the same rights, and have the old one expire then, or when it would have before.
+    """Issue a token with the same rights and lifetime; the old one expires at the given time, or earlier.
 
-    The new one lasts as long as the old one was to. No webhook announces that the old one expires.
+    Webhooks are not notified that the old one expires.
     """
     now = timezone.now()
     expires_at = now + (token.expires_at - token.created_at) if token.expires_at else None

@@ -1,7 +1,4 @@
-"""Transactions: legacy and types 1 to 4, signed or not.
-
-`model` is what a transaction is, `decoding` reads one, `encoding` writes it as it will be sent.
-"""
+"""Transactions: legacy and types 1 to 4, signed or not."""
 
 from chain.transactions.decoding import decode
 from chain.transactions.encoding import encode_with_placeholders

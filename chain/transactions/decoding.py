@@ -1,4 +1,4 @@
-"""Decoding transactions: legacy and types 1 to 4, signed or not."""
+"""Decoding of transactions."""
 
 from functools import lru_cache
 from typing import Any
@@ -28,28 +28,26 @@ from chain.transactions.model import (
 )
 
 SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
-# The first byte of an RLP list, and so no type of EIP-2718.
+# The lowest first byte of an RLP list; types of EIP-2718 are below.
 RLP_LIST = 0xC0
-# The limits of the chain itself; EIP-2681 has that of nonces.
+# EIP-2681 limits nonces.
 MAX_VALUES = {"nonce": 2**64 - 2, "gas": 2**64 - 1, "yParity": 2**8 - 1}
 MAX_INTEGER = 2**256 - 1
-# EIP-7702: an authorization with the last nonce is void, and does not make the transaction so.
+# EIP-7702: an authorization with the last nonce is void, but the transaction is valid.
 AUTHORIZATION_MAX_VALUES = {**MAX_VALUES, "nonce": 2**64 - 1}
-# EIP-4844: the first byte of a blob's hash.
+# EIP-4844: the first byte of a blob hash.
 BLOB_HASH_VERSION = 1
-
-# Fields and the items of lists: far more than a block has gas for.
+# Fields and list items: far more than a block has gas for.
 MAX_PARTS = 10_000
-NOT_ENCODED = "it is not the encoding of a transaction"
-
-# Receivers repeat, and a checksum costs a hash.
+NOT_ENCODED = "it is not an encoded transaction"
+# Receivers repeat, and a checksum requires a hash.
 _checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
 
 
 def decode(text: str) -> Transaction:
-    """Return the transaction that 0x and hexadecimal digits encode."""
+    """Return the transaction of a 0x-prefixed hexadecimal string."""
     if not text.startswith("0x"):
-        raise NotATransaction("it must begin with 0x")
+        raise NotATransaction("it must start with 0x")
     try:
         # `fromhex` alone would skip spaces.
         encoded = bytes.fromhex(text[2:]) if text[2:].isalnum() else b""
@@ -67,10 +65,10 @@ def _decode(encoded: bytes) -> Transaction:
     if encoded[0] >= RLP_LIST:
         return _legacy(_items(encoded))
     if encoded[0] not in FIELDS or encoded[0] == LEGACY:
-        raise NotATransaction("its type is not one of 0 to 4")
+        raise NotATransaction("its type must be between 0 and 4")
     items = _items(encoded[1:])
     if encoded[0] == BLOB and items and isinstance(items[0], list):
-        # With its blobs, as it is sent between nodes; they do not change the fee.
+        # With its blobs, as it is sent between nodes: they do not affect the fee.
         items = items[0]
         encoded = encoded[:1] + rlp.encode(items)
     return _typed(encoded[0], items, encoded)
@@ -85,7 +83,7 @@ def _items(payload: bytes) -> list[Any]:
 
 
 def _check_parts(payload: bytes) -> None:
-    """Refuse very many small parts, which would take long to decode, and deeply nested lists."""
+    """Reject many small parts, which would take long to decode, and deeply nested lists."""
     position = parts = 0
     while position < len(payload):
         _, kind, length, start = consume_length_prefix(payload, position)
@@ -102,7 +100,7 @@ def _legacy(items: list[Any]) -> Transaction:
     values = _values(SIGNED_FIELDS[LEGACY], items)
     v, r, s = (values[name] for name in "vrs")
     if r == s == 0:
-        # EIP-155: unsigned, with the chain where the signature will be.
+        # EIP-155: unsigned, with the chain ID in place of the signature.
         return _transaction(LEGACY, values, v, None, rlp.encode(items))
     if v in {PLAIN_V, PLAIN_V + 1}:
         unsigned, chain_id, parity = rlp.encode(items[:count]), None, v - PLAIN_V
@@ -110,7 +108,7 @@ def _legacy(items: list[Any]) -> Transaction:
         chain_id, parity = divmod(v - CHAIN_V, 2)
         unsigned = rlp.encode([*items[:count], big_endian_int.serialize(chain_id), b"", b""])
     else:
-        raise NotATransaction("its signature is not valid")
+        raise NotATransaction("its signature is invalid")
     return _transaction(LEGACY, values, chain_id, _sender(unsigned, parity, r, s), unsigned)
 
 
@@ -127,8 +125,8 @@ def _typed(kind: int, items: list[Any], encoded: bytes) -> Transaction:
 
 def _values(fields: dict[str, Any], items: list[Any]) -> dict[str, Any]:
     sedes = List(fields.values())
-    # The library reads an empty list as zero.
-    if not _has_form_of(sedes, items):
+    # The library decodes an empty list as zero.
+    if not _has_shape(sedes, items):
         raise NotATransaction(NOT_ENCODED)
     values = dict(zip(fields, sedes.deserialize(items), strict=True))
     for name, value in values.items():
@@ -137,24 +135,24 @@ def _values(fields: dict[str, Any], items: list[Any]) -> dict[str, Any]:
     return values
 
 
-def _has_form_of(sedes: Any, item: Any) -> bool:
-    """Return whether there is a list of the right length where the library expects one, and bytes elsewhere."""
+def _has_shape(sedes: Any, item: Any) -> bool:
+    """Return whether an item has lists of the right length where they are expected, and bytes elsewhere."""
     if isinstance(sedes, CountableList):
-        return isinstance(item, list) and all(_has_form_of(sedes.element_sedes, part) for part in item)
+        return isinstance(item, list) and all(_has_shape(sedes.element_sedes, part) for part in item)
     if isinstance(sedes, list):
-        return isinstance(item, list) and len(item) == len(sedes) and all(map(_has_form_of, sedes, item))
+        return isinstance(item, list) and len(item) == len(sedes) and all(map(_has_shape, sedes, item))
     return isinstance(item, bytes)
 
 
 def _sender(unsigned: bytes, parity: int, r: int, s: int) -> str:
-    # EIP-2: of the two valid signatures, chains accept the one with the lower s.
+    # EIP-2: only the lower s is valid.
     if s > SECPK1_N // 2:
-        raise NotATransaction("its signature is not valid")
+        raise NotATransaction("its signature is invalid")
     try:
         signature = Signature(vrs=(parity, r, s))
         return signature.recover_public_key_from_msg_hash(keccak(unsigned)).to_checksum_address()
     except (BadSignature, ValidationError):
-        raise NotATransaction("its signature is not valid") from None
+        raise NotATransaction("its signature is invalid") from None
 
 
 def _transaction(
@@ -163,13 +161,13 @@ def _transaction(
     blob_hashes = values.get("blobVersionedHashes", ())
     authorizations = values.get("authorizationList", ())
     if kind in {BLOB, SET_CODE} and not values["to"]:
-        raise NotATransaction("a transaction of this type has a receiver")
+        raise NotATransaction("a transaction of this type must have a receiver")
     if kind == BLOB and not blob_hashes:
-        raise NotATransaction("a transaction of type 3 has a blob")
+        raise NotATransaction("a transaction of type 3 must have a blob")
     if any(blob_hash[0] != BLOB_HASH_VERSION for blob_hash in blob_hashes):
-        raise NotATransaction("the hash of a blob begins with 01")
+        raise NotATransaction("a blob hash must start with 01")
     if kind == SET_CODE and not authorizations:
-        raise NotATransaction("a transaction of type 4 has an authorization")
+        raise NotATransaction("a transaction of type 4 must have an authorization")
     prices = Prices.from_values(values, is_signed=sender is not None)
     if prices.max_fee is not None and (prices.max_priority_fee or 0) > prices.max_fee:
         raise NotATransaction("its maxPriorityFeePerGas is above its maxFeePerGas")

@@ -1,4 +1,4 @@
-"""Encoding a transaction before all of its fields are known, where its size counts."""
+"""Encoding of a transaction before all its fields are known, for charges by its size."""
 
 import rlp
 from eth_utils.crypto import keccak
@@ -6,8 +6,7 @@ from rlp.sedes import big_endian_int
 
 from chain.transactions.model import CHAIN_V, FIELDS, LEGACY, PLAIN_V, Transaction
 
-# What stands in a blank field of an encoding whose size counts: as long as the value that will be there, and of bytes
-# that no compression shortens.
+# As long as typical values, and not compressible.
 PLACEHOLDERS = {
     "nonce": bytes.fromhex("2d9b"),
     "gas": bytes.fromhex("03f27c"),
@@ -15,15 +14,11 @@ PLACEHOLDERS = {
     "maxPriorityFeePerGas": bytes.fromhex("0f93a6"),
     "maxFeePerGas": bytes.fromhex("51b86e17"),
 }
-# The r and s of a signature.
 SIGNATURE = [keccak(text="r"), keccak(text="s")]
 
 
 def encode_with_placeholders(transaction: Transaction, *, with_signature: bool = False) -> bytes:
-    """Return the encoding as it will be sent, with a placeholder in each blank field, and for the signature.
-
-    A signed one has no blank fields: its zeros are zeros.
-    """
+    """Return the encoding with placeholders for blank fields, of which a signed transaction has none."""
     prefix = transaction.unsigned[:1] if transaction.kind else b""
     items = rlp.decode(transaction.unsigned[len(prefix) :])
     placeholders = {} if transaction.is_signed else PLACEHOLDERS
@@ -33,7 +28,7 @@ def encode_with_placeholders(transaction: Transaction, *, with_signature: bool =
 
 
 def _placeholder_v(transaction: Transaction) -> bytes:
-    """Return the v of a signature, which is longer where it holds the chain id too."""
+    """Return the v of a signature, which is longer if it contains the chain ID."""
     if transaction.kind != LEGACY:
         return b"\x01"
     v = PLAIN_V if transaction.chain_id is None else CHAIN_V + 2 * transaction.chain_id

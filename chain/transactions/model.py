@@ -1,4 +1,4 @@
-"""A transaction, and the fields of each type with their RLP types."""
+"""Transactions, and the fields of each type with their RLP types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BLOBS: dict[str, Any] = {
     "maxFeePerBlobGas": big_endian_int,
     "blobVersionedHashes": CountableList(Binary.fixed_length(32)),
 }
-# The fields of each type, in their order, with their RLP types.
+# In the order of the encoding.
 FIELDS: dict[int, dict[str, Any]] = {
     LEGACY: {"nonce": big_endian_int, "gasPrice": big_endian_int, **WORK},
     ACCESS_LIST: {**CHAIN_AND_NONCE, "gasPrice": big_endian_int, **WORK, **ACCESS},
@@ -38,20 +38,20 @@ FIELDS: dict[int, dict[str, Any]] = {
     BLOB: {**PRICED, **BLOBS},
     SET_CODE: {**PRICED, "authorizationList": CountableList(List(AUTHORIZATION.values()))},
 }
-# EIP-155: the v of a signature is 27 or 28, or holds the chain id too.
+# EIP-155: the v of a signature is 27 or 28, or contains the chain ID.
 PLAIN_V = 27
 CHAIN_V = 35
-# EIP-4844: the gas of a blob.
-GAS_OF_A_BLOB = 2**17
+# EIP-4844.
+GAS_PER_BLOB = 2**17
 
 
 class NotATransaction(ValueError):
-    """Why a text is no transaction, in words for the caller."""
+    """The string is not a valid transaction; the message is for the client."""
 
 
 @dataclass(frozen=True)
 class Prices:
-    """The prices that a transaction offers, in wei; None is a price that is not set."""
+    """The prices that a transaction offers, in wei; None if not set."""
 
     gas_price: int | None = None
     max_fee: int | None = None
@@ -60,23 +60,21 @@ class Prices:
 
     @property
     def limit(self) -> int | None:
-        """The maximum that is offered for a unit of gas."""
+        """The maximum price of a unit of gas."""
         return self.gas_price if self.max_fee is None else self.max_fee
 
     @classmethod
     def from_values(cls, values: dict[str, Any], is_signed: bool) -> Prices:
-        """Return the prices of a transaction's fields: zero is a price if it is signed, else it is not set."""
+        """Return the prices of a transaction's fields; if it is not signed, zero means not set."""
         names = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas")
         return cls(*(values.get(name) if is_signed else values.get(name) or None for name in names))
 
 
 @dataclass(frozen=True)
 class Transaction:
-    """What an estimate needs of a transaction."""
-
     kind: int
     chain_id: int | None
-    # The signer, of a signed one.
+    # None if it is not signed.
     sender: str | None
     to: str | None
     nonce: int
@@ -96,20 +94,20 @@ class Transaction:
 
     @property
     def gas_limit(self) -> int | None:
-        """The limit that it is sent with, if it is signed; else whoever signs it sets the limit."""
+        """The final gas limit, or None if it is not signed yet."""
         return self.gas if self.is_signed else None
 
     @property
     def blob_gas(self) -> int:
-        return len(self.blob_hashes) * GAS_OF_A_BLOB
+        return len(self.blob_hashes) * GAS_PER_BLOB
 
     def call(self, sender: str) -> dict[str, Any]:
-        """Return the params of `eth_estimateGas`. Prices are left out, as the sender's balance need not cover them."""
+        """Return the params of `eth_estimateGas`, without prices: the sender's balance need not cover them."""
         call: dict[str, Any] = {"from": sender, "value": hex(self.value), "data": f"0x{self.data.hex()}"}
         if self.to is not None:
             call["to"] = self.to
         if self.gas_limit is not None:
-            # So that the node refuses one that would run out of gas.
+            # The node rejects a transaction that would run out of gas.
             call["gas"] = hex(self.gas_limit)
         lists = {
             "accessList": self.access_list,

@@ -217,7 +217,7 @@ class MetricsServer(ThreadingHTTPServer):
 
     def verify_request(self, request: Any, client: Any) -> bool:
         """Return whether to accept a connection; others are closed before a thread is started for them."""
-        return incoming.is_within(client[0], settings.METRICS_ALLOW)
+        return is_within(client[0], settings.METRICS_ALLOW)
 
 
 def start_metrics_server(host: str, port: int) -> MetricsServer:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from chain.amount import Amount
 from chain.gas_price import GasPrice
 from chain.native_fee import Gas
-from relayer_service.amounts import rate_text, with_bps
+from relayer_service.amounts import Amount, rate_text, with_bps
 from relayers.models import Relayer
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote as Quoted

@@ -98,7 +98,7 @@ def test_a_disabled_token_is_refused_at_once(page: Page, call: Callable[[str], i
     assert call(text) == 200
     page.goto(LIST)
     choose_action(page, "Disable selected tokens")
-    expect(page.get_by_text("Disabled: 1. Other processes refuse them within seconds.")).to_be_visible()
+    expect(page.get_by_text("Disabled: 1. Other processes reject them within seconds.")).to_be_visible()
     expect(page.locator("#result_list").get_by_text("disabled")).to_be_visible()
     assert call(text) == 401
 

@@ -193,7 +193,7 @@ def gas_of(chain: Chain, transaction: Transaction, sender: str, terms: Terms, is
     estimates = terms.policies.get("gas_limit_estimation", True)
     limit, least = transaction.gas, intrinsic_gas(transaction)
     if (is_signed or not estimates) and limit < least:
-        raise cannot_be_included(f"its gas limit is {limit}, and it needs {least} at least")
+        raise cannot_be_included(f"its gas limit is {limit}, and it needs at least {least}")
     if not estimates:
         return limit * 10_000, limit * 10_000
     limited = {"gas": hex(limit)} if is_signed else {}
@@ -201,7 +201,7 @@ def gas_of(chain: Chain, transaction: Transaction, sender: str, terms: Terms, is
         gas = quantity(chain, "eth_estimateGas", transaction.call(sender) | limited)
     except NodeError as error:
         assert "out of gas" in str(error)
-        description = "The transaction cannot be executed: it needs more gas than it may use."
+        description = "The transaction cannot be executed: it needs more gas than its limit."
         raise Refused(-32003, "Execution reverted", description) from None
     # This node answers with one more than a transfer needs, even if it may not use that.
     gas = min(gas, limit) if is_signed else gas
@@ -260,7 +260,7 @@ def check_offer(own: int | None, cap: int | None, base_fee: int, words: str) -> 
             "be included at that price.",
         )
     if own is not None and own < base_fee:
-        raise cannot_be_included(f"it offers {own} wei for a unit of gas, and the next base fee is {words} wei")
+        raise cannot_be_included(f"it offers {own} wei per gas, below the next base fee of {words} wei")
 
 
 def blob_price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signed: bool) -> Ratio:
@@ -270,7 +270,7 @@ def blob_price_of(chain: Chain, transaction: Transaction, terms: Terms, is_signe
     price, own = quantity(chain, "eth_blobBaseFee"), transaction.blob_price
     is_set = is_signed or bool(own)
     if is_set and own < price:
-        raise cannot_be_included(f"it offers {own} wei for a unit of blob gas, and the blob base fee is {price} wei")
+        raise cannot_be_included(f"it offers {own} wei per blob gas, below the blob base fee of {price} wei")
     maximum = price * (10_000 + terms.base_fee_margin_bps)
     return price * 10_000, min(maximum, own * 10_000) if is_set else maximum
 

@@ -11,7 +11,7 @@ from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, quant
 from tests.chain.faults import error
 from tests.notifications.clock import Clock
 
-NOT_THESE = "its answer is not one to these calls"
+NOT_THESE = "returned an invalid response"
 
 
 def read(body: Any, ids: list[int], status: int = 200, retry_after: str = "") -> list[Any]:
@@ -89,13 +89,13 @@ def test_what_is_not_json_is_a_fault(text: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
-        (None, 500, "it answered 500"),
-        ({"id": 7, "result": "0x1"}, 500, "it answered 500"),
-        ({"id": 7, **error(-32000, "unavailable")}, 503, "it answered 503"),
-        ({"id": 7, **error(-32600, "Must be authenticated!")}, 401, "it answered 401"),
-        ({"id": 7, **error(-32603, "Internal error")}, 200, "it has failed by its own account"),
-        ({"id": 7, **error(-32000, "Header not found")}, 200, "it does not have the latest state"),
-        ({"id": 7, **error(-32000, "missing trie node 0x12")}, 200, "it does not have the latest state"),
+        (None, 500, "returned HTTP 500"),
+        ({"id": 7, "result": "0x1"}, 500, "returned HTTP 500"),
+        ({"id": 7, **error(-32000, "unavailable")}, 503, "returned HTTP 503"),
+        ({"id": 7, **error(-32600, "Must be authenticated!")}, 401, "returned HTTP 401"),
+        ({"id": 7, **error(-32603, "Internal error")}, 200, "returned an internal error"),
+        ({"id": 7, **error(-32000, "Header not found")}, 200, "does not have the latest state"),
+        ({"id": 7, **error(-32000, "missing trie node 0x12")}, 200, "does not have the latest state"),
     ],
 )
 def test_what_a_node_says_of_itself_is_a_fault(body: Any, status: int, reason: str) -> None:
@@ -111,9 +111,9 @@ def test_what_a_node_says_of_itself_is_a_fault(body: Any, status: int, reason: s
         {"id": 7, **error(-32000, "Too Many Requests")},
     ],
 )
-def test_a_node_that_was_asked_too_often_is_left_alone_for_a_while(body: Any) -> None:
+def test_a_node_that_limits_the_rate_is_paused(body: Any) -> None:
     found = fault(body, [7])
-    assert (str(found), found.pause_seconds) == ("it was asked too often", 5)
+    assert (str(found), found.pause_seconds) == ("rate limit exceeded", 5)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,7 @@ def test_a_node_that_was_asked_too_often_is_left_alone_for_a_while(body: Any) ->
         ("", 5),
     ],
 )
-def test_a_node_is_left_alone_for_as_long_as_it_asks_within_reason(
-    clock: Clock, retry_after: str, seconds: int
-) -> None:
+def test_a_node_is_paused_for_its_retry_after_within_limits(clock: Clock, retry_after: str, seconds: int) -> None:
     assert fault(None, [7], 429, retry_after).pause_seconds == seconds
     assert fault({"id": 7, **error(429, "slow down")}, [7], 200, retry_after).pause_seconds == seconds
 
@@ -153,10 +151,10 @@ def test_a_batch_is_refused_by_an_error_for_all_of_it(body: Any, status: int) ->
 @pytest.mark.parametrize(
     ("body", "status", "reason"),
     [
-        ({"error": {"code": 429, "message": "slow down"}}, 200, "it was asked too often"),
-        ({"error": {"code": -32000, "message": "no"}}, 401, "it answered 401"),
-        ({"error": {"code": -32000, "message": "no"}}, 502, "it answered 502"),
-        (None, 404, "it answered 404"),
+        ({"error": {"code": 429, "message": "slow down"}}, 200, "rate limit exceeded"),
+        ({"error": {"code": -32000, "message": "no"}}, 401, "returned HTTP 401"),
+        ({"error": {"code": -32000, "message": "no"}}, 502, "returned HTTP 502"),
+        (None, 404, "returned HTTP 404"),
         ({"id": 7, "result": "0x1"}, 200, NOT_THESE),
     ],
 )
@@ -184,7 +182,7 @@ def test_a_code_of_any_type_is_no_crash(code: Any) -> None:
 
 
 def test_a_single_call_is_never_refused_as_a_batch() -> None:
-    assert str(fault({"id": None, **error(-32600, "no")}, [7], 400)) == "it answered 400"
+    assert str(fault({"id": None, **error(-32600, "no")}, [7], 400)) == "returned HTTP 400"
 
 
 @pytest.mark.parametrize(
@@ -203,19 +201,19 @@ def test_what_is_no_quantity_is_none(answer: Any) -> None:
     assert quantity(answer) is None
 
 
-def test_a_node_of_another_chain_is_left_alone_for_long() -> None:
-    with pytest.raises(Fault, match="it is on chain 5 instead of 1") as caught:
+def test_a_node_of_another_chain_is_paused_for_long() -> None:
+    with pytest.raises(Fault, match="on chain 5 instead of 1") as caught:
         check_chain_id("0x5", 1)
     assert caught.value.pause_seconds == 600
 
 
 @pytest.mark.parametrize("answer", [None, "banana", ChainError(-32601, "no such method")])
-def test_a_node_that_does_not_tell_its_chain_is_not_trusted(answer: Any) -> None:
-    with pytest.raises(Fault, match="it does not tell its chain id"):
+def test_a_node_that_does_not_report_its_chain_is_not_trusted(answer: Any) -> None:
+    with pytest.raises(Fault, match="did not report its chain ID"):
         check_chain_id(answer, 1)
 
 
 def test_a_request_that_is_too_large_is_not_the_fault_of_the_node() -> None:
     found = fault(None, [7], 413, "")
-    assert (str(found), found.is_client_error) == ("the request is too large for it", True)
+    assert (str(found), found.is_client_error) == ("rejected the request as too large", True)
     assert not fault(None, [7], 500, "").is_client_error

@@ -26,7 +26,7 @@ CHAIN = 31337
 CONTRACT = "0x00000000000000000000000000000000000c0de1"
 BALANCE = Call("eth_getBalance", [ADDRESS, "0x0"])
 TEN_THOUSAND = "0x21e19e0c9bab2400000"
-LATE = "it did not answer in time"
+LATE = "did not respond in time"
 
 pytestmark = pytest.mark.usefixtures("quick_nodes")
 
@@ -48,27 +48,27 @@ def test_a_real_node_answers(hardhat: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("refuse", "it cannot be connected to"),
-        ("reset", "the connection broke"),
-        ("hang up", "the connection broke"),
+        ("refuse", "the connection failed"),
+        ("reset", "the connection was interrupted"),
+        ("hang up", "the connection was interrupted"),
         ("hang", LATE),
-        ("500", "it answered 500"),
-        ("429", "it was asked too often"),
-        ("429 in a 200", "it was asked too often"),
-        ("401", "it answered 401"),
-        ("wrong chain", "it is on chain 5 instead of 31337"),
-        ("garbage", "its answer is not one to these calls"),
-        ("not HTTP", "its answer is not HTTP"),
-        ("wrong id", "its answer is not one to these calls"),
-        ("huge", "its answer is too large"),
-        ("bomb", "its answer is too large"),
+        ("500", "returned HTTP 500"),
+        ("429", "rate limit exceeded"),
+        ("429 in a 200", "rate limit exceeded"),
+        ("401", "returned HTTP 401"),
+        ("wrong chain", "on chain 5 instead of 31337"),
+        ("garbage", "returned an invalid response"),
+        ("not HTTP", "did not respond with HTTP"),
+        ("wrong id", "returned an invalid response"),
+        ("huge", "returned a response that is too large"),
+        ("bomb", "returned a response that is too large"),
         ("slow headers", LATE),
         ("slow body", LATE),
-        ("behind", "it does not have the latest state"),
-        ("redirect", "it answered 307"),
+        ("behind", "does not have the latest state"),
+        ("redirect", "returned HTTP 307"),
     ],
 )
-def test_each_fault_is_said_in_words(faulty: dict[str, str], name: str, reason: str) -> None:
+def test_each_fault_has_a_message(faulty: dict[str, str], name: str, reason: str) -> None:
     assert fault(faulty[name], seconds=1 if reason == LATE else PATIENCE_SECONDS) == reason
 
 
@@ -119,14 +119,14 @@ def test_the_chain_id_is_asked_again_after_a_while(hardhat: str, monkeypatch: py
     with node(good, hardhat) as one:
         ask(one.url)
         one.behaviour = faults.on_chain(5)
-        assert fault(one.url) == "it is on chain 5 instead of 31337"
+        assert fault(one.url) == "on chain 5 instead of 31337"
 
 
 def test_the_chain_id_is_asked_again_after_a_fault(hardhat: str) -> None:
     with node(good, hardhat) as one:
         ask(one.url)
         one.behaviour = faults.status(502)
-        assert fault(one.url) == "it answered 502"
+        assert fault(one.url) == "returned HTTP 502"
         one.behaviour = good
         ask(one.url)
         assert one.methods[-1] == ["eth_chainId", "eth_getBalance"]
@@ -149,7 +149,7 @@ def test_a_node_that_refuses_batches_gets_single_calls(hardhat: str) -> None:
         assert one.methods[4:] == [["eth_getBalance"], ["eth_getBalance"]]
 
 
-def test_a_node_that_takes_small_batches_gets_parts_of_a_large_one_and_other_callers_whole_ones(hardhat: str) -> None:
+def test_a_large_batch_is_split_for_a_node_that_accepts_small_ones(hardhat: str) -> None:
     def behave(handler: faults.Handler, asked: Any) -> None:
         if isinstance(asked, list) and len(asked) > 5:
             error = {"code": -32600, "message": "batch too large"}
@@ -175,7 +175,7 @@ def test_an_optional_call_that_fails_alone_leaves_the_others(hardhat: str, fails
     with node(behave, hardhat) as one:
         assert ask(one.url, BALANCE, Call("eth_gasPrice", is_optional=True)) == [
             TEN_THOUSAND,
-            ChainError(0, "there is no answer"),
+            ChainError(0, "no answer"),
         ]
 
 
@@ -200,7 +200,7 @@ def test_a_single_call_that_fails_ends_the_others(hardhat: str) -> None:
             faults.no_batches(handler, asked)
 
     with node(behave, hardhat) as one:
-        assert fault(one.url, BALANCE, Call("eth_blockNumber")) == "it answered 503"
+        assert fault(one.url, BALANCE, Call("eth_blockNumber")) == "returned HTTP 503"
 
 
 def test_single_calls_are_asked_a_few_at_once(hardhat: str) -> None:
@@ -231,8 +231,8 @@ def test_a_bug_in_reading_an_answer_is_a_fault_of_the_node(
         raise KeyError("missing")
 
     monkeypatch.setattr(attempts, "read_answers", fail)
-    assert fault(hardhat) == "its answer cannot be read"
-    assert [record.message for record in caplog.records] == ["The answer of a node could not be read"]
+    assert fault(hardhat) == "returned an unreadable response"
+    assert [record.message for record in caplog.records] == ["The response of a node could not be read"]
 
 
 def test_connections_are_kept_alive(hardhat: str) -> None:
@@ -272,20 +272,20 @@ def test_no_id_is_used_twice(hardhat: str) -> None:
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:0:169.254.169.254]", "[64:ff9b:1::a9fe:a9fe]"])
 def test_the_metadata_of_a_cloud_is_never_asked(host: str) -> None:
-    assert fault(f"http://{host}/{SECRET}") == "its address is not allowed"
+    assert fault(f"http://{host}/{SECRET}") == "the address is not allowed"
 
 
 def test_a_name_that_leads_to_the_metadata_of_a_cloud_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.169.254", 80))]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: found)
-    assert fault("http://node.example.com/") == "its address is not allowed"
+    assert fault("http://node.example.com/") == "the address is not allowed"
 
 
 def test_a_private_address_is_allowed_unless_a_setting_narrows_it(hardhat: str, settings: Settings) -> None:
     assert ask(hardhat) == [TEN_THOUSAND]
     settings.NODE_AND_SIGNER_PRIVATE_NETWORKS = [ipaddress.ip_network("10.0.0.0/8")]
     with node(good, hardhat) as one:
-        assert fault(one.url) == "its address is not allowed"
+        assert fault(one.url) == "the address is not allowed"
         assert one.methods == []
 
 
@@ -294,7 +294,7 @@ def test_a_name_that_does_not_resolve_is_a_fault(monkeypatch: pytest.MonkeyPatch
         raise socket.gaierror(socket.EAI_NONAME, "not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    assert fault("http://unknown.example.com/") == "its name cannot be resolved"
+    assert fault("http://unknown.example.com/") == "the host name cannot be resolved"
 
 
 def test_the_proxies_of_the_environment_are_not_used(hardhat: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,19 +307,19 @@ def test_the_proxies_of_the_environment_are_not_used(hardhat: str, monkeypatch: 
 
 def test_a_redirect_is_not_followed(hardhat: str) -> None:
     with node(good, hardhat) as target, node(faults.status(307, headers={"Location": target.url})) as one:
-        assert fault(one.url) == "it answered 307"
+        assert fault(one.url) == "returned HTTP 307"
         assert target.requests == []
 
 
 def test_a_certificate_that_nobody_vouched_for_is_a_fault(refused_tls: Receiver) -> None:
-    assert fault(refused_tls.url) == "its TLS certificate is not valid"
+    assert fault(refused_tls.url) == "invalid TLS certificate"
     assert refused_tls.requests == []
 
 
 def test_a_node_that_speaks_no_tls_is_a_fault(hardhat: str) -> None:
-    assert fault(hardhat.replace("http:", "https:")) == "TLS could not be agreed on with it"
+    assert fault(hardhat.replace("http:", "https:")) == "the TLS handshake failed"
 
 
 def test_what_a_node_says_of_itself_in_a_batch_is_a_fault_of_the_whole(hardhat: str) -> None:
     with node(by_method(eth_chainId={"result": "0x7a69"}, eth_getBalance=error(-32603, "Internal error"))) as one:
-        assert fault(one.url, BALANCE) == "it has failed by its own account"
+        assert fault(one.url, BALANCE) == "returned an internal error"

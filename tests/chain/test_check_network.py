@@ -118,8 +118,8 @@ def test_a_node_that_fits_is_a_row_of_a_table(use: Callable[..., None]) -> None:
     assert lines == [
         "ours: chain 31337, kind op-stack",
         "",
-        f"node{pad}  chain id  head  age  fee history                       batches  finalized  oracle",
-        f"NODE-0{port}  31337     100   5 s  next base fee, rewards, fullness  taken    64 deep    answers",
+        f"node{pad}  chain ID  head  age  fee history                       batches   finalized  oracle",
+        f"NODE-0{port}  31337     100   5 s  next base fee, rewards, fullness  accepted  64 deep    answers",
     ]
     assert failure == ""
 
@@ -138,21 +138,21 @@ def test_what_does_not_fit_is_a_hint(use: Callable[..., None]) -> None:
     name = lines[3].partition(" ")[0]
     assert cells(lines) == {
         "node": name,
-        "chain id": "31337",
+        "chain ID": "31337",
         "head": "100",
         "age": "61 s",
         "fee history": "last block, no rewards, no fullness",
-        "batches": "taken",
-        "finalized": "not served",
+        "batches": "accepted",
+        "finalized": "not supported",
         "oracle": "no answer",
     }
     assert lines[4:] == [
         "",
         f"{name}: the head block is older than max_head_age_seconds, 60",
         f"{name}: the fee history ends with the last block: set base_fee_rule, unless it follows EIP-1559",
-        f"{name}: the fee history does not say how full blocks are: set reports_fullness to false",
-        f"{name}: the tag finalized is not served: set finality_depth",
-        f"{name}: what a network of kind op-stack is asked for its fees is not answered: check kind",
+        f"{name}: the fee history does not report how full blocks are: set reports_fullness to false",
+        f"{name}: the tag finalized is not supported: set finality_depth",
+        f"{name}: the fee calls of kind op-stack are not supported: check kind",
     ]
     assert failure == ""
 
@@ -165,7 +165,7 @@ def test_what_is_set_already_is_no_hint(use: Callable[..., None]) -> None:
     found = cells(lines)
     assert (found["fee history"], found["finalized"], found["oracle"]) == (
         "last block, no rewards, no fullness",
-        "not served",
+        "not supported",
         "-",
     )
     assert len(lines) == 4
@@ -184,7 +184,7 @@ def test_a_network_without_a_fee_history_needs_its_rule(
         lines, _ = check("ours", server.url)
     name = lines[3].partition(" ")[0]
     assert cells(lines)["fee history"] == "none"
-    hint = f"{name}: there is no fee history with base fees: set base_fee_rule to none"
+    hint = f"{name}: the fee history has no base fees: set base_fee_rule to none"
     assert lines[4:] == ([] if rule == "none" else ["", hint])
 
 
@@ -196,7 +196,7 @@ def test_a_node_that_should_say_the_next_base_fee_is_asked_for_it(
     with node(answers(eth_baseFee=answer, eth_feeHistory={"result": fees(2, [0.5, 0.6])})) as server:
         lines, _ = check("ours", server.url)
     name = lines[3].partition(" ")[0]
-    hint = f"{name}: eth_baseFee is not answered: set base_fee_rule to last-block"
+    hint = f"{name}: eth_baseFee is not supported: set base_fee_rule to last-block"
     assert lines[4:] == ([] if is_answered else ["", hint])
 
 
@@ -255,7 +255,7 @@ def test_a_node_that_refuses_batches_is_asked_one_by_one(use: Callable[..., None
 
     with node(behave) as server:
         found = cells(check("ours", server.url)[0])
-    assert (found["chain id"], found["head"], found["batches"]) == ("31337", "100", "refused")
+    assert (found["chain ID"], found["head"], found["batches"]) == ("31337", "100", "rejected")
 
 
 def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> None:
@@ -266,17 +266,17 @@ def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> N
     assert [line.split()[1:3] for line in lines[3:6]] == [["31337", "100"], ["5", "-"], ["-", "-"]]
     assert lines[6:] == [
         "",
-        f"{names[1]}: it is on chain 5 instead of 31337",
-        f"{names[2]}: it cannot be connected to",
+        f"{names[1]}: on chain 5 instead of 31337",
+        f"{names[2]}: the connection failed",
     ]
     assert failure == "2 of 3 nodes cannot be used."
 
 
-def test_a_node_that_wants_to_be_left_alone_is_left_alone(use: Callable[..., None]) -> None:
+def test_a_node_that_limits_the_rate_is_not_called_again(use: Callable[..., None]) -> None:
     use()
     with node(answers(eth_feeHistory=error(429, "compute units exceeded"))) as server:
         lines, failure = check("ours", server.url)
-    assert lines[5].endswith(": it was asked too often")
+    assert lines[5].endswith(": rate limit exceeded")
     assert failure == "1 of 1 nodes cannot be used."
     assert [method for methods in server.methods for method in methods] == [
         "eth_chainId",
@@ -290,7 +290,7 @@ def test_a_node_that_says_nothing_of_its_head_is_shown(use: Callable[..., None])
     with node(answers(eth_getBlockByNumber={"result": []}, finalized={"result": []})) as server:
         lines, failure = check("ours", server.url)
     found = cells(lines)
-    assert (found["head"], found["age"], found["finalized"]) == ("unreadable", "-", "not served")
+    assert (found["head"], found["age"], found["finalized"]) == ("unreadable", "-", "not supported")
     assert failure == ""
 
 
@@ -307,10 +307,10 @@ def test_the_networks_own_nodes_are_asked_unless_others_are_given(use: Callable[
 def test_a_real_node_fits(hardhat: str) -> None:
     lines, failure = check("hardhat", hardhat)
     found = cells(lines)
-    assert (found["chain id"], found["fee history"], found["batches"], found["oracle"]) == (
+    assert (found["chain ID"], found["fee history"], found["batches"], found["oracle"]) == (
         "31337",
         "next base fee, rewards, fullness",
-        "taken",
+        "accepted",
         "-",
     )
     assert found["finalized"].endswith(" deep")
@@ -320,7 +320,7 @@ def test_a_real_node_fits(hardhat: str) -> None:
 @pytest.mark.parametrize(
     ("name", "url", "words"),
     [
-        ("nowhere", [], "nowhere: this network is not known: NETWORKS_FILE can add it"),
+        ("nowhere", [], "nowhere: unknown network: NETWORKS_FILE can add it"),
         ("holesky", [], "holesky: holesky was shut down in 2025: use hoodi, or sepolia"),
         ("ours", [], "ours has no RPC URLs: name a node with --url"),
         ("ours", ["ftp://x"], "--url: an absolute http or https URL is required"),

@@ -10,7 +10,7 @@ from chain import fee_history
 from chain.answers import ChainError
 from chain.errors import InsufficientData
 from chain.fee_history import (
-    ASKED_PERCENTILES,
+    REQUESTED_PERCENTILES,
     SPEEDS,
     BaseFeeSource,
     FeeHistory,
@@ -29,8 +29,8 @@ __all__ = ["change_network"]
 NO_HISTORY = failure(
     -32005,
     "Insufficient data",
-    "The node does not tell the fees of the last blocks. On a network without EIP-1559, the relayer needs the policy "
-    "eip1559_pricing: false.",
+    "The node did not report the fees of the last blocks. On a network without EIP-1559, set the relayer's policy "
+    "eip1559_pricing to false.",
 )
 MAX = 2**256 - 1
 # Each is its own percentile.
@@ -59,8 +59,8 @@ def exact(settings: Any) -> None:
     settings.EXTENSIONS = ["quotes"]
 
 
-def test_the_asked_percentiles_are_those_of_the_fullness_and_of_the_speeds() -> None:
-    assert ASKED_PERCENTILES == TIPS
+def test_the_requested_percentiles_are_those_of_fullness_and_speeds() -> None:
+    assert REQUESTED_PERCENTILES == TIPS
     assert SPEEDS == {"safeLow": 30, "average": 50, "fast": 75, "fastest": 90}
 
 
@@ -190,10 +190,10 @@ def test_a_broken_history_is_insufficient_data(answer: Any) -> None:
 
 @pytest.mark.parametrize("answer", [None, 105, "", "0x", "105", "0x1" + "0" * 64, [], ChainError(-32601, "no")])
 @pytest.mark.parametrize("name", ["gas price", "blob base fee", "next base fee"])
-def test_a_price_that_the_node_does_not_tell_is_insufficient_data(name: str, answer: Any) -> None:
+def test_a_price_that_the_node_does_not_report_is_insufficient_data(name: str, answer: Any) -> None:
     with pytest.raises(InsufficientData) as raised:
         fee_history.price_reading("eth_any", name).read([answer])
-    assert str(raised.value) == f"The node does not tell its {name}."
+    assert str(raised.value) == f"The node did not report its {name}."
 
 
 @pytest.mark.parametrize(
@@ -226,9 +226,9 @@ def test_the_base_fee_follows_a_block_by_eip_1559(base_fee: int, gas_used: int, 
         (BaseFeeRule.EIP_1559, False, None, (100, BaseFeeSource.COMPUTED)),
         (BaseFeeRule.LAST_BLOCK, True, None, (300, BaseFeeSource.FEE_HISTORY)),
         (BaseFeeRule.LAST_BLOCK, False, None, (300, BaseFeeSource.LAST_BLOCK)),
-        (BaseFeeRule.ASKED, False, 101, (101, BaseFeeSource.ASKED)),
-        (BaseFeeRule.ASKED, True, 101, (101, BaseFeeSource.ASKED)),
-        (BaseFeeRule.ASKED, False, 0, (0, BaseFeeSource.ASKED)),
+        (BaseFeeRule.ETH_BASE_FEE, False, 101, (101, BaseFeeSource.ETH_BASE_FEE)),
+        (BaseFeeRule.ETH_BASE_FEE, True, 101, (101, BaseFeeSource.ETH_BASE_FEE)),
+        (BaseFeeRule.ETH_BASE_FEE, False, 0, (0, BaseFeeSource.ETH_BASE_FEE)),
     ],
 )
 def test_the_next_base_fee_comes_from_the_best_that_there_is(
@@ -241,11 +241,11 @@ def test_the_next_base_fee_comes_from_the_best_that_there_is(
 @pytest.mark.parametrize(
     "head", [Head(7, 0, gas_used=1, gas_limit=2), Head(7, 0, 0, 0, base_fee=1), Head(7, 0, 0, 1, base_fee=1)]
 )
-def test_a_base_fee_is_not_computed_from_a_head_block_that_does_not_tell_it(head: Head) -> None:
+def test_a_base_fee_is_not_computed_from_an_incomplete_head_block(head: Head) -> None:
     told = FeeHistory(base_fee=300, has_next=False, percentile=40, rewards=())
     with pytest.raises(InsufficientData) as raised:
         next_base_fee(local_network(), told, head, None)
-    assert str(raised.value) == "The node does not tell the next base fee, nor what it could be computed from."
+    assert str(raised.value) == "The node reported neither the next base fee nor the values to compute it."
 
 
 def test_the_market_is_of_a_speed_or_by_fullness() -> None:
@@ -340,7 +340,7 @@ def test_a_network_can_say_that_its_fullness_is_not_to_be_trusted(
         {"error": {"code": -32601, "message": "no such thing"}},
     ],
 )
-def test_a_caller_is_told_of_a_missing_history_and_what_to_do(answer: dict[str, Any]) -> None:
+def test_a_missing_history_is_reported_with_a_remedy(answer: dict[str, Any]) -> None:
     with node_answering(eth_feeHistory=answer) as node:
         assert ask(relayer_at(node.url)) == NO_HISTORY
         other = relayer_at(node.url, identifier="relayer-2", policies={"eip1559_pricing": False})

@@ -18,7 +18,7 @@ from tests.chain.hardhat import Chain, encode_call
 from tests.rpc.estimates import ask, failure, relayer_at
 
 ERROR, PANIC = "08c379a0", "4e487b71"
-UNDECODED = "for a reason that cannot be decoded"
+UNDECODED = "undecodable reason"
 
 
 def body(error: ChainError) -> dict[str, Any]:
@@ -46,17 +46,17 @@ def panicked(code: int) -> bytes:
         (said("Token: balance too low"), '"Token: balance too low"'),
         (said(""), '""'),
         (said("zu wenig Öl 🛢"), '"zu wenig Öl 🛢"'),
-        (panicked(0x01), "panic 0x01, an assertion failed"),
-        (panicked(0x11), "panic 0x11, an arithmetic operation overflowed"),
-        (panicked(0x32), "panic 0x32, an index is out of bounds"),
+        (panicked(0x01), "panic 0x01, assertion failed"),
+        (panicked(0x11), "panic 0x11, arithmetic overflow"),
+        (panicked(0x32), "panic 0x32, index out of bounds"),
         (panicked(0x00), "panic 0x00"),
         (panicked(0x99), "panic 0x99"),
         (panicked(2**256 - 1), "panic 0x" + "f" * 64),
-        (bytes.fromhex("c246547f") + bytes(64), "with the contract's error 0xc246547f"),
-        (bytes.fromhex("c246547f"), "with the contract's error 0xc246547f"),
-        (b"", "without a reason"),
-        (b"\1", "without a reason"),
-        (b"\1\2\3", "without a reason"),
+        (bytes.fromhex("c246547f") + bytes(64), "custom error 0xc246547f"),
+        (bytes.fromhex("c246547f"), "custom error 0xc246547f"),
+        (b"", "no reason given"),
+        (b"\1", "no reason given"),
+        (b"\1\2\3", "no reason given"),
     ],
 )
 def test_a_reason_is_decoded(data: bytes, words: str) -> None:
@@ -123,7 +123,7 @@ def test_the_reason_is_found_where_nodes_put_it(error: ChainError) -> None:
     assert body(error) == {
         "code": -32003,
         "message": "Execution reverted",
-        "description": 'The transaction would be reverted: "Token: balance too low".',
+        "description": 'The transaction would revert: "Token: balance too low".',
     }
 
 
@@ -131,12 +131,12 @@ def test_the_reason_is_found_where_nodes_put_it(error: ChainError) -> None:
 @pytest.mark.parametrize(("code", "message"), [(3, ""), (3, "x"), (-32000, "execution reverted"), (-32603, "REVERT")])
 def test_a_revert_without_data_is_one_without_a_reason(code: int, message: str, data: Any) -> None:
     told = body(ChainError(code, message, data))
-    assert (told["code"], told["description"]) == (-32003, "The transaction would be reverted: without a reason.")
+    assert (told["code"], told["description"]) == (-32003, "The transaction would revert: no reason given.")
 
 
 FUNDS = "the sender's balance does not cover the transaction's value"
-GAS = "it needs more gas than it may use"
-CODE = "its code is not valid"
+GAS = "it needs more gas than its limit"
+CODE = "its code is invalid"
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ CODE = "its code is not valid"
         ("out of gas", GAS),
         ("Transaction ran out of gas", GAS),
         ("intrinsic gas too low: have 100, want 21000", GAS),
-        ("exceeds block gas limit", "it needs more gas than a block has"),
+        ("exceeds block gas limit", "it needs more gas than a block's limit"),
         ("invalid opcode: INVALID", CODE),
         ("invalid jump destination", CODE),
         ("stack underflow (0 <=> 1)", CODE),
     ],
 )
-def test_a_refusal_that_nodes_word_alike_is_told_in_our_words(message: str, meaning: str) -> None:
+def test_a_common_refusal_has_its_own_message(message: str, meaning: str) -> None:
     assert body(ChainError(-32000, message)) == {
         "code": -32003,
         "message": "Execution reverted",
@@ -182,14 +182,14 @@ def test_an_unknown_refusal_is_logged_and_nothing_of_it_is_passed_on(caplog: pyt
 @pytest.mark.parametrize(
     ("signature", "args", "description"),
     [
-        ("revertWithReason(string)", ["no\u202e\n more"], 'would be reverted: "no more"'),
-        ("revertWithError(uint256)", [7], "would be reverted: with the contract's error 0xc246547f"),
-        ("revertWithPanic()", [], "would be reverted: panic 0x01, an assertion failed"),
-        ("revertWithoutData()", [], "would be reverted: without a reason"),
-        ("nothingLikeThis()", [], "would be reverted: without a reason"),
+        ("revertWithReason(string)", ["no\u202e\n more"], 'would revert: "no more"'),
+        ("revertWithError(uint256)", [7], "would revert: custom error 0xc246547f"),
+        ("revertWithPanic()", [], "would revert: panic 0x01, assertion failed"),
+        ("revertWithoutData()", [], "would revert: no reason given"),
+        ("nothingLikeThis()", [], "would revert: no reason given"),
     ],
 )
-def test_a_real_node_tells_why_a_contract_reverts(
+def test_a_real_node_reports_why_a_contract_reverts(
     chain: Chain, deployed: Deployed, signature: str, args: list[Any], description: str
 ) -> None:
     transaction = unsigned(to=deployed.misbehaving, data=encode_call(signature, *args), value=0)
@@ -199,18 +199,16 @@ def test_a_real_node_tells_why_a_contract_reverts(
 
 
 @pytest.mark.django_db
-def test_a_real_node_tells_that_code_is_not_valid(chain: Chain) -> None:
+def test_a_real_node_reports_invalid_code(chain: Chain) -> None:
     # To create a contract by an opcode that is none.
     answer = ask(relayer_at(chain.url), transaction=unsigned(to=None, data=b"\xfe", value=0))
-    assert answer == failure(
-        -32003, "Execution reverted", "The transaction cannot be executed: its code is not valid."
-    )
+    assert answer == failure(-32003, "Execution reverted", "The transaction cannot be executed: its code is invalid.")
 
 
 @pytest.mark.django_db
-def test_a_real_node_tells_that_gas_runs_out(chain: Chain, deployed: Deployed) -> None:
+def test_a_real_node_reports_that_gas_runs_out(chain: Chain, deployed: Deployed) -> None:
     transaction = unsigned(to=deployed.misbehaving, data=encode_call("loop()"), value=0)
     answer = ask(relayer_at(chain.url), transaction=transaction)
     assert answer == failure(
-        -32003, "Execution reverted", "The transaction cannot be executed: it needs more gas than it may use."
+        -32003, "Execution reverted", "The transaction cannot be executed: it needs more gas than its limit."
     )

@@ -102,7 +102,7 @@ def test_an_offer_below_the_next_base_fee_cannot_be_included(make: Any, fields: 
     with pytest.raises(CannotBeIncluded) as raised:
         at_market(make(fields), MARKET, RULES, cap=None)
     assert str(raised.value) == (
-        "The transaction cannot be included: it offers 99 wei for a unit of gas, and the next base fee is 100 wei."
+        "The transaction cannot be included: it offers 99 wei per gas, below the next base fee of 100 wei."
     )
 
 
@@ -172,9 +172,7 @@ def test_the_price_is_no_higher_than_the_cap(cap: int | None, price: GasPrice) -
 def test_a_cap_below_the_next_base_fee_is_an_error_that_names_both(cap: int) -> None:
     with pytest.raises(PriceCapTooLow) as raised:
         at_market(UNPRICED, MARKET, RULES, cap=cap)
-    assert str(raised.value) == (
-        f"The price cap is {cap} wei, below the next base fee of 100 wei: nothing would be included at that price."
-    )
+    assert str(raised.value) == (f"The price cap of {cap} wei is below the next base fee of 100 wei.")
 
 
 @pytest.mark.parametrize(
@@ -196,11 +194,9 @@ def test_a_single_price_has_the_same_limits(transaction: Transaction, cap: int |
     assert at_single_price(transaction, 105, None, cap=cap) == price
 
 
-TOO_LOW = (
-    "The price cap is 87 wei, below the next base fee of at least 88 wei: nothing would be included at that price."
-)
+TOO_LOW = "The price cap of 87 wei is below the next base fee of at least 88 wei."
 NOT_INCLUDED = (
-    "The transaction cannot be included: it offers 87 wei for a unit of gas, and the next base fee is at least 88 wei."
+    "The transaction cannot be included: it offers 87 wei per gas, below the next base fee of at least 88 wei."
 )
 
 
@@ -280,7 +276,7 @@ def test_each_network_has_a_floor_of_its_own(name: str, floor: int) -> None:
                 failure(
                     -32003,
                     "Execution reverted",
-                    "The transaction cannot be included: it offers 99 wei for a unit of gas, and the next base fee is "
+                    "The transaction cannot be included: it offers 99 wei per gas, below the next base fee of "
                     "100 wei.",
                 ),
             )
@@ -310,7 +306,7 @@ def test_arbitrum_drops_the_tip_of_a_signed_transaction_and_buffers_even_a_trans
 
 
 @pytest.mark.django_db
-def test_a_caller_is_told_of_a_cap_below_the_next_base_fee() -> None:
+def test_a_cap_below_the_next_base_fee_is_reported_to_the_client() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url, policies={"gas_price_cap": 99})
         assert ask(relayer) == failure(

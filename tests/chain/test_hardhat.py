@@ -46,7 +46,7 @@ def test_tokens_are_minted_moved_and_moved_for_another(chain: Chain, deployed: D
         chain.send(token, "transferFrom(address,address,uint256)", chain.sender, RECEIVER, 6, **{"from": ADDRESS})
 
 
-def test_a_feed_answers_what_it_was_told(chain: Chain, deployed: Deployed) -> None:
+def test_a_feed_returns_the_values_that_were_set(chain: Chain, deployed: Deployed) -> None:
     chain.send(deployed.token_usd, "set(uint8,uint80,int256,uint256,uint256,uint80)", 5, 2**80 - 1, -3, 4, 6, 9)
     rounds = "latestRoundData()(uint80,int256,uint256,uint256,uint80)"
     assert chain.call(deployed.token_usd, rounds) == (2**80 - 1, -3, 4, 6, 9)
@@ -58,7 +58,7 @@ def test_a_feed_answers_what_it_was_told(chain: Chain, deployed: Deployed) -> No
     assert before - 60 <= started_at == updated_at <= time.time() - 60
 
 
-def test_a_pair_answers_what_it_was_told(chain: Chain, deployed: Deployed) -> None:
+def test_a_pair_returns_the_values_that_were_set(chain: Chain, deployed: Deployed) -> None:
     chain.send(deployed.pair, "set(uint112,uint112,uint32)", 2**112 - 1, 5, 9)
     assert chain.call(deployed.pair, "getReserves()(uint112,uint112,uint32)") == (2**112 - 1, 5, 9)
     tokens = [chain.call(deployed.pair, f"token{number}()(address)") for number in (0, 1)]
@@ -73,7 +73,7 @@ def test_an_older_op_stack_oracle_has_no_operator_fee(chain: Chain) -> None:
         chain.call(GAS_PRICE_ORACLE, "getOperatorFee(uint256)(uint256)", 1)
 
 
-def test_the_interface_of_arbitrum_stands_at_its_address(chain: Chain) -> None:
+def test_the_interface_of_arbitrum_is_at_its_address(chain: Chain) -> None:
     chain.set_code(NODE_INTERFACE, "NodeInterface")
     chain.send(NODE_INTERFACE, "set(uint64,uint64,uint256,uint256)", 20, 500, 10**8, 30 * 10**9)
     component = "gasEstimateL1Component(address,bool,bytes)(uint64,uint256,uint256)"

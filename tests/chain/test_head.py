@@ -19,9 +19,9 @@ __all__ = ["change_network"]
 
 NOW = 1_700_000_000
 MAX = 2**256 - 1
-UNREADABLE = "it does not tell its head block"
-BEHIND = "it is behind: its head block is more than 60 seconds old"
-TO_COME = "the time of its head block is still to come"
+UNREADABLE = "did not report its head block"
+BEHIND = "is behind: its head block is more than 60 seconds old"
+TO_COME = "its head block is in the future"
 # 21,000 gas at 100 with a fifth more, and the floor of 1,000,000.
 FEE = fee("0.00000002100252")
 
@@ -149,7 +149,7 @@ def test_a_node_that_is_behind_is_not_believed_while_the_head_of_another_is_know
 
 
 @pytest.mark.django_db
-def test_a_node_that_tells_a_far_head_gets_no_other_paused(change_network: ChangeNetwork) -> None:
+def test_a_node_that_reports_a_far_head_gets_no_other_paused(change_network: ChangeNetwork) -> None:
     change_network(max_head_age_seconds=60, block_seconds=30)
     far, near = ({"result": block(number=hex(number), timestamp=hex(int(time.time())))} for number in (10**9, 1_000))
     with (
@@ -170,7 +170,7 @@ def test_a_node_may_be_as_far_behind_a_known_head_as_its_network_says(answer: st
 @pytest.mark.parametrize(
     ("answer", "reason"), [("0x3e5", BEHIND), (None, UNREADABLE), (ChainError(-32601, "no"), UNREADABLE)]
 )
-def test_a_node_that_is_further_behind_or_tells_no_number_is_not_believed(answer: Any, reason: str) -> None:
+def test_a_node_that_is_further_behind_or_reports_no_number_is_not_believed(answer: Any, reason: str) -> None:
     with pytest.raises(Fault) as fault:
         head.check_number(answer, Head(1_000, 0, 0, 1), block_seconds=30, max_age=60)
     assert str(fault.value) == reason
@@ -186,13 +186,13 @@ def test_a_node_that_is_further_behind_or_tells_no_number_is_not_believed(answer
         ({"error": {"code": -32601, "message": "no such method"}}, UNREADABLE),
     ],
 )
-def test_where_every_node_is_behind_the_caller_is_told(
+def test_the_client_gets_the_reason_if_every_node_is_behind(
     change_network: ChangeNetwork, answer: dict[str, Any], reason: str
 ) -> None:
     change_network(max_head_age_seconds=60)
     with node_answering(eth_getBlockByNumber=answer) as one, node_answering(eth_getBlockByNumber=answer) as other:
         assert ask(relayer_at(one.url, other.url)) == failure(
-            -32000, "Nodes unreachable", f"No node has answered: {reason}."
+            -32000, "Nodes unreachable", f"No node answered: {reason}."
         )
     assert (len(one.requests), len(other.requests)) == (1, 1)
 

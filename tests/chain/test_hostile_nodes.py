@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from chain import fee_history
 from chain.errors import InsufficientData
-from chain.fee_history import ASKED_PERCENTILES, SPEEDS, FeeHistory
+from chain.fee_history import REQUESTED_PERCENTILES, SPEEDS, FeeHistory
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from tests.amounts import amount
 from tests.chain.answering_node import ANSWERS, HISTORY, local_network
@@ -129,7 +129,7 @@ def node(settings: Any) -> Iterator[HostileNode]:
 def test_a_strange_answer_gives_a_documented_code(
     node: HostileNode, registered_tokens: None, method: str, kind: str, token: str, policies: dict[str, Any]
 ) -> None:
-    rule = BaseFeeRule.ASKED if method == "eth_baseFee" else BaseFeeRule.EIP_1559
+    rule = BaseFeeRule.ETH_BASE_FEE if method == "eth_baseFee" else BaseFeeRule.EIP_1559
     node.network = local_network(kind=NetworkKind(kind), base_fee_rule=rule)
     seen = {}
     for answer in RESULTS + ERRORS:
@@ -150,7 +150,7 @@ def test_a_strange_part_of_a_fee_history_is_refused_or_read(name: str) -> None:
         except InsufficientData:
             continue
         assert isinstance(found, FeeHistory)
-        assert min(found.base_fee, *map(found.priority_fee, ASKED_PERCENTILES)) >= 0
+        assert min(found.base_fee, *map(found.priority_fee, REQUESTED_PERCENTILES)) >= 0
 
 
 @pytest.mark.django_db

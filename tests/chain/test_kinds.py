@@ -239,12 +239,12 @@ NO_ORACLE = {"result": "0x"}
 UNKNOWN_METHOD = faults.error(-32601, "the method does not exist")
 REVERTED = faults.error(3, "execution reverted", data="0x")
 NO_STATE = faults.error(-32000, "no state")
-NO_L1_FEE = "The network does not tell its L1 data fee."
-NO_OPERATOR_FEE = "The network does not tell its operator fee."
-NO_RATIO = "The network does not tell its ratio of MNT to ETH."
+NO_L1_FEE = "The network did not report its L1 data fee."
+NO_OPERATOR_FEE = "The network did not report its operator fee."
+NO_RATIO = "The network did not report its ratio of MNT to ETH."
 NOT_ESTIMATED = "The node refused to estimate the gas of the transaction."
-NO_GAS = "The node did not say how much gas the transaction needs."
-NO_PRICE = "The node did not say at what price the transaction would be included."
+NO_GAS = "The node did not report the gas of the transaction."
+NO_PRICE = "The node did not report the price at which the transaction would be included."
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ NO_PRICE = "The node did not say at what price the transaction would be included
         (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE, {"result": OF_ZKSYNC["result"] | {"gas_limit": 2_009_513}}, NO_GAS),
     ],
 )
-def test_a_kind_that_does_not_tell_its_charges_is_insufficient_data(
+def test_missing_charges_of_a_kind_are_insufficient_data(
     kind: NetworkKind, call: list[Any], answer: Answer, description: str, network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)
@@ -282,14 +282,14 @@ def test_a_kind_that_does_not_tell_its_charges_is_insufficient_data(
     [(NetworkKind.LINEA, LINEA_ESTIMATE), (NetworkKind.ZKSYNC, ZKSYNC_ESTIMATE)],
     ids=lambda each: str(each)[:9],
 )
-def test_a_revert_is_told_with_its_reason_by_every_method_that_estimates(
+def test_every_method_that_estimates_reports_the_reason_of_a_revert(
     kind: NetworkKind, call: list[Any], network_of: Callable[[NetworkKind], None]
 ) -> None:
     network_of(kind)
     data = "0x08c379a0" + encode(["string"], ["not today"]).hex()
     with stand_in(kind, {str(call): faults.error(3, "execution reverted", data=data)}) as node:
         assert quote(relayer_at(node.url)) == failure(
-            -32003, "Execution reverted", 'The transaction would be reverted: "not today".'
+            -32003, "Execution reverted", 'The transaction would revert: "not today".'
         )
 
 

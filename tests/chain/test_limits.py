@@ -80,17 +80,17 @@ def test_where_data_has_no_floor_it_costs_less(transaction: Transaction, gas: in
             16_777_216,
             signed(gas=16_777_216),
             signed(gas=16_777_217),
-            "its gas limit is 16777217, and hardhat takes at most 16777216 a transaction",
+            "its gas limit is 16777217, above the maximum of 16777216 on hardhat",
         ),
         (
             "max_initcode",
             3,
             signed(to="", data="0x010203"),
             signed(to="", data="0x01020304"),
-            "its creation code has 4 bytes, and hardhat takes at most 3",
+            "its creation code size is 4, above the maximum of 3 on hardhat",
         ),
-        ("blobs_per_tx", 6, blobs(6), blobs(7), "it has 7 blobs, and hardhat takes at most 6 a transaction"),
-        ("blobs_per_tx", 0, signed(), blobs(1), "it has 1 blobs, and hardhat takes at most 0 a transaction"),
+        ("blobs_per_tx", 6, blobs(6), blobs(7), "its number of blobs is 7, above the maximum of 6 on hardhat"),
+        ("blobs_per_tx", 0, signed(), blobs(1), "its number of blobs is 1, above the maximum of 0 on hardhat"),
     ],
 )
 def test_what_a_network_cannot_take_is_refused(
@@ -115,18 +115,18 @@ def test_only_creation_code_has_a_maximum_size() -> None:
         (
             {"tx_gas_cap": 49_999},
             unsigned(gas=50_000),
-            "its gas limit is 50000, and hardhat takes at most 49999 a transaction",
+            "its gas limit is 50000, above the maximum of 49999 on hardhat",
         ),
         (
             # That of EIP-3860, unless the network has another.
             {},
             unsigned(to=None, data=bytes(49_153)),
-            "its creation code has 49153 bytes, and hardhat takes at most 49152",
+            "its creation code size is 49153, above the maximum of 49152 on hardhat",
         ),
-        ({"blobs_per_tx": 1}, unsigned_with_blobs(2), "it has 2 blobs, and hardhat takes at most 1 a transaction"),
+        ({"blobs_per_tx": 1}, unsigned_with_blobs(2), "its number of blobs is 2, above the maximum of 1 on hardhat"),
     ],
 )
-def test_a_caller_is_told_what_the_network_does_not_take_before_a_node_is_asked(
+def test_the_limits_of_the_network_are_checked_before_any_node_is_called(
     change_network: ChangeNetwork, limit: dict[str, int], transaction: str, reason: str
 ) -> None:
     change_network(**limit)
@@ -143,7 +143,7 @@ def test_a_caller_is_told_what_the_network_does_not_take_before_a_node_is_asked(
     ("changes", "minimum"),
     [({"data": "0x"}, 21_000), ({"data": "0x" + "01" * 100}, 25_000), ({"to": "", "data": "0x01"}, 53_018)],
 )
-def test_a_signed_transactions_gas_limit_below_what_it_needs_is_an_error_before_a_node_is_asked(
+def test_a_signed_gas_limit_below_the_minimum_fails_before_any_node_is_called(
     policies: dict[str, Any], changes: dict[str, str], minimum: int
 ) -> None:
     transaction = encoded.text(encoded.signed(0, gas=minimum - 1, **changes))
@@ -151,19 +151,19 @@ def test_a_signed_transactions_gas_limit_below_what_it_needs_is_an_error_before_
         assert ask(relayer_at(node.url, policies=policies), transaction=transaction) == failure(
             -32003,
             "Execution reverted",
-            f"The transaction cannot be included: its gas limit is {minimum - 1}, and it needs {minimum} at least.",
+            f"The transaction cannot be included: its gas limit is {minimum - 1}, and it needs at least {minimum}.",
         )
     assert node.requests == []
 
 
 @pytest.mark.django_db
-def test_where_gas_is_not_estimated_an_unsigned_ones_own_limit_has_to_cover_the_data_floor() -> None:
+def test_without_estimation_an_unsigned_limit_must_cover_the_data_floor() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url, policies={"gas_limit_estimation": False})
         assert ask(relayer, transaction=unsigned(gas=24_999, data=b"\1" * 100)) == failure(
             -32003,
             "Execution reverted",
-            "The transaction cannot be included: its gas limit is 24999, and it needs 25000 at least.",
+            "The transaction cannot be included: its gas limit is 24999, and it needs at least 25000.",
         )
         # 25,000 gas at 1,000,120.
         assert ask(relayer, transaction=unsigned(gas=25_000, data=b"\1" * 100)) == fee("0.000000025003")

@@ -93,7 +93,7 @@ def test_zksyncs_estimate_is_more_than_is_needed_and_a_lower_limit_may_do(change
     assert gas_of(signed(25_000), gas=30_000) == gas(30_000, 0, 25_000, 25_000)
 
 
-def test_the_node_is_asked_with_the_limit_of_a_signed_transaction_and_without_that_of_another() -> None:
+def test_gas_is_estimated_with_the_limit_of_a_signed_transaction_only() -> None:
     with node_answering() as node:
         relayer = relayer_at(node.url)
         for transaction in (signed(30_000), unsigned(gas=30_000)):
@@ -123,7 +123,7 @@ def test_the_buffer_does_not_go_beyond_what_the_network_takes(
 def test_more_gas_than_the_network_takes_cannot_be_included(change_network: ChangeNetwork, estimate: int) -> None:
     change_network(tx_gas_cap=50_000)
     assert gas_of(gas=estimate) == cannot_be_included(
-        f"it needs {estimate} gas, and hardhat takes at most 50000 a transaction"
+        f"it needs {estimate} gas, above the maximum of 50000 on hardhat"
     )
 
 
@@ -150,7 +150,7 @@ def test_unused_gas_is_paid_for_where_the_network_charges_it(
 def test_an_estimate_that_is_no_amount_of_gas_is_insufficient_data(answer: Any) -> None:
     with node_answering(eth_estimateGas={"result": answer}) as node:
         assert ask(relayer_at(node.url)) == failure(
-            -32005, "Insufficient data", "The node did not say how much gas the transaction needs."
+            -32005, "Insufficient data", "The node did not report the gas of the transaction."
         )
 
 
@@ -218,5 +218,5 @@ def test_a_transactions_own_price_of_blobs_bounds_the_maximum(
 def test_an_offer_below_the_blob_base_fee_cannot_be_included(make: Any, price: int) -> None:
     with node_answering(eth_blobBaseFee={"result": "0x3"}) as node:
         assert ask(relayer_at(node.url), transaction=blob_transaction(make, price)) == cannot_be_included(
-            f"it offers {price} wei for a unit of blob gas, and the blob base fee is 3 wei"
+            f"it offers {price} wei per blob gas, below the blob base fee of 3 wei"
         )

@@ -71,7 +71,7 @@ def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, s
     with pytest.raises(NodesUnreachable) as caught:
         nodes.call(given, [BALANCE], CHAIN)
     assert caught.value.reasons == (
-        "it answered 500; it cannot be connected to; its answer is not one to these calls; the connection broke"
+        "returned HTTP 500; returned an invalid response; the connection failed; the connection was interrupted"
     )
 
 
@@ -79,7 +79,7 @@ def test_a_call_ends_at_the_deadline_even_if_all_nodes_hang(faulty: dict[str, st
     settings.NODE_DEADLINE_SECONDS = 1
     given = [(unused(faulty[name]), 50) for name in ("hang", "slow headers", "slow body") for _ in range(20)]
     started = time.monotonic()
-    with pytest.raises(NodesUnreachable, match="it did not answer in time"):
+    with pytest.raises(NodesUnreachable, match="did not respond in time"):
         nodes.call(given, [BALANCE], CHAIN)
     # Each has a second: one after the other they would take a minute.
     assert time.monotonic() - started < 30
@@ -95,7 +95,7 @@ def test_nodes_that_hang_leave_time_for_one_that_answers(hardhat: str, faulty: d
 
 @pytest.mark.parametrize("given", [[], [(A, 0)]])
 def test_without_a_node_to_ask_the_call_says_so(given: list[nodes.Node]) -> None:
-    with pytest.raises(NodesUnreachable, match="there is no node to ask"):
+    with pytest.raises(NodesUnreachable, match="no RPC URL is configured"):
         nodes.call(given, [BALANCE], CHAIN)
 
 
@@ -104,7 +104,7 @@ def refuse_zero(found: list[Any]) -> None:
         raise Fault("it is behind")
 
 
-def test_a_node_whose_answer_does_not_pass_the_check_is_followed_by_the_next_and_paused(
+def test_a_node_that_fails_the_check_is_paused_and_the_next_is_called(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(breakers, "FAILURES_TO_PAUSE", 1)
@@ -145,7 +145,7 @@ def test_a_node_that_fails_again_and_again_is_asked_last(hardhat: str, monkeypat
 
 
 @pytest.mark.parametrize("name", ["429", "429 in a 200", "wrong chain"])
-def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: dict[str, str], name: str) -> None:
+def test_a_node_that_limits_the_rate_is_paused_at_once(hardhat: str, faulty: dict[str, str], name: str) -> None:
     ask_last(hardhat, faulty[name])
     url = unused(faulty[name])
     with pytest.raises(NodesUnreachable):
@@ -153,7 +153,7 @@ def test_a_node_that_says_so_itself_is_left_alone_at_once(hardhat: str, faulty: 
     assert breakers.paused([url], CHAIN) == {url}
 
 
-def test_a_node_of_another_chain_is_left_alone_by_those_alone_who_want_this_one(faulty: dict[str, str]) -> None:
+def test_a_node_of_another_chain_is_paused_for_this_chain_only(faulty: dict[str, str]) -> None:
     url = unused(faulty["wrong chain"])
     with pytest.raises(NodesUnreachable):
         nodes.call([(url, 100)], [BALANCE], CHAIN)
@@ -190,7 +190,7 @@ def test_a_node_of_weight_zero_is_never_asked() -> None:
     assert {tuple(in_order([(A, 1), (B, 0)])) for _ in range(1000)} == {(A,)}
 
 
-def test_a_url_that_is_given_twice_is_asked_once() -> None:
+def test_a_duplicate_url_is_called_once() -> None:
     assert in_order([(A, 1), (A, 99)]) == [A]
 
 
@@ -215,7 +215,7 @@ def test_faults_are_logged_without_what_may_be_a_key(
     assert len(lines) == len(FAULTS)
     assert not [record for record in caplog.records if SECRET in str(record.__dict__)]
     port = faulty["500"].rpartition(":")[2].partition("/")[0]
-    (line,) = [record for record in lines if record.getMessage().endswith("has failed: it answered 500")]
+    (line,) = [record for record in lines if record.getMessage().endswith("failed: returned HTTP 500")]
     assert line.fields == {"node": f"http://127.0.0.1:{port}/***"}  # type: ignore[attr-defined]
 
 
@@ -239,9 +239,9 @@ def test_staff_see_the_state_of_each_node(hardhat: str, faulty: dict[str, str], 
     assert one.milliseconds is not None
     assert one.head_block is not None
     assert one == NodeStatus(hardhat, 90, one.milliseconds, one.head_block)
-    assert (two.error, two.paused, two.head_block) == ("it answered 500", True, None)
-    assert (three.error, three.weight) == ("it did not answer in time", 0)
-    assert (four.error, four.url) == ("it does not tell its head block", f"http://127.0.0.1:{mute_port}/***")
+    assert (two.error, two.paused, two.head_block) == ("returned HTTP 500", True, None)
+    assert (three.error, three.weight) == ("did not respond in time", 0)
+    assert (four.error, four.url) == ("did not report its head block", f"http://127.0.0.1:{mute_port}/***")
     assert SECRET not in repr([one, two, three, four])
 
 
@@ -254,5 +254,5 @@ def test_no_node_has_no_state() -> None:
 def test_what_is_our_own_fault_does_not_pause_a_node() -> None:
     for is_ours, paused in ((True, set()), (False, {A})):
         for _ in range(breakers.FAILURES_TO_PAUSE):
-            nodes.note(A, Fault("it answered 413", is_client_error=is_ours))
+            nodes.note(A, Fault("returned HTTP 413", is_client_error=is_ours))
         assert breakers.paused([A]) == paused

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from chain.answers import ChainError
 from chain.errors import InsufficientData
-from chain.kinds import KINDS
-from chain.kinds.op_stack import OperatorFee, read_operator_fee
+from chain.kinds import KINDS, OperatorFee, read_operator_fee
 from chain.networks import NetworkKind
 from chain.transactions import decode
 from tests.chain.hardhat import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain
@@ -201,20 +200,22 @@ def test_an_oracle_without_the_function_is_of_before_there_was_the_fee(refusal: 
     ("at_zero", "at_much"),
     [(REVERTED, word(5)), (word(5), REVERTED), *((word(5), one) for one in GARBAGE), *((one, one) for one in GARBAGE)],
 )
-def test_an_operator_fee_that_is_half_told_is_not_guessed(at_zero: Any, at_much: Any) -> None:
-    with pytest.raises(InsufficientData, match=r"^The network does not tell its operator fee.$"):
+def test_a_partial_operator_fee_is_not_guessed(at_zero: Any, at_much: Any) -> None:
+    with pytest.raises(InsufficientData, match=r"^The network did not report its operator fee.$"):
         read_operator_fee([at_zero, at_much])
 
 
 def test_an_operator_fee_that_falls_with_the_gas_is_refused() -> None:
-    with pytest.raises(InsufficientData, match=r"^The network's operator fee falls with the gas, which it cannot.$"):
+    with pytest.raises(
+        InsufficientData, match=r"^The network's operator fee decreases with gas, which is impossible.$"
+    ):
         read_operator_fee([word(5), word(4)])
 
 
 @pytest.mark.parametrize("kind", [NetworkKind.OP_STACK, NetworkKind.MANTLE, NetworkKind.SCROLL])
 @pytest.mark.parametrize("answer", [*GARBAGE, REVERTED])
-def test_an_l1_fee_that_is_not_told_is_not_guessed(kind: NetworkKind, answer: Any) -> None:
+def test_a_missing_l1_fee_is_not_guessed(kind: NetworkKind, answer: Any) -> None:
     reading = KINDS[kind].charge_readings(decode(f"0x{made('1559').unsigned().hex()}"))["l1_fee"]
     assert reading.read([word(2**256 - 1)]) == 2**256 - 1
-    with pytest.raises(InsufficientData, match=r"^The network does not tell its L1 data fee.$"):
+    with pytest.raises(InsufficientData, match=r"^The network did not report its L1 data fee.$"):
         reading.read([answer])

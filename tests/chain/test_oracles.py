@@ -98,7 +98,7 @@ def test_charges_are_those_of_nodes(signed: bytes, prices: Prices, charge: int) 
     assert rollup_fees.op_stack_charge(signed, *prices) == charge
 
 
-def test_the_oracle_tells_what_mainnet_charged_within_a_hundredth(chain: Chain) -> None:
+def test_the_oracle_returns_the_fee_of_mainnet_within_a_hundredth(chain: Chain) -> None:
     op_stack(chain, MAINNET)
     charged = 0x5BF1AB43D
     assert 100 * abs(l1_fee(chain, unsigned_of(SAFE_CALL)) - charged) <= charged
@@ -202,7 +202,7 @@ def test_the_contract_and_the_formula_agree_on_any_bytes(chain: Chain, data: byt
     data=DATA,
     kind=st.sampled_from([0, 2]),
 )
-def test_a_transaction_asked_for_as_it_will_be_costs_what_nodes_charge_but_for_a_few_bytes(
+def test_a_transaction_with_placeholders_costs_about_what_nodes_charge(
     nonce: int, gas: int, prices: list[int], value: int, data: bytes, kind: int
 ) -> None:
     to = bytes.fromhex("3e6f4f7866654c18f536170780344aa8772950b6")

@@ -91,7 +91,7 @@ def test_without_the_price_that_is_asked_for_there_is_no_fee(
     assert not has_fee(node, policies)
 
 
-def test_one_of_the_calls_of_the_op_stack_may_not_be_missing_but_the_operator_fee_of_before_isthmus(
+def test_only_the_operator_fee_before_isthmus_may_be_missing_on_the_op_stack(
     node: HostileNode,
 ) -> None:
     node.network = local_network(kind=NetworkKind.OP_STACK)

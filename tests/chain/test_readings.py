@@ -49,7 +49,7 @@ At = Callable[[float], None]
 UNREACHABLE = {
     "code": -32000,
     "message": "Nodes unreachable",
-    "description": "No node has answered: it has failed by its own account.",
+    "description": "No node answered: returned an internal error.",
 }
 
 
@@ -147,7 +147,7 @@ def test_a_quote_in_many_tokens_asks_one_node_once_and_for_each_feed_once(
 
 
 @pytest.mark.django_db
-def test_where_everything_is_known_no_node_is_asked(node: FeeNode, at: At) -> None:
+def test_no_node_is_called_if_everything_is_cached(node: FeeNode, at: At) -> None:
     made = relayer(node, policies={"gas_limit_estimation": False})
     # The transaction's own 50,000 gas at 2.09 gwei.
     assert [estimate(made, "ETH")["result"]["estimated_fee"] for _ in range(2)] == ["0.0001045"] * 2
@@ -244,7 +244,7 @@ def test_a_transaction_that_reverts_does_not_keep_others_from_what_was_read_with
         ("sepolia", 11155111, -60, 12),
     ],
 )
-def test_what_a_block_told_is_kept_until_the_next_is_due(
+def test_the_values_of_a_block_are_cached_until_the_next_is_due(
     network: str, chain_id: int, age: int, seconds: float, at: At
 ) -> None:
     with serve(FeeNode(chain_id=chain_id, head_time=int(time.time()) - age)) as node:

@@ -35,9 +35,9 @@ from tests.chain.encoded import (
 from tests.chain.hardhat import EMPTY_BLOB_HASH, with_blobs
 
 KINDS = sorted(FIELDS)
-NOT_ENCODED = "it is not the encoding of a transaction"
+NOT_ENCODED = "it is not an encoded transaction"
 NOT_DIGITS = "it must be pairs of hexadecimal digits"
-BAD_SIGNATURE = "its signature is not valid"
+BAD_SIGNATURE = "its signature is invalid"
 
 PLAIN = Transaction(
     kind=0,
@@ -141,7 +141,7 @@ def test_the_gas_of_blobs_is_counted_by_their_hashes() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nodes_are_asked_for_all_but_prices_and_nonce_and_the_limit_of_what_is_not_signed(kind: int) -> None:
+def test_estimates_omit_prices_nonce_and_the_limit_of_an_unsigned_transaction(kind: int) -> None:
     own: dict[int, dict[str, Any]] = {
         1: {"accessList": list(ACCESS_LIST)},
         3: {"blobVersionedHashes": [EMPTY_BLOB_HASH, EMPTY_BLOB_HASH]},
@@ -191,10 +191,10 @@ def test_a_tip_above_the_maximum_is_refused(kind: int) -> None:
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [
-        ("", "it must begin with 0x"),
-        ("02e4", "it must begin with 0x"),
-        ("0X02e4", "it must begin with 0x"),
-        (" 0x02e4", "it must begin with 0x"),
+        ("", "it must start with 0x"),
+        ("02e4", "it must start with 0x"),
+        ("0X02e4", "it must start with 0x"),
+        (" 0x02e4", "it must start with 0x"),
         ("0x", NOT_DIGITS),
         ("0x0", NOT_DIGITS),
         ("0x02e", NOT_DIGITS),
@@ -217,7 +217,7 @@ def test_what_is_not_written_in_hexadecimal_is_no_transaction(sent: str, reason:
 
 @pytest.mark.parametrize("first", [0x00, 0x05, 0x7E, 0x7F, 0x80, 0xBF])
 def test_another_type_is_refused(first: int) -> None:
-    assert why_not(bytes([first]) + signed(2)[1:]) == "its type is not one of 0 to 4"
+    assert why_not(bytes([first]) + signed(2)[1:]) == "its type must be between 0 and 4"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -347,25 +347,25 @@ def test_a_legacy_signature_has_a_v_of_its_own(v: int) -> None:
 def test_blobs_and_authorizations_come_with_a_receiver(kind: int) -> None:
     items = items_of(unsigned(kind))
     items[5] = b""
-    assert why_not(encode(kind, items)) == "a transaction of this type has a receiver"
+    assert why_not(encode(kind, items)) == "a transaction of this type must have a receiver"
 
 
 def test_a_blob_transaction_has_a_blob() -> None:
     items = items_of(unsigned(3))
     items[10] = []
-    assert why_not(encode(3, items)) == "a transaction of type 3 has a blob"
+    assert why_not(encode(3, items)) == "a transaction of type 3 must have a blob"
 
 
 def test_the_hash_of_a_blob_has_its_version() -> None:
     items = items_of(unsigned(3))
     items[10] = [b"\x02" + bytes(31)]
-    assert why_not(encode(3, items)) == "the hash of a blob begins with 01"
+    assert why_not(encode(3, items)) == "a blob hash must start with 01"
 
 
 def test_a_transaction_of_type_4_has_an_authorization() -> None:
     items = items_of(unsigned(4))
     items[9] = []
-    assert why_not(encode(4, items)) == "a transaction of type 4 has an authorization"
+    assert why_not(encode(4, items)) == "a transaction of type 4 must have an authorization"
 
 
 KEYS = st.integers(1, SECPK1_N - 1).map(lambda key: f"0x{key:064x}")

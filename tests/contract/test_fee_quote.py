@@ -220,6 +220,6 @@ def test_a_transaction_that_would_revert_has_no_quote(api: Api, node: FeeNode) -
     error = {
         "code": -32003,
         "message": "Execution reverted",
-        "description": "The transaction would be reverted: without a reason.",
+        "description": "The transaction would revert: no reason given.",
     }
     assert quote(api).body == {"jsonrpc": "2.0", "id": "1", "error": error}

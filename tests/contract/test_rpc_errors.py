@@ -25,7 +25,7 @@ __all__ = ["node"]
 NO_METHOD = "There is no such method on a relayer of the type evm."
 NOT_SUPPORTED = "Fees cannot be told in this token on hardhat: it is not registered or has no source of its price."
 ANOTHER_NETWORK = "network: the relayer is on hardhat (evm)"
-NOT_ENCODED = "transaction: it is not the encoding of a transaction"
+NOT_ENCODED = "transaction: it is not an encoded transaction"
 REASON = "0x08c379a0" + encode(["string"], ["too much \u2615"]).hex()
 
 
@@ -82,15 +82,15 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
             PARAMS | {"transaction": transfer(SEPOLIA_CHAIN)},
             "transaction: it is for chain 11155111, and hardhat is chain 31337",
         ),
-        (PARAMS | {"transaction": "garbage"}, "transaction: it must begin with 0x"),
-        (PARAMS | {"transaction": PARAMS["transaction"][2:]}, "transaction: it must begin with 0x"),
+        (PARAMS | {"transaction": "garbage"}, "transaction: it must start with 0x"),
+        (PARAMS | {"transaction": PARAMS["transaction"][2:]}, "transaction: it must start with 0x"),
         (PARAMS | {"transaction": "0x"}, "transaction: it must be pairs of hexadecimal digits"),
         (PARAMS | {"transaction": "0xgg"}, "transaction: it must be pairs of hexadecimal digits"),
         (PARAMS | {"transaction": PARAMS["transaction"][:-1]}, "transaction: it must be pairs of hexadecimal digits"),
         (PARAMS | {"transaction": PARAMS["transaction"][:-2]}, NOT_ENCODED),
         (PARAMS | {"transaction": PARAMS["transaction"] + "00"}, NOT_ENCODED),
         (PARAMS | {"transaction": "0xdeadbeef"}, NOT_ENCODED),
-        (PARAMS | {"transaction": "0x05c0"}, "transaction: its type is not one of 0 to 4"),
+        (PARAMS | {"transaction": "0x05c0"}, "transaction: its type must be between 0 and 4"),
     ],
     ids=lambda value: str(value)[:60],
 )
@@ -125,9 +125,9 @@ def test_a_rate_that_is_too_old_is_no_price(api: Api, node: FeeNode) -> None:
 def test_nodes_that_do_not_answer_are_unreachable_and_not_named(api: Api, log: Log) -> None:
     relayer()
     answer = api.post(PATH, CALL)
-    unreachable = "No node has answered: it cannot be connected to."
+    unreachable = "No node answered: the connection failed."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32000, "Nodes unreachable", unreachable))
-    assert "has failed" in log.text
+    assert "failed: " in log.text
     assert "s3cret" not in log.text
 
 
@@ -135,7 +135,7 @@ def test_a_node_of_another_chain_is_not_asked(api: Api, node: FeeNode) -> None:
     relayer(node)
     node.chain_id = 1
     answer = api.post(PATH, CALL)
-    unreachable = "No node has answered: it is on chain 1 instead of 31337."
+    unreachable = "No node answered: on chain 1 instead of 31337."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32000, "Nodes unreachable", unreachable))
 
 
@@ -144,9 +144,9 @@ def test_a_node_of_another_chain_is_not_asked(api: Api, node: FeeNode) -> None:
     [
         (
             {"code": 3, "message": "execution reverted: secret words", "data": REASON},
-            'The transaction would be reverted: "too much \u2615".',
+            'The transaction would revert: "too much \u2615".',
         ),
-        ({"code": 3, "message": "execution reverted"}, "The transaction would be reverted: without a reason."),
+        ({"code": 3, "message": "execution reverted"}, "The transaction would revert: no reason given."),
         (
             {"code": -32000, "message": "insufficient funds for transfer at node s3cret"},
             "The transaction cannot be executed: the sender's balance does not cover the transaction's value.",

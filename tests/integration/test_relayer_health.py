@@ -24,7 +24,7 @@ from tests.relayers import factories
 KEY = "a key of the receiver"
 SECRET = "a-key-of-the-provider"
 DATA = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
-DETAILS = "The nonce could not be read from any node: it cannot be connected to."
+DETAILS = "The nonce could not be read from any node: the connection failed."
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def test_the_first_start_prints_urls_login_and_token_before_it_answers(service: 
         f"Admin login  admin / {password}",
         f"Token        {token}",
         "             (shown only once)",
-        "             It may list, read and estimate fees; create, change and delete.",
+        "             Permissions: list, read and estimate fees; create, change and delete.",
         f"Try          curl -H 'Authorization: Bearer {token}' {service.url}/api/v1/signers",
         "Press Ctrl-C to stop.",
         "",

@@ -256,7 +256,7 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
     good, bad = (url.rpartition("/")[0].removesuffix("/v1") + "/***" for url in (node.url, dead))
     assert nodes(page) == [
         [good, "70", "ok", "N ms", "20,000,123"],
-        [bad, "30", "failed circuit open it cannot be connected to", "-", "-"],
+        [bad, "30", "failed circuit open the connection failed", "-", "-"],
         [good, "0, off", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()
@@ -333,7 +333,7 @@ def test_the_status_names_a_node_of_another_chain(admin_client: Client, node: St
     node.chain_id = 5
     relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}])
     ((_, _, health, _, head),) = nodes(admin_client.get(page_of(relayer, "status")))
-    assert (health, head) == ("failed it is on chain 5 instead of 31337", "-")
+    assert (health, head) == ("failed on chain 5 instead of 31337", "-")
 
 
 def test_the_status_tells_why_a_relayer_is_disabled(admin_client: Client) -> None:

@@ -100,7 +100,7 @@ def test_a_signer_of_another_curve_is_refused_in_words(admin_client: Client) -> 
     [
         (
             {"network": "my-chain"},
-            {"network": ["this network is not known: it needs custom RPC URLs and a chain id"]},
+            {"network": ["unknown network: it needs custom RPC URLs and a chain id"]},
         ),
         ({"network": ""}, {"network": ["This field is required."]}),
         ({"name": ""}, {"name": ["This field is required."]}),
@@ -139,7 +139,7 @@ def test_a_node_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
     url = f"http://127.0.0.1:{free_port()}/s3cret"
     page = add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": url})
     assert Relayer.objects.get().custom_rpc_urls == [rpc_url(url)]
-    fault = "the chain id of this node was not checked: it cannot be connected to"
+    fault = "the chain id of this node was not checked: the connection failed"
     warning = f"relayer-1: {url.replace('s3cret', '***')}: {fault}"
     assert [text for text in told(page) if "added" not in text] == [warning]
 

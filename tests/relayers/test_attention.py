@@ -62,7 +62,7 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
 def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(client: Client, clock: Clock) -> None:
     staff = staff_who_may(client, "view_relayer")
     clock.forward(120)
-    checked(AccountReading(reason="it cannot be connected to"))
+    checked(AccountReading(reason="the connection failed"))
     assert relayers_of(staff) == [
         "Relayers whose nodes fail 1",
         (
@@ -71,11 +71,11 @@ def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(cli
         ),
     ]
     clock.forward(120)
-    checked(AccountReading(reason="it cannot be connected to"))
+    checked(AccountReading(reason="the connection failed"))
     assert relayers_of(staff) == [
         "Relayers that are disabled 1",
         (
-            "Treasury (relayer-1) on sepolia The nonce could not be read from any node: it cannot be connected to. "
+            "Treasury (relayer-1) on sepolia The nonce could not be read from any node: the connection failed. "
             "Since 2026-01-01 12:04 UTC, for less than a minute"
         ),
     ]

@@ -124,7 +124,7 @@ def test_a_relayer_whose_nodes_all_fail_is_disabled_and_one_that_reads_its_nonce
         assert state(check()) == NO_REASON
         one.behaviour = faults.status(503)
         assert state(check()) == NO_REASON
-        details = "The nonce could not be read from any node: it answered 503."
+        details = "The nonce could not be read from any node: returned HTTP 503."
         assert state(check()) == REASON | {"disabled_reason_details": details}
         check()
         one.behaviour = good
@@ -288,7 +288,7 @@ def test_a_relayer_without_an_address_is_looked_at_and_left_as_it_is(hardhat: st
 def test_a_relayer_without_a_node_is_disabled() -> None:
     on_nodes(network="nowhere")
     check()
-    details = "The nonce could not be read from any node: there is no node to ask."
+    details = "The nonce could not be read from any node: no RPC URL is configured."
     assert state(check()) == REASON | {"disabled_reason_details": details}
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 SEPOLIA = 11155111
 NODE = {"url": "https://node.example.com/key", "weight": 100}
 UNREACHABLE = "The signer cannot give its address: It is down."
-UNKNOWN_NETWORK = {"network": ["this network is not known: it needs custom RPC URLs and a chain id"]}
+UNKNOWN_NETWORK = {"network": ["unknown network: it needs custom RPC URLs and a chain id"]}
 CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 
 
@@ -108,12 +108,12 @@ def test_a_node_of_another_chain_is_refused_with_its_path() -> None:
 
 
 def test_what_could_not_be_checked_is_a_warning_with_its_path() -> None:
-    answers = FixedAnswers(("", UNREACHABLE), "it cannot be connected to")
+    answers = FixedAnswers(("", UNREACHABLE), "the connection failed")
     write = new(answers, network="holesky", chain_id=17000, custom_rpc_urls=[NODE])
     assert write.warnings == [
         ("address", UNREACHABLE),
         ("network", CLOSED),
-        ("custom_rpc_urls[0].url", "the chain id of this node was not checked: it cannot be connected to"),
+        ("custom_rpc_urls[0].url", "the chain id of this node was not checked: the connection failed"),
     ]
 
 

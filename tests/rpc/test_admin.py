@@ -222,7 +222,7 @@ def test_many_prices_are_read_now_and_each_failure_is_told(admin_client: Client,
     assert told(page) == [
         "Prices read: T0 on hardhat.",
         "T1 on hardhat: no source of its price is set.",
-        "USDC on sepolia: No node has answered: it cannot be connected to.",
+        "USDC on sepolia: No node answered: the connection failed.",
     ]
     left.refresh_from_db()
     assert left.rated_at is None

@@ -215,7 +215,7 @@ def test_a_token_on_a_network_that_is_no_longer_known_can_be_looked_at(admin_cli
     factories.fixed_source(token)
     assert fields(admin_client.get(page_of(token)))["network"] == "gone"
     assert errors(edit(admin_client, token, margin_bps="1")) == {
-        "network": ["this network is not known: NETWORKS_FILE can add it"]
+        "network": ["unknown network: NETWORKS_FILE can add it"]
     }
 
 

@@ -16,13 +16,13 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django import Settings
 
-from chain.amount import NOTHING, Amount
 from chain.fee_history import BaseFeeSource
 from chain.gas_price import GasPrice
 from chain.head import Head
-from chain.kinds.base import Charges
+from chain.kinds import Charges
 from chain.native_fee import Gas, NativeFee
 from chain.networks import NetworkKind
+from relayer_service.amounts import NOTHING, Amount
 from relayers.models import Relayer
 from rpc import fee_breakdown, panels
 from rpc.fee_breakdown import Item
@@ -192,7 +192,10 @@ def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
     [
         ({"is_own": True}, "limited by the transaction's own price"),
         ({"is_own": True, "is_capped": True}, "capped by the policy gas_price_cap"),
-        ({"base_fee": 1, "base_fee_source": BaseFeeSource.ASKED, "priority_fee": 0}, "the base fee may rise by 20 %"),
+        (
+            {"base_fee": 1, "base_fee_source": BaseFeeSource.ETH_BASE_FEE, "priority_fee": 0},
+            "the base fee may rise by 20 %",
+        ),
     ],
 )
 def test_what_sets_the_price_is_told(price: dict[str, Any], note: str) -> None:

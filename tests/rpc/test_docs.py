@@ -79,7 +79,7 @@ def test_the_service_computes_the_example_as_it_is_written(
     fee, token = by_the_service(answers)
     ratios = [Fraction(str(ratio)) for ratio in answers["eth_feeHistory"]["gasUsedRatio"]]
     assert {Fraction(text) for text in steps.pop("fullness of the blocks")} == {sum(ratios) / len(ratios)}
-    column = fee_history.ASKED_PERCENTILES.index(int(steps.pop("percentile")[0]))
+    column = fee_history.REQUESTED_PERCENTILES.index(int(steps.pop("percentile")[0]))
     tips = [int(rewards[column], 16) for rewards in answers["eth_feeHistory"]["reward"]]
     assert statistics.median_high(tips) == fee.price.priority_fee
     assert steps == {

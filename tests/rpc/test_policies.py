@@ -157,15 +157,15 @@ def test_a_relayer_that_is_paused_or_disabled_estimates_all_the_same(changes: di
 def test_a_node_that_is_down_is_told_of_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
     with faults.refusing() as url, caplog.at_level(logging.DEBUG):
         answer = ask(relayer_at(url))
-    assert answer == failure(-32000, NodesUnreachable.message, "No node has answered: it cannot be connected to.")
-    assert f"The node {mask(url)} has failed: it cannot be connected to" in caplog.text
+    assert answer == failure(-32000, NodesUnreachable.message, "No node answered: the connection failed.")
+    assert f"The node {mask(url)} failed: the connection failed" in caplog.text
     assert faults.SECRET not in caplog.text
 
 
 def test_a_node_of_another_chain_is_not_believed(caplog: pytest.LogCaptureFixture) -> None:
     with node_answering(eth_chainId={"result": "0x1"}) as node, caplog.at_level(logging.DEBUG):
         answer = ask(relayer_at(node.url))
-    assert answer == failure(-32000, "Nodes unreachable", "No node has answered: it is on chain 1 instead of 31337.")
+    assert answer == failure(-32000, "Nodes unreachable", "No node answered: on chain 1 instead of 31337.")
     assert faults.SECRET not in caplog.text
 
 
@@ -176,4 +176,4 @@ def test_the_next_node_is_asked_where_the_first_is_down() -> None:
 
 def test_a_relayer_without_a_node_to_ask_says_so() -> None:
     relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": "http://127.0.0.1:9/x", "weight": 0}])
-    assert ask(relayer) == failure(-32000, "Nodes unreachable", "No node has answered: there is no node to ask.")
+    assert ask(relayer) == failure(-32000, "Nodes unreachable", "No node answered: no RPC URL is configured.")

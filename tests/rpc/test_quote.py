@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import pytest
 
-from chain.amount import NOTHING, Amount
 from chain.gas_price import GasPrice
 from chain.head import Head
-from chain.kinds.base import Charges
+from chain.kinds import Charges
 from chain.native_fee import Gas, NativeFee
+from relayer_service.amounts import NOTHING, Amount
 from rpc.errors import PriceUnavailable
 from rpc.fees.prices import Quote
 from rpc.fees.quote import FeeQuote, TokenFee

@@ -81,10 +81,10 @@ def test_scopes_of_extensions_that_are_off_are_kept_and_not_given(admin_client: 
     assert (token.name, token.scopes) == ("mine", ["read", "send"])
 
 
-def test_the_list_and_the_issued_page_say_what_a_token_may_do(admin_client: Client, admin_user: User) -> None:
+def test_the_list_and_the_issued_page_show_the_permissions(admin_client: Client, admin_user: User) -> None:
     issued = admin_client.post(ADD, {"name": "a", "user": admin_user.pk, "enabled": "on", "scopes": ["manage"]})
     words = "list, read and estimate fees; create, change and delete"
-    assert f"It may {words}." in issued.content.decode()
+    assert f"Permissions: {words}." in issued.content.decode()
     assert words in admin_client.get(LIST).content.decode()
 
 
@@ -138,9 +138,9 @@ def test_staff_narrow_a_token(client: Client, changer: User, admin_user: User, c
 @pytest.mark.parametrize(
     ("before", "change", "refusal"),
     [
-        ({"enabled": False}, {"enabled": True}, "Only superusers can enable a token again."),
-        ({}, {"expires_at": EXPIRY + timedelta(days=1)}, "Only superusers can have a token expire later."),
-        ({}, {"expires_at": None}, "Only superusers can have a token expire later."),
+        ({"enabled": False}, {"enabled": True}, "Only superusers can re-enable a token."),
+        ({}, {"expires_at": EXPIRY + timedelta(days=1)}, "Only superusers can extend a token."),
+        ({}, {"expires_at": None}, "Only superusers can extend a token."),
         ({}, {"allowed_networks": []}, "Only superusers can add networks to a token."),
         ({}, {"allowed_networks": ["10.0.0.0/7"]}, "Only superusers can add networks to a token."),
         ({}, {"allowed_networks": ["10.0.0.0/8", "192.0.2.1"]}, "Only superusers can add networks to a token."),

@@ -1,4 +1,4 @@
-"""Webhooks are told of tokens that expire soon: 14 days before, and 3 days before."""
+"""Webhooks are notified of tokens that expire soon: 14 and 3 days before expiry."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,8 +9,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
-from tokens import expiry
+from relayer_service.models import PeriodicRun
 from tokens.models import AccessToken
+from tokens.tasks import announce_expiring_tokens
 from tokens.writes import issue, replace
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -21,31 +22,34 @@ def hook(db: None) -> Notification:
     return Notification.objects.create(identifier="hook-1", url="https://hooks.example.com")
 
 
-def told_on(days_left: float, expires_at: datetime, monkeypatch: pytest.MonkeyPatch) -> int:
+def announced(days_left: float, expires_at: datetime, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(timezone, "now", lambda: expires_at - timedelta(days=days_left))
-    return expiry.announce()
+    before = len(events())
+    PeriodicRun.objects.all().delete()
+    announce_expiring_tokens.call_local()
+    return len(events()) - before
 
 
 def events() -> list[Any]:
     return [orjson.loads(bytes(row.body))["data"] for row in Delivery.objects.filter(event="token.expiring")]
 
 
-def test_a_token_is_told_of_twice(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_is_announced_twice(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     token, _ = issue(name="ci", user=user, expires_at=NOON)
     days = (20, 14.01, 13.99, 13, 4, 2.99, 1, 0, -1)
-    assert [told_on(left, NOON, monkeypatch) for left in days] == [0, 0, 1, 0, 0, 1, 0, 0, 0]
+    assert [announced(left, NOON, monkeypatch) for left in days] == [0, 0, 1, 0, 0, 1, 0, 0, 0]
     assert events() == [{"name": "ci", "token": f"rms_{token.key}", "expires_at": "2026-01-01T12:00:00.000000Z"}] * 2
 
 
-def test_a_later_expiry_is_told_anew(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_expiry_is_announced_again(hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     issue(name="ci", user=user, expires_at=NOON)
-    assert told_on(1, NOON, monkeypatch) == 1
+    assert announced(1, NOON, monkeypatch) == 1
     later = NOON + timedelta(days=90)
     AccessToken.objects.update(expires_at=later)
-    assert [told_on(left, later, monkeypatch) for left in (20, 10, 9)] == [0, 1, 0]
+    assert [announced(left, later, monkeypatch) for left in (20, 10, 9)] == [0, 1, 0]
 
 
-def test_tokens_that_nobody_uses_any_more_are_not_told_of(
+def test_disabled_and_replaced_tokens_are_not_announced(
     hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     issue(name="off", user=user, expires_at=NOON, enabled=False)
@@ -53,4 +57,4 @@ def test_tokens_that_nobody_uses_any_more_are_not_told_of(
     replaced, _ = issue(name="replaced", user=user)
     monkeypatch.setattr(timezone, "now", lambda: NOON - timedelta(days=2))
     replace(replaced, NOON)
-    assert told_on(1, NOON, monkeypatch) == 0
+    assert announced(1, NOON, monkeypatch) == 0

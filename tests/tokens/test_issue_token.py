@@ -26,12 +26,14 @@ def admin(db: None) -> User:
     return User.objects.create_superuser("root")
 
 
-def test_the_token_stands_alone_on_standard_output(user: User) -> None:
+def test_standard_output_has_only_the_token(user: User) -> None:
     output, errors = issue("ci", "--user", "alice")
     credential = credentials.parse(output.removesuffix("\n"))
     assert credential is not None
     assert output == credential.reveal() + "\n"
-    assert errors == ("It may list and create signers, list relayers, change notifications, make JSON-RPC calls.\n")
+    assert errors == (
+        "Permissions: list and create signers, list relayers, change notifications, make JSON-RPC calls.\n"
+    )
     token = AccessToken.objects.verify(credential)
     assert token is not None
     assert (token.name, token.user, token.enabled, token.expires_at, token.allowed_networks) == (
@@ -61,8 +63,8 @@ def test_scopes_and_relayers_can_be_given(settings: Any, user: User) -> None:
     token = AccessToken.objects.get()
     assert (token.scopes, token.allowed_relayers) == (["read", "send"], ["payments-1"])
     assert errors == (
-        "It may list, read and estimate fees; "
-        "send transactions, and read the relayers that send them (payments-1 alone).\n"
+        "Permissions: list, read and estimate fees; "
+        "send transactions, and read the relayers that send them (only payments-1).\n"
     )
 
 
@@ -75,9 +77,9 @@ def test_networks_can_be_given_several_times(user: User) -> None:
     ("arguments", "message"),
     [
         ([], "Error: the following arguments are required: name"),
-        (["ci", "--user", "ghost"], "there is no active user 'ghost'"),
-        (["ci", "--user", "gone"], "there is no active user 'gone'"),
-        (["ci", "--user", ""], "there is no active user ''"),
+        (["ci", "--user", "ghost"], "no active user 'ghost'"),
+        (["ci", "--user", "gone"], "no active user 'gone'"),
+        (["ci", "--user", ""], "no active user ''"),
         (["ci"], "name the token's user with --user"),
         (["ci", "--user", "alice", "--days", "0"], "--days must be between 1 and 36500"),
         (["ci", "--user", "alice", "--days=-1"], "--days must be between 1 and 36500"),
@@ -93,7 +95,7 @@ def test_networks_can_be_given_several_times(user: User) -> None:
         ),
         (
             ["ci", "--user", "alice", "--scope", "send"],
-            "Error: argument --scope: the scope 'send' needs the extension 'transactions', which is not on",
+            "Error: argument --scope: the scope 'send' requires the extension 'transactions'",
         ),
         (
             ["ci", "--user", "alice", "--scope", "all"],
@@ -114,7 +116,7 @@ def test_a_mistake_is_one_clear_line_and_creates_nothing(user: User, arguments: 
     assert AccessToken.objects.count() == 0
 
 
-def test_two_superusers_have_to_be_told_apart(admin: User) -> None:
+def test_two_superusers_have_to_be_distinguished(admin: User) -> None:
     User.objects.create_superuser("second")
     with pytest.raises(CommandError, match="name the token's user with --user"):
         issue("ci")

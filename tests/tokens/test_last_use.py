@@ -105,7 +105,7 @@ def test_a_queue_that_is_down_does_not_refuse_a_good_token(
 
     monkeypatch.setattr(queue, "storage", Broken("tests"))
     assert [get(client, token) for _ in range(3)] == [200, 200, 200]
-    said = [record.getMessage() for record in caplog.records if record.name == "tokens.last_use"]
+    said = [record.getMessage() for record in caplog.records if record.name == "tokens.authentication"]
     assert said == ["The use of a token could not be queued"]
 
 

@@ -20,8 +20,8 @@ from tokens import credentials, writes
 from tokens.models import AccessToken, verified_tokens
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
-LOST = "the pepper 'old' is not among TOKEN_PEPPERS"
-WRONG = "the pepper 'old' has another value in TOKEN_PEPPERS"
+LOST = "the pepper 'old' is missing from TOKEN_PEPPERS"
+WRONG = "the pepper 'old' has a different value in TOKEN_PEPPERS"
 
 
 def is_accepted(client: Client, text: str) -> bool:
@@ -141,4 +141,4 @@ def test_a_genuine_token_is_accepted_though_it_cannot_be_hashed_anew(
     with connection.execute_wrapper(read_only):
         assert is_accepted(client, text)
     assert AccessToken.objects.get().pepper_id == "old"
-    assert f"The token {token} could not be hashed under the first pepper" in caplog.text
+    assert f"The token {token} could not be rehashed with the first pepper" in caplog.text

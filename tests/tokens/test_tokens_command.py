@@ -28,7 +28,7 @@ def test_tokens_are_listed_without_their_secrets(user: User) -> None:
     second, _ = issue(name="old", user=user, enabled=False)
     lines = [re.split(r"  +", line) for line in run("list").splitlines()]
     assert lines == [
-        ["token", "name", "user", "state", "expires", "last use", "pepper", "may"],
+        ["token", "name", "user", "state", "expires", "last use", "pepper", "permissions"],
         [
             *(f"rms_{first.key}_…", "ci", "alice", "active", "2030-01-02 03:04", "never", "1"),
             "list, read and estimate fees (without effect: send)",
@@ -73,7 +73,7 @@ def test_a_replaced_token_is_not_rotated_again(user: User) -> None:
     old, _ = issue(name="ci", user=user)
     run("rotate", old.key)
     new = AccessToken.objects.latest("pk")
-    with pytest.raises(CommandError, match="the token was replaced already: rotate the one that replaced it"):
+    with pytest.raises(CommandError, match="the token was already replaced: rotate its replacement"):
         run("rotate", old.key)
     assert AccessToken.objects.count() == 2
     run("rotate", new.key)
@@ -98,7 +98,7 @@ def test_a_rotated_token_lasts_as_long_as_the_one_before_was_to(user: User) -> N
 
 def test_a_token_is_revoked(user: User) -> None:
     token, _ = issue(name="ci", user=user)
-    assert run("revoke", token.key) == f"Revoked: {token}. Every process refuses it within seconds.\n"
+    assert run("revoke", token.key) == f"Revoked: {token}. Every process rejects it within seconds.\n"
     token.refresh_from_db()
     assert not token.enabled
 
@@ -106,19 +106,19 @@ def test_a_token_is_revoked(user: User) -> None:
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        (["revoke", "000000000000"], "there is no token rms_000000000000_…"),
-        (["rotate", "000000000000"], "there is no token rms_000000000000_…"),
-        (["rotate", "short"], "the public part of a token is required, as `tokens list` shows it"),
+        (["revoke", "000000000000"], "unknown token: rms_000000000000_…"),
+        (["rotate", "000000000000"], "unknown token: rms_000000000000_…"),
+        (["rotate", "short"], "must be the public part of a token, as shown by `tokens list`"),
         (["rotate", "000000000000", "--overlap-hours", "-1"], "--overlap-hours must be between 0 and 8760"),
     ],
 )
-def test_a_mistake_is_told_in_a_line(db: None, arguments: list[str], fault: str) -> None:
+def test_a_mistake_is_one_line(db: None, arguments: list[str], fault: str) -> None:
     with pytest.raises(CommandError, match=fault.replace("(", "\\(")):
         run(*arguments)
 
 
 def test_a_token_that_is_over_is_not_rotated(user: User) -> None:
     token, _ = issue(name="ci", user=user, enabled=False)
-    with pytest.raises(CommandError, match="the token is disabled: issue another"):
+    with pytest.raises(CommandError, match="the token is disabled: issue a new one"):
         run("rotate", token.key)
     assert AccessToken.objects.count() == 1

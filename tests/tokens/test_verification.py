@@ -215,7 +215,7 @@ def test_a_token_revoked_in_this_process_is_refused_at_once(
     assert is_accepted(client, other)
 
 
-def test_a_token_that_was_verified_before_the_revocation_was_committed_is_refused_after_it(
+def test_a_token_verified_before_its_revocation_commits_is_rejected_after_it(
     client: Client, transactional_db: None
 ) -> None:
     row, text = issue(name="ci", user=User.objects.create_user("alice"))

@@ -189,8 +189,8 @@ def test_the_services_own_secrets_are_known_by_their_value(log: Log, render: Cal
     "text",
     [
         "GET /api/v1/relayers 200 3.1 ms",
-        "Refused a credential (rms_0123456789AB_***): unknown key, wrong secret or inactive user",
-        "Refused a credential (unreadable): not a token of this service",
+        "Rejected a credential (rms_0123456789AB_***): unknown key, wrong secret or inactive user",
+        "Rejected a credential (unreadable): not a token of this service",
         "The use of a token could not be queued",
         "The token was disabled, basic validation passed",
         "Redis is unavailable (TimeoutError): rate limits are not enforced",

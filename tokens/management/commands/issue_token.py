@@ -5,15 +5,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from relayer_service.audit.actors import ActorKind, acting_as
-from tokens.management import issuing
+from tokens.management.commands.tokens import add_issue_arguments, issue
 
 
 class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        issuing.add_arguments(parser)
+        add_issue_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> str:
         with acting_as(ActorKind.COMMAND, "issue_token"):
-            return issuing.issue(self, options)
+            return issue(self, options)
