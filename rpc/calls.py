@@ -1,4 +1,4 @@
-"""The JSON-RPC calls through a relayer as its page shows them: the chart of the last day, and a table by method."""
+"""The calls of the last day on a relayer's page: a chart, and a table by method."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -48,8 +48,6 @@ class Group(NamedTuple):
 
 
 class Sums:
-    """Groups that are shown as one."""
-
     def __init__(self, groups: Iterable[Group]) -> None:
         groups = list(groups)
         self.calls = sum(group.calls for group in groups)
@@ -59,13 +57,13 @@ class Sums:
 
 
 def context(relayer: Relayer) -> dict[str, Any]:
-    """Return what the template `admin/rpc/calls.html` shows of a relayer, in one query."""
+    """Return the context of `admin/rpc/calls.html`, from one query."""
     day = LastDay()
     groups = groups_since(relayer, day.start)
     return {
         "calls": {
             "total": sum(group.calls for group in groups),
-            "of_callers": sum(group.calls for group in groups if group.outcome in CLIENT_ERRORS),
+            "client_errors": sum(group.calls for group in groups if group.outcome in CLIENT_ERRORS),
             "failed": sum(group.calls for group in groups if group.outcome not in {OK, *CLIENT_ERRORS}),
             "table": {"headers": HEADERS, "rows": table(groups)},
             **day.chart(datasets(groups, day), latency=LATENCY_AXIS),
@@ -74,7 +72,6 @@ def context(relayer: Relayer) -> dict[str, Any]:
 
 
 def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
-    """Return the counts of a relayer, summed up by hour, method and outcome."""
     rows = CallCount.objects.filter(relayer=relayer, minute__gte=first)
     groups = rows.values_list(TruncHour("minute"), "method", "outcome").annotate(
         Sum("calls"), Sum("milliseconds"), Max("slowest_milliseconds")
@@ -98,7 +95,7 @@ def datasets(groups: list[Group], day: LastDay) -> list[dict[str, Any]]:
 
 
 def latency(hours: Iterable[Iterable[Group]]) -> list[dict[str, Any]]:
-    """Return the lines of latencies, which are to be drawn above the bars: so they come before them."""
+    """Return the lines of latencies; before the bars, they are drawn above them."""
     sums = [Sums(hour) for hour in hours]
     return [
         line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
@@ -107,12 +104,12 @@ def latency(hours: Iterable[Iterable[Group]]) -> list[dict[str, Any]]:
 
 
 def line(label: str, data: list[int | None], colour: str) -> dict[str, Any]:
-    """Return a line on the axis of latencies; hours without calls leave gaps in it."""
+    """Return a line on the axis of latencies, with gaps for hours without calls."""
     return bars(label, data, colour) | {"type": "line", "yAxisID": "latency", "borderColor": colour, "borderWidth": 2}
 
 
 def table(groups: list[Group]) -> list[list[str]]:
-    """Return a row for each method and outcome, those with the most calls first."""
+    """Return a row for each method and outcome, most calls first."""
     kinds = {(group.method, group.outcome) for group in groups}
     sums = {kind: Sums(group for group in groups if (group.method, group.outcome) == kind) for kind in kinds}
     return [

@@ -221,7 +221,7 @@ def test_many_prices_are_read_now_and_each_failure_is_told(admin_client: Client,
     page = admin_client.post(LIST, form, follow=True)
     assert told(page) == [
         "Prices read: T0 on hardhat.",
-        "T1 on hardhat: no source of its price is set.",
+        "T1 on hardhat: it has no price source.",
         "USDC on sepolia: No node has answered: it cannot be connected to.",
     ]
     left.refresh_from_db()
@@ -237,7 +237,7 @@ def test_staff_who_may_only_look_see_prices_and_sources_and_no_button(client: Cl
     for part in (
         f"{RATE} USDC for 1 ETH",
         "Fixed rate: rate 2999.5, age limit 86400",
-        f"Uniswap v2 pair: pair {factories.PAIR}, wrapped native {factories.WRAPPED}, least liquidity {10**18}",
+        f"Uniswap v2 pair: pair {factories.PAIR}, wrapped native {factories.WRAPPED}, minimum liquidity {10**18}",
         f'title="{token.address}"',
     ):
         assert part in page

@@ -216,13 +216,13 @@ def test_two_sources_that_are_alike_are_two(tmp_path: Path) -> None:
 
 def test_a_token_without_a_source_is_a_warning_unless_it_is_disabled(tmp_path: Path) -> None:
     _, errors = load(document(SPARSE | {"sources": []}, USDC | {"sources": []}), tmp_path)
-    assert errors == ["Warning: fee_tokens[0].sources: a token without a source of its price is not supported"]
+    assert errors == ["Warning: fee_tokens[0].sources: a token without a price source is not supported"]
 
 
 def test_a_token_whose_only_sources_are_pairs_is_a_warning_unless_it_is_disabled(tmp_path: Path) -> None:
     pairs = [UNISWAP_V2, UNISWAP_V2 | {"pair": TOKEN_USD}]
     _, errors = load(document(SPARSE | {"sources": pairs}, USDC | {"sources": pairs}), tmp_path)
-    why = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    why = "pairs alone cannot set a price: add a source of another kind"
     assert errors == [f"Warning: fee_tokens[0].sources: the token has no price: {why}"]
 
 

@@ -36,7 +36,7 @@ def test_a_rate_counts_up_to_its_age_limit(age: int) -> None:
 
 @pytest.mark.parametrize("age", [601, 86_400])
 def test_a_rate_is_stale_a_second_later(age: int) -> None:
-    with pytest.raises(NoPrice, match=r"^is stale: it was set longer ago than its age limit$"):
+    with pytest.raises(NoPrice, match=r"^is stale: its rate is older than its age limit$"):
         price(NOON + age)
 
 
@@ -70,5 +70,5 @@ def test_a_fee_is_told_at_a_rate_that_was_set(chain: Chain, deployed: Deployed) 
     assert ask(relayer, "USDC") == failure(
         -32002,
         "Price unavailable",
-        "USDC on hardhat: the source “Fixed rate” is stale: it was set longer ago than its age limit.",
+        "USDC on hardhat: the source “Fixed rate” is stale: its rate is older than its age limit.",
     )
