@@ -60,6 +60,7 @@ class FeeTokenAdmin(ResourceAdmin):
     search_help_text = "The start of a symbol or address"
     allowed_lookups = {"state", "network"}
     ordering = ["network", "symbol"]
+    readonly_fields = ["shown_address", "shown_sources", "created_at"]
     actions = ["read_selected_prices"]
 
     class Media:
@@ -81,9 +82,6 @@ class FeeTokenAdmin(ResourceAdmin):
             ("Price", {"fields": ["margin_bps", "max_spread_bps", *([] if may_change else ["shown_sources"])]}),
             *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: FeeToken | None = None) -> list[str]:
-        return ["shown_address", "shown_sources", "created_at"]
 
     @display(description="address")
     def shown_address(self, token: FeeToken) -> str:

@@ -38,13 +38,13 @@ class Group:
     def due(self, now: int) -> dict[str, dict[str, Any]]:
         """Return the feeds to query, each with its stored entry."""
         kept = [(feed, source.feed_bounds.get(feed, {})) for source in self.sources for feed in source.feeds]
+        chain_id = self.network.chain_id
         # A feed of several sources is due for all of them if it is for one.
-        return {feed: entry for feed, entry in kept if self._is_due(entry, now)}
-
-    def _is_due(self, entry: Mapping[str, Any], now: int) -> bool:
-        if not entry or entry["chain_id"] != self.network.chain_id:
-            return True
-        return not 0 <= now - entry["read_at"] < KEEP_SECONDS
+        return {
+            feed: entry
+            for feed, entry in kept
+            if not entry or entry["chain_id"] != chain_id or not 0 <= now - entry["read_at"] < KEEP_SECONDS
+        }
 
 
 def refresh(groups: Iterable[Group]) -> None:

@@ -10,10 +10,10 @@ from rest_framework.exceptions import ValidationError
 from chain.networks import networks
 from relayer_service.amounts import BASIS_POINTS, parse_rate
 from relayer_service.api.serializers import (
-    REQUIRED,
     BooleanField,
     ChoiceField,
     IntegerField,
+    ListField,
     ObjectField,
     StrictSerializer,
     StringField,
@@ -93,7 +93,6 @@ class SourceEntry(StrictSerializer):
         return {name: getattr(row, name) for name in attrs}
 
     def to_representation(self, instance: PriceSource) -> dict[str, Any]:
-        """Omit unset fields."""
         values = {name: (field, getattr(instance, str(field.source))) for name, field in self.fields.items()}
         return {
             name: field.to_representation(value) for name, (field, value) in values.items() if value not in {"", None}
@@ -114,9 +113,7 @@ class FeeTokenEntry(StrictSerializer):
     enabled = BooleanField(required=False)
     margin_bps = IntegerField(max_value=BASIS_POINTS, required=False)
     max_spread_bps = IntegerField(max_value=BASIS_POINTS, required=False)
-    sources = serializers.ListField(
-        child=SourceField(), error_messages={**REQUIRED, "not_a_list": "a list is required"}
-    )
+    sources = ListField(child=SourceField())
 
 
 class FeeTokenSection(Section):

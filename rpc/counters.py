@@ -153,7 +153,8 @@ counter = CallCounter()
 
 def count(relayer_pk: int, method: str, outcome: str, seconds: float) -> None:
     """Count a call of a registered method or of `unknown`; the outcome is `ok` or an error's code."""
-    metrics.observe_call(method, outcome, seconds)
+    metrics.CALLS.labels(method, outcome).inc()
+    metrics.LATENCY.labels(method).observe(seconds)
     minute = timezone.now().replace(second=0, microsecond=0)
     key = (relayer_pk, minute, method[:METHOD_LENGTH], outcome[:OUTCOME_LENGTH])
     counter.add(key, Tally(1, seconds, seconds))

@@ -6,16 +6,16 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from relayer_service.admin.attention import read_once
-from relayer_service.admin.charts import HOURS, LastDay, bars
+from relayer_service.admin.charts import LastDay
 from relayer_service.admin.dashboard import Card, alarm, link
 from relayers.attention import list_of as relayers_list_of
 from rpc import attention, errors
-from rpc.calls import LATENCY_AXIS, OK, OK_COLOUR, Group, Sums, latency
+from rpc.calls import LATENCY_AXIS, OK_COLOUR, Group, Sums, datasets
+from rpc.dispatch import OK
 from rpc.models import CallHour
 
 ANSWERED, CLIENT_ERRORS, FAILED = "Answered", "Client errors", "Failed"
 COLOURS = {ANSWERED: OK_COLOUR, CLIENT_ERRORS: "var(--color-orange-400)", FAILED: "var(--color-red-500)"}
-TITLE = "JSON-RPC calls in the last 24 hours"
 
 
 def fee_tokens(request: HttpRequest) -> Card | None:
@@ -34,30 +34,23 @@ def calls(request: HttpRequest) -> Card | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
     day = LastDay()
-    hours: list[list[Group]] = [[] for _ in range(HOURS)]
-    bars_of = {name: [0] * HOURS for name in COLOURS}
-    failures = Counter[str]()
-    for group in groups_since(day):
-        position, name = day.position(group.hour), category(group.outcome)
-        hours[position].append(group)
-        bars_of[name][position] += group.calls
-        if name == FAILED:
+    rows = CallHour.objects.filter(hour__gte=day.start).order_by("hour", "outcome")
+    groups = [Group(row.hour, "", row.outcome, row.calls, row.milliseconds, row.slowest_milliseconds) for row in rows]
+    counts, failures = Counter[str](), Counter[str]()
+    for group in groups:
+        counts[category(group.outcome)] += group.calls
+        if category(group.outcome) == FAILED:
             failures[group.outcome] += group.calls
-    total = Sums(group for hour in hours for group in hour)
-    rows = [
+    total = Sums(groups)
+    facts = [
         ["Calls", f"{total.calls:,}"],
-        [CLIENT_ERRORS, f"{sum(bars_of[CLIENT_ERRORS]):,}"],
-        [FAILED, alarm(sum(bars_of[FAILED]))],
+        [CLIENT_ERRORS, f"{counts[CLIENT_ERRORS]:,}"],
+        [FAILED, alarm(counts[FAILED])],
         *([cause(request, outcome), f"{calls:,}"] for outcome, calls in failures.most_common()),
         ["Slowest", "-" if total.slowest is None else f"{total.slowest:,} ms"],
     ]
-    datasets = [*latency(hours), *(bars(name, bars_of[name], colour) for name, colour in COLOURS.items())]
-    return Card(TITLE, rows, chart=day.chart(datasets, latency=LATENCY_AXIS))
-
-
-def groups_since(day: LastDay) -> list[Group]:
-    rows = CallHour.objects.filter(hour__gte=day.start).order_by("hour", "outcome")
-    return [Group(row.hour, "", row.outcome, row.calls, row.milliseconds, row.slowest_milliseconds) for row in rows]
+    chart = day.chart(datasets(groups, day, category, COLOURS), latency=LATENCY_AXIS)
+    return Card("JSON-RPC calls in the last 24 hours", facts, chart=chart)
 
 
 def category(outcome: str) -> str:

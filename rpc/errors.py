@@ -92,19 +92,12 @@ CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {
 
 
 @contextmanager
-def chain_faults() -> Iterator[None]:
-    """Raise the faults of the chain as JSON-RPC errors."""
+def as_rpc_errors() -> Iterator[None]:
+    """Raise the faults of the chain and the refusals of a relayer's policies as JSON-RPC errors."""
     try:
         yield
     except chain.ChainFault as fault:
         raise CHAIN_FAULTS[type(fault)](str(fault)) from None
-
-
-@contextmanager
-def policy_refusals() -> Iterator[None]:
-    """Raise the refusals of a relayer's policies as JSON-RPC errors."""
-    try:
-        yield
     except policies.GasLimitRequired as refusal:
         raise InvalidParams(f"transaction: {refusal}") from None
     except policies.PolicyRefused as refusal:

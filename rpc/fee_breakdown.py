@@ -125,7 +125,6 @@ def exact(amount: Fraction | int, decimals: int) -> str:
 
 
 def grouped(number: str) -> str:
-    """Return a decimal number with commas in its whole part."""
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}"
 

@@ -33,7 +33,7 @@ class FeeTokenForm(ResourceForm):
 
     class Meta:
         model = FeeToken
-        fields = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
+        fields = FeeToken.CONFIGURED
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -43,14 +43,6 @@ class FeeTokenForm(ResourceForm):
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         return {name: cleaned[name] for name in self.Meta.fields if name in cleaned}
-
-
-class KindWidget(UnfoldAdminSelectWidget):
-    """A choice that passes the fields of each kind to the page's script."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.attrs["data-kind-fields"] = json.dumps(SHOWN)
 
 
 class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
@@ -66,7 +58,8 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
     class Meta:
         model = PriceSource
         fields = ["kind", *SOURCE_COLUMNS]
-        widgets = {"kind": KindWidget}
+        # The page's script shows the fields of the chosen kind.
+        widgets = {"kind": UnfoldAdminSelectWidget({"data-kind-fields": json.dumps(SHOWN)})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -18,12 +18,6 @@ CALLS = Counter(
 LATENCY = Histogram("relayer_rpc_call_duration_seconds", "Duration of JSON-RPC calls.", ["method"], buckets=BUCKETS)
 
 
-def observe_call(method: str, outcome: str, seconds: float) -> None:
-    """Count a call of a registered method or of `unknown`: each name creates a series."""
-    CALLS.labels(method, outcome).inc()
-    LATENCY.labels(method).observe(seconds)
-
-
 class FeeTokenCollector(StateCollector):
     name, text, states = "relayer_fee_tokens", "Fee tokens, by the state of their price.", PRICE_STATES
 

@@ -104,7 +104,7 @@ def _read(batch: Batch) -> list[Outcome]:
         return [batch.fault for _ in batch.snapshots]
     readings = {str(snapshot.token.pk): _reading(snapshot, batch.network) for snapshot in batch.snapshots}
     try:
-        with errors.chain_faults():
+        with errors.as_rpc_errors():
             found = gather(batch.nodes, batch.network, readings)
     except errors.RpcError as error:
         return [error.description for _ in batch.snapshots]
@@ -146,8 +146,7 @@ def _store(snapshot: TokenSnapshot, outcome: Outcome) -> str:
         row = FeeToken.objects.select_for_update().filter(pk=snapshot.token.pk).first()
         if row is not None and _is_unchanged(snapshot, row):
             FeeToken.objects.filter(pk=row.pk).update(**changes)
-    reason: str = changes["rate_error"]
-    return reason
+    return str(changes["rate_error"])
 
 
 def _is_unchanged(snapshot: TokenSnapshot, row: FeeToken) -> bool:

@@ -81,9 +81,7 @@ EXAMPLES: dict[str, list[OpenApiExample]] = {
             {"fee_token": "ETH", "network": "sepolia", "transaction": TRANSACTION},
         ),
         _answer(
-            "Result",
-            "A fee",
-            result={"estimated_fee": "0.00004389", "conversion_rate": "1", "method": "feeEstimate"},
+            "Result", "A fee", result={"estimated_fee": "0.00004389", "conversion_rate": "1", "method": "feeEstimate"}
         ),
     ],
     "feeQuote": [
@@ -101,22 +99,11 @@ OTHER_PARAMS = "The params of any other method. Params that a method does not ac
 
 
 def codes() -> str:
-    """Return the errors as a Markdown list."""
     return "\n".join(f"- `{error.code}` {error.message}" for error in RpcError.__subclasses__())
 
 
 def origin(method: Method) -> str:
     return f" (extension {method.extension})" if method.extension else ""
-
-
-def description() -> str:
-    names = ", ".join(f"`{method.name}`{origin(method)}" for method in available_methods())
-    return (
-        f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
-        "A malformed request returns the error envelope. Otherwise the status is 200 and the response has either "
-        "`result` or `error`, even if the relayer is paused or disabled. Batches are not supported.\n\n"
-        f"Error codes:\n\n{codes()}"
-    )
 
 
 class RpcId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -209,7 +196,13 @@ class RpcSchema(ApiSchema):
         return operation
 
     def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's takes no arguments
-        return description()
+        names = ", ".join(f"`{method.name}`{origin(method)}" for method in available_methods())
+        return (
+            f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
+            "A malformed request returns the error envelope. Otherwise the status is 200 and the response has either "
+            "`result` or `error`, even if the relayer is paused or disabled. Batches are not supported.\n\n"
+            f"Error codes:\n\n{codes()}"
+        )
 
     def get_response_serializers(self) -> Any:
         answers = PolymorphicProxySerializer(

@@ -8,8 +8,6 @@ VERSION = "2.0"
 
 
 class RpcIdField(LiteralField):
-    """A string, a whole number or null."""
-
     default_error_messages = {"invalid": "a string, a whole number or null is required"}
 
     def to_internal_value(self, data: Any) -> str | int:
@@ -31,7 +29,7 @@ class RpcRequestSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         default=None,
-        help_text="Returned in the response as a string; null stays null.",
+        help_text="Returned as a string in the response; null stays null.",
     )
     method = StringField(allow_blank=True, help_text="The method to call.")
     params = RpcParamsField(required=False, default=dict, help_text="The params of the method.")

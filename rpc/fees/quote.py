@@ -85,6 +85,7 @@ def estimate(relayer: RpcRelayer, fee_token: str, network: str, transaction: str
     return fee
 
 
+@errors.as_rpc_errors()
 def quote(
     relayer: RpcRelayer,
     network: str,
@@ -100,8 +101,7 @@ def quote(
     """
     known = _network(relayer, network)
     decoded = _decode(transaction, known)
-    with errors.policy_refusals():
-        policies.check_receiver(relayer.policies, decoded)
+    policies.check_receiver(relayer.policies, decoded)
     sender = decoded.sender or relayer.address
     if not sender:
         raise errors.InsufficientData("The relayer's address is unknown, and the transaction is not signed.")
@@ -109,16 +109,14 @@ def quote(
     for token in requested.values():
         if must_find and isinstance(token, RpcError):
             raise token
-    with errors.policy_refusals(), errors.chain_faults():
-        policies.check_gas_limit(relayer.policies, decoded)
-        readings = native_fee.readings(known, policies.fee_options(relayer.policies), decoded, sender)
+    policies.check_gas_limit(relayer.policies, decoded)
+    readings = native_fee.readings(known, policies.fee_options(relayer.policies), decoded, sender)
     for name, token in requested.items():
         if isinstance(token, Token):
             readings[PRICE.format(name)] = price_reading(token)
     release_connection()
-    with errors.policy_refusals(), errors.chain_faults():
-        found = gather(relayer.node_urls(), known, readings)
-        fee = policies.compute_fee(known, relayer.policies, decoded, sender, found, speed)
+    found = gather(relayer.node_urls(), known, readings)
+    fee = policies.compute_fee(known, relayer.policies, decoded, sender, found, speed)
     return FeeQuote(fee, {name: _fee(fee, name, token, found) for name, token in requested.items()})
 
 

@@ -39,16 +39,8 @@ class Token:
 
     @classmethod
     def from_row(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Token:
-        return cls(
-            pk=row.pk,
-            network=row.network,
-            symbol=row.symbol,
-            address=row.address,
-            decimals=row.decimals,
-            margin_bps=row.margin_bps,
-            max_spread_bps=row.max_spread_bps,
-            sources=tuple(SOURCES[source.kind].from_row(source, row, network) for source in sources),
-        )
+        columns = (row.pk, row.network, row.symbol, row.address, row.decimals, row.margin_bps, row.max_spread_bps)
+        return cls(*columns, tuple(SOURCES[source.kind].from_row(source, row, network) for source in sources))
 
     def __str__(self) -> str:
         return f"{self.symbol} on {self.network}"

@@ -40,8 +40,4 @@ class FeeEstimate(Method):
 
     def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
         fee = estimate(relayer, **params)
-        return {
-            "estimated_fee": fee.maximum_fee,
-            "conversion_rate": fee.conversion_rate,
-            "method": self.name,
-        }
+        return {"estimated_fee": fee.maximum_fee, "conversion_rate": fee.conversion_rate, "method": self.name}

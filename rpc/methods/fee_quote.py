@@ -181,11 +181,7 @@ def _gas(gas: Gas) -> dict[str, str]:
 
 
 def _price(price: GasPrice) -> dict[str, str]:
-    parts = {
-        "base_fee": price.base_fee,
-        "base_fee_source": price.base_fee_source,
-        "priority_fee": price.priority_fee,
-    }
+    parts = {"base_fee": price.base_fee, "base_fee_source": price.base_fee_source, "priority_fee": price.priority_fee}
     return {name: str(part) for name, part in parts.items() if part is not None} | _amount(price)
 
 

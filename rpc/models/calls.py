@@ -22,9 +22,7 @@ class CallCount(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["relayer", "minute", "method", "outcome"], name="call_count_once_a_minute"
-            ),
+            models.UniqueConstraint(fields=["relayer", "minute", "method", "outcome"], name="call_count_once_a_minute")
         ]
 
     def __str__(self) -> str:

@@ -92,6 +92,8 @@ class FeeToken(models.Model):
     rate_error = models.TextField("last error", blank=True, editable=False)
     rate_details = models.JSONField(default=list, editable=False)
 
+    CONFIGURED = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
+
     objects = FeeTokenQuerySet.as_manager()
 
     class Meta:
@@ -109,15 +111,8 @@ class FeeToken(models.Model):
         return f"{self.symbol} on {self.network}"
 
     def audited(self) -> dict[str, Any]:
-        return {
-            "network": self.network,
-            "symbol": self.symbol,
-            "address": self.address,
-            "enabled": self.enabled,
-            "margin_bps": self.margin_bps,
-            "max_spread_bps": self.max_spread_bps,
-            "sources": [source.audited() for source in self.sources.all()],
-        }
+        sources = [source.audited() for source in self.sources.all()]
+        return {name: getattr(self, name) for name in self.CONFIGURED} | {"sources": sources}
 
     @staticmethod
     def outdated_by(changed: set[str]) -> dict[str, Any]:
@@ -150,11 +145,7 @@ class PriceSource(models.Model):
     )
     rate_set_at = models.DateTimeField(null=True, blank=True, editable=False)
     max_age_seconds = models.PositiveIntegerField(
-        "age limit",
-        null=True,
-        blank=True,
-        validators=SECONDS,
-        help_text="In seconds. An older fixed rate is stale.",
+        "age limit", null=True, blank=True, validators=SECONDS, help_text="In seconds. An older fixed rate is stale."
     )
     feed = AddressField(blank=True, help_text="The feed of the token's price, in USD or in the native coin.")
     heartbeat_seconds = models.PositiveIntegerField(

@@ -105,10 +105,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class Chainlink(Source):
-    """Chainlink feeds: of the token in the native coin, or of both in USD.
-
-    On a rollup they count only if its sequencer has been up for some time.
-    """
+    """Chainlink feeds; on a rollup they count only if its sequencer has been up for some time."""
 
     feeds: tuple[Feed, ...]
     sequencer_feed: str
