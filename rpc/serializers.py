@@ -29,7 +29,7 @@ class RpcRequestSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         default=None,
-        help_text="Returned as a string in the response; null stays null.",
+        help_text="Returned as a string; null stays null.",
     )
     method = StringField(allow_blank=True, help_text="The method to call.")
     params = RpcParamsField(required=False, default=dict, help_text="The params of the method.")

@@ -278,7 +278,7 @@ def test_the_price_of_a_new_token_is_read_at_once(
     assert [task.args for task in queue.pending()] == [(FeeToken.objects.get().pk,)]
 
 
-def test_what_the_worker_writes_meanwhile_is_kept(admin_client: Client, token: FeeToken) -> None:
+def test_concurrent_writes_of_the_worker_are_kept(admin_client: Client, token: FeeToken) -> None:
     page = fields(admin_client.get(page_of(token)))
     FeeToken.objects.update(rate_text="2999", decimals=7)
     admin_client.post(page_of(token), page | {"symbol": "USDT"})
@@ -289,9 +289,7 @@ def test_what_the_worker_writes_meanwhile_is_kept(admin_client: Client, token: F
     }
 
 
-def test_bounds_that_the_worker_reads_meanwhile_are_kept_and_no_change_of_a_source(
-    admin_client: Client, token: FeeToken
-) -> None:
+def test_bounds_read_concurrently_are_kept_and_no_change_of_a_source(admin_client: Client, token: FeeToken) -> None:
     factories.chainlink_native_source(token)
     page = fields(admin_client.get(page_of(token)))
     bounds = {"chain_id": 31337, "aggregator": OTHER, "minimum": "1", "maximum": "9", "read_at": 0}
@@ -303,7 +301,7 @@ def test_bounds_that_the_worker_reads_meanwhile_are_kept_and_no_change_of_a_sour
     assert (found.heartbeat_seconds, found.feed_bounds) == (60, {factories.FEED: bounds})
 
 
-def test_what_another_has_changed_meanwhile_is_not_taken_back(admin_client: Client, token: FeeToken) -> None:
+def test_concurrent_changes_are_not_reverted(admin_client: Client, token: FeeToken) -> None:
     page = fields(admin_client.get(page_of(token)))
     FeeToken.objects.update(margin_bps=77, enabled=False, address=OTHER)
     admin_client.post(page_of(token), page | {"symbol": "USDT"})
@@ -325,7 +323,7 @@ def test_sources_are_added_and_removed(admin_client: Client, token: FeeToken) ->
 
 
 @pytest.mark.parametrize(("enabled", "warnings"), [(True, 1), (False, 0)])
-def test_a_token_whose_only_source_is_a_pair_is_saved_with_a_warning_unless_it_is_disabled(
+def test_an_enabled_token_with_only_a_pair_is_saved_with_a_warning(
     admin_client: Client, token: FeeToken, enabled: bool, warnings: int
 ) -> None:
     typed = fields(admin_client.get(page_of(token))) | source(KINDS["uniswap_v2"] | {"kind": "uniswap_v2"})

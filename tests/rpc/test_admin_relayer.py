@@ -145,7 +145,7 @@ def sample(**changes: Any) -> FeeQuote:
     return FeeQuote(fee, {"USDC": TokenFee("USDC", factories.TOKEN, 1, quote, 333_300, 333_367)})
 
 
-def test_every_part_is_told_exactly() -> None:
+def test_every_part_is_shown_exactly() -> None:
     rate = f"0.{'3' * 40} USDC for 1 ETH"
     two_minutes = "2\xa0minutes ago"
     assert lines(fee_breakdown.items(sample())) == [
@@ -195,7 +195,7 @@ def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
         ({"base_fee": 1, "base_fee_source": BaseFeeSource.ASKED, "priority_fee": 0}, "the base fee may rise by 20 %"),
     ],
 )
-def test_what_sets_the_price_is_told(price: dict[str, Any], note: str) -> None:
+def test_the_origin_of_the_price_is_shown(price: dict[str, Any], note: str) -> None:
     found = fee_breakdown.items(sample(price=GasPrice(Fraction(1), Fraction(2), **price)))
     assert [item.note for item in found if item.name == "Gas price"] == [note]
 
@@ -228,7 +228,7 @@ def test_what_cannot_be_decoded_is_a_fault_of_the_transaction(
         ({"fee_token": "DOGE"}, "Fee token: Select a valid choice. DOGE is not one of the available choices."),
     ],
 )
-def test_what_the_form_does_not_take_is_told(
+def test_invalid_input_of_the_form_is_reported(
     admin_client: Client, node: NodeServer, token: FeeToken, changes: dict[str, Any], fault: str
 ) -> None:
     page = try_estimate(admin_client, relayer_at(node.url), **changes)
@@ -236,7 +236,7 @@ def test_what_the_form_does_not_take_is_told(
     assert node.requests == []
 
 
-def test_an_unexpected_failure_is_logged_and_told_in_fixed_words(
+def test_an_unexpected_failure_is_logged_and_reported_with_a_fixed_text(
     admin_client: Client, node: NodeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
@@ -249,7 +249,9 @@ def test_an_unexpected_failure_is_logged_and_told_in_fixed_words(
     assert "An estimate failed" in caplog.text
 
 
-def test_urls_that_cannot_be_opened_are_told(admin_client: Client, node: NodeServer, settings: Settings) -> None:
+def test_urls_that_cannot_be_decrypted_are_reported(
+    admin_client: Client, node: NodeServer, settings: Settings
+) -> None:
     relayer = relayer_at(node.url)
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = try_estimate(admin_client, relayer, fee_token="ETH")

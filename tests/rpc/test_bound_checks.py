@@ -129,7 +129,7 @@ def entry(aggregator: str, minimum: int, maximum: int) -> dict[str, Any]:
 WIDE = entry(AGGREGATOR, 1, 2**95 - 1)
 
 
-def test_a_feed_at_the_limit_of_its_aggregator_gives_no_fee_on_a_real_chain(chain: Chain, deployed: Deployed) -> None:
+def test_a_feed_at_the_limit_of_its_aggregator_has_no_fee_on_a_real_chain(chain: Chain, deployed: Deployed) -> None:
     aggregators = [chain.deploy("BoundedAggregator", 8, low, high) for low, high in [(10**6, 10**10), (1, 2**95 - 1)]]
     token_usd, native_usd = (chain.deploy("FeedProxy", aggregator) for aggregator in aggregators)
     chain.set_feed(aggregators[0], 10**8)
@@ -262,7 +262,7 @@ def test_an_unexpected_failure_at_bounds_is_logged_and_does_not_fail_the_price(
     ]
 
 
-def change_before_keeping(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
+def change_before_storing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
     """Have something done after the nodes have answered, and before that is written."""
     keep = bound_checks._store
 
@@ -273,19 +273,19 @@ def change_before_keeping(monkeypatch: pytest.MonkeyPatch, change: Callable[[], 
     monkeypatch.setattr(bound_checks, "_store", changed)
 
 
-def test_what_staff_change_meanwhile_is_kept_and_gets_no_bounds_of_another_feed(
+def test_a_source_changed_concurrently_gets_no_bounds_of_another_feed(
     contracts: Contracts, token: FeeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = {"feed": OTHER_FEED, "heartbeat_seconds": 7, "feed_bounds": {OTHER_FEED: {**WIDE, "read_at": 1}}}
-    change_before_keeping(monkeypatch, lambda: PriceSource.objects.update(**theirs))
+    change_before_storing(monkeypatch, lambda: PriceSource.objects.update(**theirs))
     check(token)
     assert PriceSource.objects.values(*theirs).get() == theirs
 
 
-def test_a_source_that_is_deleted_meanwhile_is_no_fault(
+def test_a_source_deleted_concurrently_is_no_fault(
     contracts: Contracts, token: FeeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change_before_keeping(monkeypatch, PriceSource.objects.all().delete)
+    change_before_storing(monkeypatch, PriceSource.objects.all().delete)
     assert check(token) == ""
     assert FeeToken.objects.get().rated_at is None
 

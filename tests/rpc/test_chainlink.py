@@ -176,7 +176,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("answers", "why"), REFUSED)
-def test_an_answer_that_cannot_be_trusted_gives_no_price(answers: list[Any], why: str) -> None:
+def test_an_answer_that_cannot_be_trusted_is_no_price(answers: list[Any], why: str) -> None:
     assert reason(native(), answers) == f"{why}the token's feed"
     assert reason(usd(), [*answers, *feed(1)]) == f"{why}the token's feed"
     assert reason(usd(), [*feed(1), *answers]) == f"{why}the native coin's feed"
@@ -215,7 +215,7 @@ AT_LIMIT = "is at the limit of its aggregator, which reports no price beyond it:
 
 
 @pytest.mark.parametrize("answer", [1, 99, 100, 1_000, 1_001, 2**191])
-def test_a_feed_at_the_bounds_of_its_aggregator_gives_no_price(answer: int) -> None:
+def test_a_feed_at_the_bounds_of_its_aggregator_has_no_price(answer: int) -> None:
     bounds = kept(100, 1_000)
     assert reason(native(feed_bounds={FEED: bounds}), feed(answer)) == f"{AT_LIMIT}the token's feed"
     of_token, of_native = usd(feed_bounds={FEED: bounds}), usd(feed_bounds={NATIVE_FEED: bounds})

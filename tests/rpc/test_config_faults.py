@@ -32,7 +32,7 @@ SECONDS_FAULT = "a whole number from 1 to 2147483647 is required"
 RATE_FAULT = "a decimal number is required, as 0.0005 or 3000"
 
 
-def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     load(document(USDC), tmp_path)
     content = document(
         SPARSE
@@ -138,7 +138,9 @@ def test_a_rate_is_a_decimal_number_in_a_string(tmp_path: Path, rate: Any, fault
     assert told == [f"fee_tokens[0].sources[0].rate: {fault}"]
 
 
-def test_a_rule_of_the_model_is_told_by_the_name_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_of_the_model_is_reported_by_the_name_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(source: PriceSource) -> None:
         raise ValidationError({"min_liquidity_text": f"{source.min_liquidity_text} is refused"})
 

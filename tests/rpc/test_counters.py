@@ -295,7 +295,7 @@ application = Application(counting)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_web_process_that_is_told_to_stop_writes_what_it_has_counted(tmp_path: Path) -> None:
+def test_a_web_process_that_is_stopped_writes_its_counts(tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text(PREPARE + WEB)
     port = free_port()
     relayer = factories.relayer()

@@ -74,5 +74,5 @@ def test_calls_and_latency_are_charted_by_hour(admin_client: Client, busy: None)
     }
 
 
-def test_the_overview_of_a_service_that_nobody_calls(admin_client: Client) -> None:
+def test_the_overview_of_a_service_without_calls(admin_client: Client) -> None:
     assert rows(admin_client, CARD) == [["Calls", "0"], ["Client errors", "0"], ["Failed", "0"], ["Slowest", "-"]]

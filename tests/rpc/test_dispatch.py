@@ -75,7 +75,7 @@ def test_a_method_of_another_network_type_is_unknown(monkeypatch: pytest.MonkeyP
     assert answer("hello", "elsewhere") == {"error": error}
 
 
-def test_a_result_stands_alone() -> None:
+def test_a_result_comes_without_an_error() -> None:
     relayer()
     assert answer("hello") == {"result": {"word": "hello"}}
 
@@ -97,7 +97,7 @@ def test_a_result_stands_alone() -> None:
         ),
     ],
 )
-def test_an_error_stands_alone(word: Any, name: str, code: int, message: str, description: str) -> None:
+def test_an_error_comes_without_a_result(word: Any, name: str, code: int, message: str, description: str) -> None:
     relayer()
     assert answer(word, name) == {"error": {"code": code, "message": message, "description": description}}
 

@@ -153,7 +153,7 @@ def test_a_relayer_that_is_paused_or_disabled_estimates_all_the_same(changes: di
         assert ask(relayer_at(node.url, **changes)) == FEE
 
 
-def test_a_node_that_is_down_is_told_of_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_is_down_is_reported_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
     with faults.refusing() as url, caplog.at_level(logging.DEBUG):
         answer = ask(relayer_at(url))
     assert answer == failure(-32000, NodesUnreachable.message, "No node has answered: it cannot be connected to.")

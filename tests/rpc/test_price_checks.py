@@ -156,7 +156,7 @@ def test_the_first_relayer_that_is_not_disabled_has_its_nodes_asked(node: NodeSe
     assert price_checks.refresh([token]) == {token.pk: ""}
 
 
-def test_where_all_relayers_are_disabled_the_nodes_of_one_are_asked_as_callers_ask_them(node: NodeServer) -> None:
+def test_if_all_relayers_are_disabled_the_nodes_of_one_are_queried(node: NodeServer) -> None:
     relayer_at(node.url, system_disabled=True, disabled_reason_type="NonceSyncFailed")
     token = factories.fee_token()
     factories.fixed_source(token)
@@ -196,7 +196,7 @@ def test_the_nodes_of_one_network_do_not_hide_the_prices_of_another(node: NodeSe
     assert [bool(reasons[token.pk]) for token in tokens] == [True, False]
 
 
-def test_an_unexpected_failure_of_one_token_is_logged_and_told_in_fixed_words(
+def test_an_unexpected_failure_of_one_token_is_logged_and_reported(
     node: NodeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     relayer_at(node.url)
@@ -231,24 +231,24 @@ def test_an_unexpected_failure_of_one_token_is_logged_and_told_in_fixed_words(
     ],
     ids=["address", "network", "spread", "rate", "no source", "one more source"],
 )
-def test_a_token_that_changes_meanwhile_gets_no_price_of_before(
+def test_a_token_changed_concurrently_gets_no_outdated_price(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch, change: Callable[[FeeToken], Any]
 ) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, lambda: change(token))
+    change_before_storing(monkeypatch, lambda: change(token))
     price_checks.refresh([token])
     assert seen(token) == NO_PRICE
 
 
-def test_a_token_that_is_renamed_or_made_dearer_meanwhile_gets_its_price(
+def test_a_token_renamed_or_made_dearer_concurrently_gets_its_price(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
+    change_before_storing(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
     price_checks.refresh([token])
     assert seen(token)["rate_text"] == "3000"
     assert FeeToken.objects.values("symbol", "margin_bps", "enabled").get() == {
@@ -258,27 +258,25 @@ def test_a_token_that_is_renamed_or_made_dearer_meanwhile_gets_its_price(
     }
 
 
-def test_bounds_that_another_process_keeps_meanwhile_do_not_stop_a_price(
-    node: NodeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bounds_stored_concurrently_do_not_prevent_a_price(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, lambda: PriceSource.objects.update(feed_bounds={factories.FEED: {}}))
+    change_before_storing(monkeypatch, lambda: PriceSource.objects.update(feed_bounds={factories.FEED: {}}))
     price_checks.refresh([token])
     assert seen(token)["rate_text"] == "3000"
 
 
-def test_a_token_that_is_deleted_meanwhile_is_no_fault(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_deleted_concurrently_is_no_fault(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, FeeToken.objects.all().delete)
+    change_before_storing(monkeypatch, FeeToken.objects.all().delete)
     assert list(price_checks.refresh([token]).values()) == [""]
     assert not FeeToken.objects.exists()
 
 
-def change_before_noting(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
+def change_before_storing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
     """Have something done after the nodes have answered, and before that is written."""
     note = price_checks._store
 
@@ -290,7 +288,7 @@ def change_before_noting(monkeypatch: pytest.MonkeyPatch, change: Callable[[], A
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_minute_the_prices_of_enabled_tokens_are_read_outside_of_any_transaction(
+def test_every_minute_prices_of_enabled_tokens_are_read_outside_transactions(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()

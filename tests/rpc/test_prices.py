@@ -99,7 +99,7 @@ def test_the_sources_of_a_real_node_and_of_staff_are_put_together(chain: Chain, 
 
 
 @pytest.mark.django_db
-def test_one_failing_source_of_several_is_told_and_the_others_do_not_count(chain: Chain, deployed: Deployed) -> None:
+def test_one_failing_source_of_several_is_reported(chain: Chain, deployed: Deployed) -> None:
     token = fee_token(address=deployed.token_6)
     fixed_source(token, "2500")
     chainlink_native_source(token, deployed.misbehaving)
@@ -177,7 +177,7 @@ def readings(*made: FeeToken) -> dict[str, ChainReading]:
 
 
 @pytest.mark.django_db
-def test_several_prices_are_read_in_one_batch_and_one_that_fails_is_an_error_in_its_place(
+def test_prices_are_read_in_one_batch_and_a_failed_one_becomes_an_error(
     chain: Chain, deployed: Deployed, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, stale, broken, pair = (

@@ -36,12 +36,12 @@ def set_feed(name: str, answer: int, **changes: int) -> Change:
     return lambda chain, deployed: chain.set_feed(getattr(deployed, name), answer, **changes)
 
 
-def test_a_fee_is_told_at_the_rate_of_two_feeds(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_the_rate_of_two_feeds(chain: Chain, deployed: Deployed) -> None:
     chainlink_usd_source(fee_token(address=deployed.token_6), deployed.token_usd, deployed.native_usd)
     assert ask(relayer_at(chain.url), "USDC")["result"]["conversion_rate"] == USD_RATE
 
 
-def test_a_fee_is_told_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed) -> None:
     chainlink_native_source(fee_token(address=deployed.token_18), deployed.token_native)
     assert ask(relayer_at(chain.url), "USDC")["result"]["conversion_rate"] == NATIVE_RATE
 

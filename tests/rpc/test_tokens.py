@@ -1,4 +1,4 @@
-"""Which token a fee is told in: by symbol to the letter, by address, or the native coin."""
+"""Which token a fee is quoted in: by exact symbol, by address, or the native coin."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def test_a_pair_counts_from_its_least_liquidity_of_the_native_coin(swapped: bool
 
 
 @pytest.mark.parametrize(("token", "native"), [(0, 0), (0, 1), (1, 0)])
-def test_a_pair_without_reserves_gives_no_price_even_where_none_are_asked_for(token: int, native: int) -> None:
+def test_a_pair_without_reserves_has_no_price_even_without_a_minimum(token: int, native: int) -> None:
     answers = [address(TOKEN), address(WRAPPED), reserves(token, native)]
     assert reason(answers) == "holds less than its minimum liquidity"
 
@@ -107,7 +107,7 @@ def test_a_pair_without_reserves_gives_no_price_even_where_none_are_asked_for(to
 @pytest.mark.parametrize(
     "tokens", [(TOKEN, STRANGER), (STRANGER, WRAPPED), (STRANGER, RECEIVER), (TOKEN, TOKEN), (WRAPPED, WRAPPED)]
 )
-def test_another_pair_gives_no_price(tokens: tuple[str, str]) -> None:
+def test_another_pair_has_no_price(tokens: tuple[str, str]) -> None:
     answers = [*map(address, tokens), reserves(10**18, 10**18)]
     assert reason(answers) == "is not a pair of the token and the wrapped native coin"
 
@@ -123,7 +123,7 @@ def test_garbage_is_no_answer(place: int, answer: Any) -> None:
 
 
 @pytest.mark.django_db
-def test_a_fee_is_told_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deployed) -> None:
     relayer = relayer_at(chain.url)
     token = fee_token(address=deployed.token_6)
     # 2,481,937.5 tokens and 1,000 coins.
