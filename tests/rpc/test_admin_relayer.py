@@ -249,9 +249,7 @@ def test_an_unexpected_failure_is_logged_and_reported_with_a_fixed_text(
     assert "An estimate failed" in caplog.text
 
 
-def test_urls_that_cannot_be_decrypted_are_reported(
-    admin_client: Client, node: NodeServer, settings: Settings
-) -> None:
+def test_undecryptable_urls_are_reported(admin_client: Client, node: NodeServer, settings: Settings) -> None:
     relayer = relayer_at(node.url)
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = try_estimate(admin_client, relayer, fee_token="ETH")

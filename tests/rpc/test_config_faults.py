@@ -138,9 +138,7 @@ def test_a_rate_is_a_decimal_number_in_a_string(tmp_path: Path, rate: Any, fault
     assert told == [f"fee_tokens[0].sources[0].rate: {fault}"]
 
 
-def test_a_rule_of_the_model_is_reported_by_the_name_in_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_of_the_model_uses_the_name_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: PriceSource) -> None:
         raise ValidationError({"min_liquidity_text": f"{source.min_liquidity_text} is refused"})
 
