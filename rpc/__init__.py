@@ -1,1 +1,1 @@
-"""JSON-RPC calls through a relayer, fee estimates, and the tokens that fees are quoted in. No app uses this one."""
+"""JSON-RPC calls through a relayer, fee estimates, fee tokens and their prices. No other app imports this one."""

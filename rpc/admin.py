@@ -1,25 +1,26 @@
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html_join
 from unfold.admin import StackedInline
 from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.filters import StateFilter
 from relayer_service.background.tasks import push
 from relayers.filters import NetworkFilter
 from relayers.formatting import address
 from rpc import formatting, price_checks
-from rpc.filters import FeeTokenStateFilter
 from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
+from rpc.models.fee_tokens import PRICE_STATES
 from rpc.tasks import read_price_now
 
 
 class PriceSourceInline(StackedInline):
-    """The sources of a token: they are a part of it, and whoever may change it may change them."""
+    """The price sources of a token, with the permissions of the token."""
 
     model = PriceSource
     form = PriceSourceForm
@@ -27,8 +28,7 @@ class PriceSourceInline(StackedInline):
     fields = ["kind", *SOURCE_FIELDS]
     extra = 0
     min_num = 1
-    verbose_name = "source"
-    verbose_name_plural = "sources of the price"
+    verbose_name = "price source"
 
     def get_formset(self, request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         return super().get_formset(request, obj, validate_min=True, **kwargs)
@@ -42,8 +42,11 @@ class PriceSourceInline(StackedInline):
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return self.has_change_permission(request) or bool(request.user.has_perm("rpc.add_feetoken"))
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self.has_change_permission(request)
+    has_delete_permission = has_change_permission
+
+
+class FeeTokenStateFilter(StateFilter):
+    conditions = {state: Q(state=state) for state in PRICE_STATES}
 
 
 @admin.register(FeeToken)
@@ -54,9 +57,10 @@ class FeeTokenAdmin(ResourceAdmin):
     list_filter = [FeeTokenStateFilter, NetworkFilter]
     list_fullwidth = True
     search_fields = ["symbol", "address"]
-    search_help_text = "The beginning of a symbol or an address"
+    search_help_text = "The start of a symbol or address"
     allowed_lookups = {"state", "network"}
     ordering = ["network", "symbol"]
+    readonly_fields = ["shown_address", "shown_sources", "created_at"]
     actions = ["read_selected_prices"]
 
     class Media:
@@ -67,7 +71,7 @@ class FeeTokenAdmin(ResourceAdmin):
         return super().get_queryset(request).with_state().prefetch_related("sources")
 
     def get_inlines(self, request: HttpRequest, obj: FeeToken | None) -> list[Any]:
-        """Leave the fields out for staff who may only view: they would see those of every kind."""
+        """Omit the sources for staff who can only view: the form shows the fields of every kind."""
         return [PriceSourceInline] if obj is None or self.has_change_permission(request, obj) else []
 
     def get_fieldsets(self, request: HttpRequest, obj: FeeToken | None = None) -> Any:
@@ -76,11 +80,8 @@ class FeeTokenAdmin(ResourceAdmin):
         return [
             (None, {"fields": token}),
             ("Price", {"fields": ["margin_bps", "max_spread_bps", *([] if may_change else ["shown_sources"])]}),
-            *([("Seen", {"fields": ["created_at"]})] if obj else []),
+            *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
-
-    def get_readonly_fields(self, request: HttpRequest, obj: FeeToken | None = None) -> list[str]:
-        return ["shown_address", "shown_sources", "created_at"]
 
     @display(description="address")
     def shown_address(self, token: FeeToken) -> str:
@@ -108,7 +109,7 @@ class FeeTokenAdmin(ResourceAdmin):
         return format_html_join("", '<div class="break-all">{}: {}</div>', lines) or "none"
 
     def save_model(self, request: HttpRequest, obj: FeeToken, form: FeeTokenForm, change: bool) -> None:
-        """Save nothing yet: a token is saved with its sources."""
+        """Save nothing yet: `save_related` saves a token with its sources."""
 
     def save_related(self, request: HttpRequest, form: FeeTokenForm, formsets: Any, change: bool) -> None:
         for formset in formsets:
@@ -130,11 +131,10 @@ class FeeTokenAdmin(ResourceAdmin):
             self.message_user(request, f"Prices read: {', '.join(read)}.", messages.SUCCESS)
         for token in tokens:
             if reason := reasons[token.pk]:
-                # Some begin with the token, as callers get them too.
+                # The errors of callers already start with the token.
                 self.message_user(request, f"{token}: {reason.removeprefix(f'{token}: ')}", messages.ERROR)
 
 
 def facts(source: PriceSource) -> list[str]:
-    """Return what a source is set to, by the fields of its kind."""
     values = ((COLUMNS[name], getattr(source, name)) for name in source.fields_of(source.kind))
     return [f"{column.verbose_name} {value}" for column, value in values if value not in {"", None}]

@@ -1,4 +1,4 @@
-"""The fee tokens that need attention: those that have no price."""
+"""The fee tokens that need attention, as they have no current price."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -17,8 +17,8 @@ TITLES = {
     "not read yet": "Fee tokens whose price was never read",
 }
 REASONS = {
-    "stale": "The worker has not read its price for minutes.",
-    "not read yet": "The worker reads prices every minute, and has not read this one yet.",
+    "stale": "The worker has not read its price for several minutes.",
+    "not read yet": "The worker reads prices every minute, but has not read this one yet.",
 }
 
 
@@ -26,15 +26,15 @@ def fee_tokens(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
     groups = [
-        AttentionGroup(TITLES[name], [item(name, token) for token in rows], rows[0].total, list_of(name), "danger")
-        for name, rows in read_once(request, named).items()
+        AttentionGroup(TITLES[name], [item(name, token) for token in rows], rows[0].total, list_url(name), "danger")
+        for name, rows in read_once(request, first_tokens).items()
         if rows
     ]
     return AttentionSubject("fee tokens", groups)
 
 
-def named() -> dict[str, list[Any]]:
-    """Return the first tokens in each kind of trouble, each with how many there are: there are few in all."""
+def first_tokens() -> dict[str, list[Any]]:
+    """Return the first tokens in each of these states, with the total of the state."""
     tokens = (
         FeeToken.objects.with_state()
         .filter(state__in=TITLES)
@@ -53,5 +53,5 @@ def item(name: str, token: Any) -> AttentionItem:
     return AttentionItem(str(token), page, reason, token.rated_at)
 
 
-def list_of(name: str) -> str:
+def list_url(name: str) -> str:
     return f"{reverse('admin:rpc_feetoken_changelist')}?{urlencode({'state': name})}"

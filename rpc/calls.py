@@ -1,7 +1,7 @@
-"""The JSON-RPC calls through a relayer as its page shows them: the chart of the last day, and a table by method."""
+"""The calls of the last day on a relayer's page: a chart, and a table by method."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import cycle
 from typing import Any, NamedTuple
@@ -11,18 +11,13 @@ from django.db.models.functions import TruncHour
 
 from relayer_service.admin.charts import GREY, HOURS, LastDay, bars
 from relayers.models import Relayer
+from rpc.dispatch import OK
 from rpc.errors import CLIENT_ERRORS
 from rpc.models import CallCount
 
-OK = "ok"
 OK_COLOUR = "var(--color-green-500)"
 ERROR_COLOURS = [
-    "var(--color-red-500)",
-    "var(--color-orange-400)",
-    "var(--color-red-300)",
-    "var(--color-orange-600)",
-    "var(--color-red-800)",
-    "var(--color-orange-200)",
+    f"var(--color-{name})" for name in ("red-500", "orange-400", "red-300", "orange-600", "red-800", "orange-200")
 ]
 MEAN_COLOUR = "var(--color-blue-400)"
 SLOWEST_COLOUR = "var(--color-blue-700)"
@@ -48,8 +43,6 @@ class Group(NamedTuple):
 
 
 class Sums:
-    """Groups that are shown as one."""
-
     def __init__(self, groups: Iterable[Group]) -> None:
         groups = list(groups)
         self.calls = sum(group.calls for group in groups)
@@ -59,22 +52,23 @@ class Sums:
 
 
 def context(relayer: Relayer) -> dict[str, Any]:
-    """Return what the template `admin/rpc/calls.html` shows of a relayer, in one query."""
+    """Return the context of `admin/rpc/calls.html`, from one query."""
     day = LastDay()
     groups = groups_since(relayer, day.start)
+    errors = sorted({group.outcome for group in groups} - {OK})
+    colours = {describe(OK): OK_COLOUR} | dict(zip(map(describe, errors), cycle(ERROR_COLOURS), strict=False))
     return {
         "calls": {
             "total": sum(group.calls for group in groups),
-            "of_callers": sum(group.calls for group in groups if group.outcome in CLIENT_ERRORS),
+            "client_errors": sum(group.calls for group in groups if group.outcome in CLIENT_ERRORS),
             "failed": sum(group.calls for group in groups if group.outcome not in {OK, *CLIENT_ERRORS}),
             "table": {"headers": HEADERS, "rows": table(groups)},
-            **day.chart(datasets(groups, day), latency=LATENCY_AXIS),
+            **day.chart(datasets(groups, day, describe, colours), latency=LATENCY_AXIS),
         }
     }
 
 
 def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
-    """Return the counts of a relayer, summed up by hour, method and outcome."""
     rows = CallCount.objects.filter(relayer=relayer, minute__gte=first)
     groups = rows.values_list(TruncHour("minute"), "method", "outcome").annotate(
         Sum("calls"), Sum("milliseconds"), Max("slowest_milliseconds")
@@ -82,37 +76,31 @@ def groups_since(relayer: Relayer, first: datetime) -> list[Group]:
     return [Group(*group) for group in groups]
 
 
-def datasets(groups: list[Group], day: LastDay) -> list[dict[str, Any]]:
+def datasets(
+    groups: Iterable[Group], day: LastDay, name: Callable[[str], str], colours: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the bars of calls by the name of their outcome, and above them the lines of latencies."""
     hours: list[list[Group]] = [[] for _ in range(HOURS)]
     counts: dict[str, list[int]] = defaultdict(lambda: [0] * HOURS)
     for group in groups:
         position = day.position(group.hour)
         hours[position].append(group)
-        counts[group.outcome][position] += group.calls
-    errors = sorted(counts.keys() - {OK})
-    colours = {OK: OK_COLOUR} | dict(zip(errors, cycle(ERROR_COLOURS), strict=False))
-    return [
-        *latency(hours),
-        *(bars(describe(outcome), counts[outcome], colour) for outcome, colour in colours.items()),
-    ]
-
-
-def latency(hours: Iterable[Iterable[Group]]) -> list[dict[str, Any]]:
-    """Return the lines of latencies, which are to be drawn above the bars: so they come before them."""
+        counts[name(group.outcome)][position] += group.calls
     sums = [Sums(hour) for hour in hours]
     return [
-        line("Mean (ms)", [one.mean for one in sums], MEAN_COLOUR),
-        line("Slowest (ms)", [one.slowest for one in sums], SLOWEST_COLOUR),
+        line("Mean (ms)", [each.mean for each in sums], MEAN_COLOUR),
+        line("Slowest (ms)", [each.slowest for each in sums], SLOWEST_COLOUR),
+        *(bars(label, counts[label], colour) for label, colour in colours.items()),
     ]
 
 
 def line(label: str, data: list[int | None], colour: str) -> dict[str, Any]:
-    """Return a line on the axis of latencies; hours without calls leave gaps in it."""
+    """Return a line on the axis of latencies, with gaps for hours without calls."""
     return bars(label, data, colour) | {"type": "line", "yAxisID": "latency", "borderColor": colour, "borderWidth": 2}
 
 
 def table(groups: list[Group]) -> list[list[str]]:
-    """Return a row for each method and outcome, those with the most calls first."""
+    """Return a row for each method and outcome, most calls first."""
     kinds = {(group.method, group.outcome) for group in groups}
     sums = {kind: Sums(group for group in groups if (group.method, group.outcome) == kind) for kind in kinds}
     return [

@@ -1,7 +1,7 @@
-"""Calls of JSON-RPC methods, counted by relayer, minute, method and outcome; and of all relayers by hour and outcome.
+"""Counting JSON-RPC calls by relayer, minute, method and outcome, and over all relayers by hour and outcome.
 
-A call adds to the counts of its process, in memory. A thread writes them every few seconds, and the process writes the
-rest when it ends. So counting costs a request no query; a process that is killed loses the last seconds of counts.
+A call adds to the counts of its process, in memory; a thread writes them every few seconds, and the process writes the
+rest when it exits. So counting costs a request no query; a killed process loses its last seconds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ADD_TO_STORED = """DO UPDATE SET
     ELSE stored.slowest_milliseconds
   END
 """
-# Processes add to the same rows: one order for all prevents deadlocks. A relayer may have been deleted since.
+# Processes add to the same rows: the same order prevents deadlocks. A relayer may have been deleted.
 WRITE = """
 WITH gathered (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds) AS (VALUES {rows})
 INSERT INTO rpc_callcount AS stored (relayer_id, minute, method, outcome, calls, milliseconds, slowest_milliseconds)
@@ -70,10 +70,10 @@ class Tally:
 
 
 class CallCounter(ProcessState):
-    """The counts of this process that are not yet written; a forked process begins with none."""
+    """The unwritten counts of this process; a forked process starts with none."""
 
     def __init__(self) -> None:
-        # Tests turn it off and flush themselves.
+        # Tests disable it and flush explicitly.
         self.writes_by_itself = True
         super().__init__()
         atexit.register(self.flush_and_close)
@@ -92,7 +92,7 @@ class CallCounter(ProcessState):
                 self._thread.start()
 
     def flush(self) -> None:
-        """Write the counts; those that cannot be written wait for the next time."""
+        """Write the counts; those that cannot be written wait for the next run."""
         with self._writing:
             with self._lock:
                 taken, self._tallies = self._tallies, {}
@@ -102,11 +102,10 @@ class CallCounter(ProcessState):
                     write(rows[:BATCH_SIZE])
                     del rows[:BATCH_SIZE]
             except Exception:
-                logger.exception("Calls that were counted cannot be written yet")
+                logger.exception("Cannot write the counts of calls; will retry")
                 self._put_back(rows)
 
     def flush_and_close(self) -> None:
-        """Write the counts, and return the connection to the pool."""
         self.flush()
         close_old_connections()
 
@@ -119,7 +118,7 @@ class CallCounter(ProcessState):
                 return
             for key in sorted(self._tallies, key=lambda key: key[1])[:excess]:
                 del self._tallies[key]
-        logger.error("The oldest counts of calls are dropped, as they cannot be written: %d rows", excess)
+        logger.error("Dropped the oldest counts of calls, as they cannot be written: %d rows", excess)
 
     def _write_forever(self) -> None:
         while True:
@@ -128,36 +127,34 @@ class CallCounter(ProcessState):
 
 
 def write(rows: Sequence[tuple[Key, Tally]]) -> None:
-    """Add counts to the rows of the database, in one statement for those by minute and one for those by hour."""
+    """Add counts to the database, in one statement for minutes and one for hours."""
     hours: dict[tuple[datetime, str], Tally] = {}
     for (_, minute, _, outcome), tally in rows:
         hours.setdefault((minute.replace(minute=0), outcome), Tally()).add(tally)
-    # Both or neither, as all is tried again.
+    # Atomic, as both are retried.
     with transaction.atomic(), connection.cursor() as cursor:
         execute(cursor, WRITE, rows)
-        # Hours last, as all processes write the same few: they are locked only until the commit that follows.
+        # Hours last: all processes write the same few rows, which stay locked until the commit.
         execute(cursor, WRITE_HOURS, sorted(hours.items(), key=lambda item: item[0]))
 
 
 def execute(cursor: Any, statement: str, rows: Sequence[tuple[tuple[Any, ...], Tally]]) -> None:
     values: list[Any] = []
+    adapt = connection.ops.adapt_datetimefield_value
     for key, tally in rows:
-        values += [adapted(each) for each in key]
+        values += [adapt(each) if isinstance(each, datetime) else each for each in key]
         values += [tally.calls, round(tally.seconds * 1000), round(tally.slowest * 1000)]
     places = ", ".join(["%s"] * (len(values) // len(rows)))
     cursor.execute(statement.format(rows=", ".join([f"({places})"] * len(rows))) + ADD_TO_STORED, values)
-
-
-def adapted(value: Any) -> Any:
-    return connection.ops.adapt_datetimefield_value(value) if isinstance(value, datetime) else value
 
 
 counter = CallCounter()
 
 
 def count(relayer_pk: int, method: str, outcome: str, seconds: float) -> None:
-    """Count a call through a relayer: a registered method or `unknown`, and `ok` or the code of its error."""
-    metrics.observe_call(method, outcome, seconds)
+    """Count a call of a registered method or of `unknown`; the outcome is `ok` or an error's code."""
+    metrics.CALLS.labels(method, outcome).inc()
+    metrics.LATENCY.labels(method).observe(seconds)
     minute = timezone.now().replace(second=0, microsecond=0)
     key = (relayer_pk, minute, method[:METHOD_LENGTH], outcome[:OUTCOME_LENGTH])
     counter.add(key, Tally(1, seconds, seconds))

@@ -1,4 +1,4 @@
-"""From a well-formed JSON-RPC request to what its answer holds."""
+"""Running a well-formed JSON-RPC request."""
 
 import logging
 import time
@@ -7,13 +7,14 @@ from typing import Any
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import faults
-from rpc import counters, errors, registry
+from rpc import counters, errors
+from rpc.methods import find_method
 from rpc.methods.base import Method
 from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
-# What a call of an unknown method is counted as: callers choose names without end.
+# All unknown methods share one count, as callers can send any name.
 UNKNOWN = "unknown"
 OK = "ok"
 
@@ -21,7 +22,7 @@ OK = "ok"
 def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, Any]:
     """Call a method and count the call; return its `result` or an `error`."""
     started = time.perf_counter()
-    method = registry.find(relayer.network_type, name)
+    method = find_method(relayer.network_type, name)
     outcome = OK
     try:
         return {"result": run(method, relayer, params)}
@@ -33,9 +34,9 @@ def answer(relayer: RpcRelayer, name: str, params: dict[str, Any]) -> dict[str, 
 
 
 def run(method: Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> dict[str, Any]:
-    """Return a method's result; whatever goes wrong becomes an `RpcError`."""
+    """Return a method's result; every failure is an `RpcError`."""
     if method is None:
-        raise errors.MethodNotFound(f"There is no such method on a relayer of the type {relayer.network_type}.")
+        raise errors.MethodNotFound(f"This method does not exist on relayers of type {relayer.network_type}.")
     try:
         validated = method.params.run_validation(params)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Errors as data: what a JSON-RPC call can fail with, each with its code; `docs/rpc.md` says what to do."""
+"""The errors of JSON-RPC calls, each with its code; `docs/rpc.md` lists their causes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,11 +9,11 @@ from relayers import policies
 
 
 class RpcError(Exception):
-    """A failure that the answer shows. The description is written here and contains nothing secret."""
+    """A failure that the response contains. Its description is never that of a foreign error."""
 
     code: ClassVar[int]
     message: ClassVar[str]
-    # What was asked for cannot be: the service, its nodes and its prices work.
+    # Whether the request is at fault, not the service, its nodes or its prices.
     is_client_error: ClassVar[bool] = False
 
     def __init__(self, description: str) -> None:
@@ -41,7 +41,9 @@ class InternalError(RpcError):
     message = "Internal error"
 
     def __init__(self) -> None:
-        super().__init__("The call failed for a reason inside the service; its log has it under the request id.")
+        super().__init__(
+            "The call failed because of an internal error. The service's log has the cause under the request ID."
+        )
 
 
 class NodesUnreachable(RpcError):
@@ -77,7 +79,7 @@ class InsufficientData(RpcError):
     message = "Insufficient data"
 
 
-# The codes of errors that callers cause; -32600, an invalid request, is one by the standard.
+# -32600 is the code of an invalid request in the JSON-RPC standard.
 CLIENT_ERRORS = {"-32600"} | {str(error.code) for error in RpcError.__subclasses__() if error.is_client_error}
 MESSAGES = {str(error.code): error.message for error in RpcError.__subclasses__()}
 
@@ -90,19 +92,12 @@ CHAIN_FAULTS: dict[type[chain.ChainFault], type[RpcError]] = {
 
 
 @contextmanager
-def chain_faults() -> Iterator[None]:
-    """Raise the faults of the chain as the errors that callers get."""
+def as_rpc_errors() -> Iterator[None]:
+    """Raise the faults of the chain and the refusals of a relayer's policies as JSON-RPC errors."""
     try:
         yield
     except chain.ChainFault as fault:
         raise CHAIN_FAULTS[type(fault)](str(fault)) from None
-
-
-@contextmanager
-def policy_refusals() -> Iterator[None]:
-    """Raise what a relayer's policies refuse as the errors that callers get."""
-    try:
-        yield
     except policies.GasLimitRequired as refusal:
         raise InvalidParams(f"transaction: {refusal}") from None
     except policies.PolicyRefused as refusal:

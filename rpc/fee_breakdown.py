@@ -1,4 +1,4 @@
-"""A quote in all its parts, for people: every number that went into a fee, exactly, and where it comes from."""
+"""A quote in all its parts for the admin: every number behind a fee, exactly, and its origin."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,22 +15,20 @@ from rpc.fees.quote import FeeQuote, TokenFee
 from rpc.formatting import moment
 
 GWEI_DECIMALS = 9
-# Basis points add four decimals each to an amount: the buffer, the charge for unused gas, the margin of the base fee.
+# Four for each factor in basis points: the buffer, the charge for unused gas, the margin of the base fee.
 MORE_DECIMALS = 12
 
 BASE_FEE_SOURCES = {
-    BaseFeeSource.FEE_HISTORY: "of the next block, by the fee history",
-    BaseFeeSource.ETH_BASE_FEE: "of the next block, by eth_baseFee",
-    BaseFeeSource.LINEA: "of the next block, by linea_estimateGas",
-    BaseFeeSource.COMPUTED: "of the next block, computed by EIP-1559",
-    BaseFeeSource.LAST_BLOCK: "of the last block",
+    BaseFeeSource.FEE_HISTORY: "next block, from the fee history",
+    BaseFeeSource.ETH_BASE_FEE: "next block, from eth_baseFee",
+    BaseFeeSource.LINEA: "next block, from linea_estimateGas",
+    BaseFeeSource.COMPUTED: "next block, computed by EIP-1559",
+    BaseFeeSource.LAST_BLOCK: "last block",
 }
 
 
 @dataclass(frozen=True)
 class Item:
-    """One line: its name, what is expected, the maximum if it is another, and a note on where it comes from."""
-
     name: str
     value: str
     maximum: str = ""
@@ -39,7 +37,7 @@ class Item:
 
 
 def items(quote: FeeQuote) -> list[Item]:
-    """Return the lines of a quote, in the order in which it is computed."""
+    """Return the items of a quote, in the order of its computation."""
     fee = quote.native
     lines = [*_block(fee), *_gas(fee), *_price(fee), *_fees(fee)]
     for name, token in quote.tokens.items():
@@ -54,12 +52,12 @@ def _block(fee: NativeFee) -> Iterator[Item]:
 
 def _gas(fee: NativeFee) -> Iterator[Item]:
     gas = fee.gas
-    note = "estimated by the node" if gas.is_estimated else "the transaction's own limit, as the policy says"
+    note = "estimated by the node" if gas.is_estimated else "the transaction's gas limit, by policy"
     yield Item("Gas", f"{gas.estimate:,}", note=note)
     if fee.charges.l1_gas is not None:
-        yield Item("L1 gas", f"{fee.charges.l1_gas:,}", note="a part of the gas above")
+        yield Item("L1 gas", f"{fee.charges.l1_gas:,}", note="included in the gas above")
     if gas.is_estimated:
-        buffer = f"buffer of {percent(gas.buffer_bps)}" if gas.buffer_bps else "without a buffer"
+        buffer = f"buffer of {percent(gas.buffer_bps)}" if gas.buffer_bps else "no buffer"
         yield _amount("Gas paid for", gas.paid, lambda amount: grouped(exact(amount, 0)), buffer)
 
 
@@ -68,16 +66,16 @@ def _price(fee: NativeFee) -> Iterator[Item]:
     if price.base_fee_source is not None and price.base_fee is not None and price.priority_fee is not None:
         yield Item("Base fee", gwei(price.base_fee), note=BASE_FEE_SOURCES[price.base_fee_source])
         yield Item("Priority fee", gwei(price.priority_fee))
-    yield _amount("Price of gas", Amount(price.expected, price.maximum), gwei, _price_note(price, fee.network))
+    yield _amount("Gas price", Amount(price.expected, price.maximum), gwei, _price_note(price, fee.network))
 
 
 def _price_note(price: GasPrice, network: Network) -> str:
     if price.is_capped:
         return "capped by the policy gas_price_cap"
     if price.is_own:
-        return "limited by the transaction's own price"
+        return "limited by the transaction's gas price"
     if price.base_fee is None:
-        return "as the node gives it"
+        return "reported by the node"
     return f"the base fee may rise by {percent(FeeRules.for_network(network).base_fee_margin_bps)}"
 
 
@@ -86,11 +84,9 @@ def _fees(fee: NativeFee) -> Iterator[Item]:
         return f"{exact(amount, fee.network.decimals)} {fee.network.symbol}"
 
     yield _amount("Gas fee", fee.gas_fee, coins)
+    l1_margin = percent(FeeRules.for_network(fee.network).l1_fee_margin_bps)
     charges = {
-        "L1 data fee": (
-            fee.charges.l1_fee,
-            f"may rise by {percent(FeeRules.for_network(fee.network).l1_fee_margin_bps)}",
-        ),
+        "L1 data fee": (fee.charges.l1_fee, f"may rise by {l1_margin}"),
         "Operator fee": (fee.charges.operator_fee, ""),
         "Blob fee": (fee.blob_fee, ""),
     }
@@ -104,9 +100,8 @@ def _token(fee: NativeFee, token: TokenFee) -> Iterator[Item]:
     per_coin = f"{token.symbol} for 1 {fee.network.symbol}"
     sources = token.price.sources
     for source in sources:
-        yield Item(
-            f"Source: {source.name}", f"{rate_text(source.rate)} {per_coin}", note=ago(moment(source.updated_at))
-        )
+        rate = f"{rate_text(source.rate)} {per_coin}"
+        yield Item(f"Source: {source.name}", rate, note=ago(moment(source.updated_at)))
     if sources:
         note = "the median" if len(sources) > 1 else ""
         yield Item("Conversion rate", f"{token.conversion_rate} {per_coin}", note=note)
@@ -118,19 +113,17 @@ def _token(fee: NativeFee, token: TokenFee) -> Iterator[Item]:
 def _amount(
     name: str, amount: Amount, write: Callable[[Fraction | int], str], note: str = "", *, is_total: bool = False
 ) -> Item:
-    expected, maximum = write(amount.expected), write(amount.maximum)
-    return Item(name, expected, maximum, note, is_total)
+    return Item(name, write(amount.expected), write(amount.maximum), note, is_total)
 
 
 def exact(amount: Fraction | int, decimals: int) -> str:
-    """Return an amount of a smallest unit in whole ones, exactly."""
+    """Return an amount of the smallest unit in whole units, without rounding."""
     units = Fraction(amount) * 10**MORE_DECIMALS
     assert units.denominator == 1
     return decimal_text(units.numerator, decimals + MORE_DECIMALS)
 
 
 def grouped(number: str) -> str:
-    """Return a decimal number with commas in its whole part."""
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}"
 

@@ -1,4 +1,4 @@
-"""How the admin shows fee tokens at a glance: prices and states."""
+"""Prices and states of fee tokens in the admin."""
 
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal
@@ -11,7 +11,7 @@ from relayer_service.admin.dates import ago
 from rpc.models import FeeToken
 
 VARIANTS = {"ok": "success", "stale": "warning", "failed": "danger", "not read yet": "default", "off": "info"}
-# Of a rate in a list; the exact one is on the token's page.
+# Digits of a rate in a list; the token's page shows the exact one.
 DIGITS_SHOWN = 8
 
 
@@ -20,7 +20,7 @@ def badge(state: str) -> str:
 
 
 def price(token: FeeToken) -> str:
-    """Return a token's last price in few digits, with its age; the exact one is the text's title."""
+    """Return a token's rounded last price with its age; the exact price is the tooltip."""
     if not token.rate_text:
         return "unknown"
     exact, shown = (per_coin(token, rate) for rate in (token.rate_text, short(token)))
@@ -28,7 +28,7 @@ def price(token: FeeToken) -> str:
 
 
 def short(token: FeeToken) -> str:
-    """Return a rate with few digits, marked where some are left out."""
+    """Return a rounded rate, marked with ≈ unless it is exact."""
     exact = Decimal(token.rate_text)
     context = Context(prec=DIGITS_SHOWN, rounding=ROUND_HALF_EVEN, Emin=-10_000, Emax=10_000)
     shown = context.plus(exact)
@@ -43,9 +43,9 @@ def per_coin(token: FeeToken, rate: str) -> str:
 
 
 def price_age(token: FeeToken) -> str:
-    """Return how old a token's last price is: as old as the oldest of its sources' prices."""
+    """Return the age of a token's last price, that of the oldest price among its sources."""
     moments = [detail["updated_at"] for detail in token.rate_details]
-    return ago(moment(min(moments))) if moments else "of unknown age"
+    return ago(moment(min(moments))) if moments else "unknown age"
 
 
 def moment(unix: int) -> datetime:

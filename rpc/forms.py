@@ -1,4 +1,4 @@
-"""The admin's forms for fee tokens and their sources, and the form that tries an estimate."""
+"""The admin's forms for fee tokens, their price sources and estimates."""
 
 import json
 from typing import Any
@@ -16,18 +16,13 @@ from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
 from rpc.writes import FeeTokenWrite
 
-STILL_RIGHT = "still_right"
-# The fields that staff see for each kind of source.
+STILL_CORRECT = "still_correct"
+# The fields in the admin of each kind of source.
 SHOWN = {kind.value: PriceSource.fields_of(kind) for kind in PriceSource.Kind}
-SHOWN[PriceSource.Kind.FIXED.value] = [*SHOWN[PriceSource.Kind.FIXED.value], STILL_RIGHT]
+SHOWN[PriceSource.Kind.FIXED.value] = [*SHOWN[PriceSource.Kind.FIXED.value], STILL_CORRECT]
 SOURCE_FIELDS = list(dict.fromkeys(name for names in SHOWN.values() for name in names))
-SOURCE_COLUMNS = [name for name in SOURCE_FIELDS if name != STILL_RIGHT]
+SOURCE_COLUMNS = [name for name in SOURCE_FIELDS if name != STILL_CORRECT]
 COLUMNS = {field.name: field for field in PriceSource._meta.fields}
-
-
-def network_choices(current: str) -> list[tuple[str, str]]:
-    """Return the known networks to choose from, and that of the token even where it is no longer known."""
-    return [(name, name) for name in dict.fromkeys([*networks(), *([current] if current else [])])]
 
 
 class FeeTokenForm(ResourceForm):
@@ -38,43 +33,38 @@ class FeeTokenForm(ResourceForm):
 
     class Meta:
         model = FeeToken
-        fields = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
+        fields = FeeToken.CONFIGURED
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["network"].choices = network_choices(self.instance.network)  # type: ignore[attr-defined]
+        # The token's network too, if it has been removed from NETWORKS_FILE.
+        names = dict.fromkeys([*networks(), self.instance.network or ""])
+        self.fields["network"].choices = [(name, name) for name in names if name]  # type: ignore[attr-defined]
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         return {name: cleaned[name] for name in self.Meta.fields if name in cleaned}
 
 
-class KindWidget(UnfoldAdminSelectWidget):
-    """A choice that carries which fields belong to each kind, for the page's script."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.attrs["data-kind-fields"] = json.dumps(SHOWN)
-
-
 class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Takes the fields of the chosen kind, and clears those of the others, whatever was typed in them."""
+    """Accepts the fields of the chosen kind and clears the others."""
 
-    still_right = forms.BooleanField(
-        label="Still right",
+    still_correct = forms.BooleanField(
+        label="Still correct",
         required=False,
         widget=UnfoldBooleanWidget,
-        help_text="Tick it when the rate is right as it is: its age is counted from now on.",
+        help_text="Confirms an unchanged rate: its age restarts now.",
     )
 
     class Meta:
         model = PriceSource
         fields = ["kind", *SOURCE_COLUMNS]
-        widgets = {"kind": KindWidget}
+        # The page's script shows the fields of the chosen kind.
+        widgets = {"kind": UnfoldAdminSelectWidget({"data-kind-fields": json.dumps(SHOWN)})}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.rate_set_at:
-            field = self.fields[STILL_RIGHT]
+            field = self.fields[STILL_CORRECT]
             field.help_text = f"The rate was set {ago(self.instance.rate_set_at)}. {field.help_text}"
 
     def clean(self) -> dict[str, Any]:
@@ -83,38 +73,34 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
         if not kind:
             return cleaned
         for name in set(SOURCE_COLUMNS) - set(SHOWN[kind]):
-            # Nobody sees this field, nor an error of it.
+            # The field is hidden, and so would be its error.
             self.errors.pop(name, None)
             cleaned[name] = COLUMNS[name].get_default()
         return cleaned
 
     def _post_clean(self) -> None:
-        """Record when a fixed rate was set: when it is another one, or when staff confirm it."""
+        """Record the time when a fixed rate is changed or confirmed."""
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         if self.instance.kind != PriceSource.Kind.FIXED:
             self.instance.rate_set_at = None
-        elif {"kind", "rate_text", STILL_RIGHT} & set(self.changed_data) or self.instance.rate_set_at is None:
+        elif {"kind", "rate_text", STILL_CORRECT} & set(self.changed_data) or self.instance.rate_set_at is None:
             self.instance.rate_set_at = timezone.now()
 
 
 class PriceSources(PaginationInlineFormSet):
-    """At least one source: a token without is not supported."""
-
-    default_error_messages = {"too_few_forms": "A token needs a source of its price."}
+    default_error_messages = {"too_few_forms": "A token needs at least one price source."}
 
 
 class EstimateForm(forms.Form):
-    """What a fee is estimated for, on the page of a relayer."""
-
     fee_token = forms.ChoiceField(label="Fee token", required=False, widget=UnfoldAdminSelectWidget)
     speed = forms.ChoiceField(
         required=False,
-        choices=[("", "By how full the last blocks are"), *((name, name) for name in SPEEDS)],
+        choices=[("", "By the fullness of recent blocks"), *((name, name) for name in SPEEDS)],
         widget=UnfoldAdminSelectWidget,
     )
     transaction = forms.CharField(
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "spellcheck": "false", "placeholder": "0x…"}),
-        help_text="Encoded: 0x and hexadecimal digits, legacy or of type 1 to 4, signed or not.",
+        help_text="Encoded, as 0x and hexadecimal digits: legacy or type 1 to 4, signed or unsigned.",
     )
 
     def __init__(self, relayer: Relayer, data: Any = None) -> None:

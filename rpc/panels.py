@@ -1,4 +1,4 @@
-"""The panels of JSON-RPC: a relayer's calls and a form that tries an estimate, and the last price of a fee token."""
+"""Panels: the calls of a relayer, a form that tries an estimate, and the last price of a fee token."""
 
 import logging
 from typing import Any
@@ -17,7 +17,7 @@ from rpc.relayer_lookup import RpcRelayer
 
 logger = logging.getLogger(__name__)
 
-UNREADABLE = "The RPC URLs cannot be opened with the encryption keys that are set."
+UNREADABLE = "The RPC URLs cannot be decrypted with the configured encryption keys."
 
 
 class Calls(Panel):
@@ -40,7 +40,7 @@ class TryEstimate(Panel):
 
     @object_view("view")
     def estimate(self, request: HttpRequest, relayer: Relayer) -> HttpResponse:
-        """Answer with a quote and all its parts: to a script with the parts only, else with a page of its own."""
+        """Show a quote with all its parts: only the parts for the script, else a page."""
         form = EstimateForm(relayer, request.POST)
         context = {"estimate_url": self.url("estimate", relayer), "estimate_form": form}
         context |= outcome(relayer, form) if form.is_valid() else {}
@@ -57,13 +57,12 @@ class TryEstimate(Panel):
 
 
 def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
-    """Return the items of the quote that the form asks for, or the error that a caller would get."""
-    asked = form.cleaned_data
-    fee_tokens = [asked["fee_token"]] if asked["fee_token"] else None
+    """Return the items of the quote, or the error that a caller would get."""
+    values = form.cleaned_data
+    fee_tokens = [values["fee_token"]] if values["fee_token"] else None
     try:
-        found = quote(
-            RpcRelayer.from_row(relayer), relayer.network, asked["transaction"], fee_tokens, asked["speed"] or None
-        )
+        snapshot, speed = RpcRelayer.from_row(relayer), values["speed"] or None
+        found = quote(snapshot, relayer.network, values["transaction"], fee_tokens, speed)
         return {"items": fee_breakdown.items(found)}
     except errors.RpcError as error:
         return {"error": error.body()}
@@ -75,7 +74,7 @@ def outcome(relayer: Relayer, form: EstimateForm) -> dict[str, Any]:
 
 
 class Price(Panel):
-    """The last price and what each source answered, with a button that reads them again."""
+    """The last price and that of each source, with a button that reads them again."""
 
     template = "admin/rpc/price.html"
     views = ["read"]

@@ -23,11 +23,11 @@ from rpc.models import FeeToken, PriceSource
 
 logger = logging.getLogger(__name__)
 
-# Tokens in one JSON-RPC batch, with a few calls each: nodes limit how many calls they take.
+# Tokens in a JSON-RPC batch, with a few calls each: nodes limit the calls in a batch.
 TOKENS_IN_BATCH = 10
 
-UNEXPECTED = "The price could not be read for a reason inside the service; its log has it."
-# What a price depends on.
+UNEXPECTED = "The price could not be read because of an internal error. See the service's log."
+# The columns that a price depends on.
 TOKEN_COLUMNS = ("network", "address", "max_spread_bps")
 
 # The price of a token, or why there is none.
@@ -36,86 +36,88 @@ Outcome = Quote | str
 
 @dataclass(frozen=True)
 class TokenSnapshot:
-    """A token with its sources as they are when its price is asked for."""
+    """A token with its sources, as they are before its price is read."""
 
     token: FeeToken
     sources: tuple[PriceSource, ...]
 
 
 @dataclass(frozen=True)
-class Part:
-    """Tokens of one network and the nodes to ask for their prices, or why there are none."""
+class Batch:
+    """Tokens of one network and the nodes to query, or why there are none."""
 
-    asked: Sequence[TokenSnapshot]
+    snapshots: Sequence[TokenSnapshot]
     nodes: Sequence[Node] = ()
     network: Network | None = None
     fault: str = ""
 
 
 def refresh(tokens: Iterable[FeeToken]) -> dict[int, str]:
-    """Read the prices of tokens and store them; return by primary key why there is none, or nothing."""
-    parts = list(_parts(tokens))
+    """Read and store the prices of tokens; return the error of each by primary key, empty if it has a price."""
+    batches = list(_batches(tokens))
     bound_checks.refresh(
-        bound_checks.Group([source for asked in part.asked for source in asked.sources], part.nodes, part.network)
-        for part in parts
-        if part.network
+        bound_checks.Group(
+            [source for snapshot in batch.snapshots for source in snapshot.sources], batch.nodes, batch.network
+        )
+        for batch in batches
+        if batch.network
     )
-    # The database is used before and after, so that no transaction is open while nodes are in flight.
-    found = at_once(_read, parts)
+    # No transaction is open while the nodes are queried.
+    found = at_once(_read, batches)
     return {
-        asked.token.pk: _note(asked, outcome)
-        for part, outcomes in zip(parts, found, strict=True)
-        for asked, outcome in zip(part.asked, outcomes, strict=True)
+        snapshot.token.pk: _store(snapshot, outcome)
+        for batch, outcomes in zip(batches, found, strict=True)
+        for snapshot, outcome in zip(batch.snapshots, outcomes, strict=True)
     }
 
 
-def _parts(tokens: Iterable[FeeToken]) -> Iterator[Part]:
+def _batches(tokens: Iterable[FeeToken]) -> Iterator[Batch]:
     by_network: dict[str, list[TokenSnapshot]] = defaultdict(list)
     for token in tokens:
         by_network[token.network].append(TokenSnapshot(token, tuple(token.sources.all())))
     for name, group in by_network.items():
         network = networks().get(name)
-        # A disabled one counts too, as callers can use it, but comes last.
+        # Callers can use disabled relayers too.
         relayer = Relayer.objects.filter(network=name).order_by("system_disabled", "pk").first()
         if network is None:
-            yield Part(group, fault=f"The network {name} is not known: NETWORKS_FILE can add it.")
+            yield Batch(group, fault=f"Unknown network '{name}'. Add it to NETWORKS_FILE.")
         elif relayer is None:
-            yield Part(group, fault=f"There is no relayer on {name}, and so no node to ask.")
+            yield Batch(group, fault=f"There is no relayer on {name} whose nodes could be queried.")
         else:
-            yield from _parts_of(relayer, network, group)
+            yield from _batches_of(relayer, network, group)
 
 
-def _parts_of(relayer: Relayer, network: Network, group: Sequence[TokenSnapshot]) -> Iterator[Part]:
+def _batches_of(relayer: Relayer, network: Network, group: Sequence[TokenSnapshot]) -> Iterator[Batch]:
     try:
         relayer_nodes = relayer.node_urls()
     except DecryptionError:
-        keys = "cannot be opened with the encryption keys that are set"
-        yield Part(group, fault=f"The RPC URLs of the relayer {relayer.identifier} {keys}.")
+        urls = f"The RPC URLs of the relayer {relayer.identifier}"
+        yield Batch(group, fault=f"{urls} cannot be decrypted with the configured encryption keys.")
         return
     for first in range(0, len(group), TOKENS_IN_BATCH):
-        yield Part(group[first : first + TOKENS_IN_BATCH], relayer_nodes, network)
+        yield Batch(group[first : first + TOKENS_IN_BATCH], relayer_nodes, network)
 
 
-def _read(part: Part) -> list[Outcome]:
-    """Return the prices of a part, read in one batch; the failure of one token leaves the others alone."""
-    if part.network is None:
-        return [part.fault for _ in part.asked]
-    readings = {str(asked.token.pk): _reading(asked, part.network) for asked in part.asked}
+def _read(batch: Batch) -> list[Outcome]:
+    """Return the prices of a batch; a token that fails does not affect the others."""
+    if batch.network is None:
+        return [batch.fault for _ in batch.snapshots]
+    readings = {str(snapshot.token.pk): _reading(snapshot, batch.network) for snapshot in batch.snapshots}
     try:
-        with errors.chain_faults():
-            found = gather(part.nodes, part.network, readings)
+        with errors.as_rpc_errors():
+            found = gather(batch.nodes, batch.network, readings)
     except errors.RpcError as error:
-        return [error.description for _ in part.asked]
+        return [error.description for _ in batch.snapshots]
     return [_outcome(found[name]) for name in readings]
 
 
-def _reading(asked: TokenSnapshot, network: Network) -> ChainReading:
-    """Return the reading of a token's price; without a key, as a cached price is no check."""
+def _reading(snapshot: TokenSnapshot, network: Network) -> ChainReading:
     try:
-        reading = price_reading(Token.from_row(asked.token, asked.sources, network))
+        reading = price_reading(Token.from_row(snapshot.token, snapshot.sources, network))
     except Exception:
-        logger.exception("The price of %s cannot be asked for", asked.token)
+        logger.exception("Cannot read the price of %s", snapshot.token)
         return ChainReading([], lambda _: errors.InternalError())
+    # Without a key it is not cached.
     return replace(reading, key=None)
 
 
@@ -125,8 +127,8 @@ def _outcome(found: Quote | errors.RpcError) -> Outcome:
     return found if isinstance(found, Quote) else found.description
 
 
-def _note(asked: TokenSnapshot, outcome: Outcome) -> str:
-    """Store the outcome unless the token or a source has changed meanwhile; return why there is no price."""
+def _store(snapshot: TokenSnapshot, outcome: Outcome) -> str:
+    """Store the outcome unless the token or a source was changed concurrently; return the error, if any."""
     changes: dict[str, Any] = {"rate_error": outcome}
     if isinstance(outcome, Quote):
         changes = {
@@ -140,16 +142,15 @@ def _note(asked: TokenSnapshot, outcome: Outcome) -> str:
             ],
         }
     with transaction.atomic():
-        # The admin locks the token too before it changes the token or its sources.
-        row = FeeToken.objects.select_for_update().filter(pk=asked.token.pk).first()
-        if row is not None and _same(asked, row):
+        # The admin too locks the token before it changes the token or its sources.
+        row = FeeToken.objects.select_for_update().filter(pk=snapshot.token.pk).first()
+        if row is not None and _is_unchanged(snapshot, row):
             FeeToken.objects.filter(pk=row.pk).update(**changes)
-    reason: str = changes["rate_error"]
-    return reason
+    return str(changes["rate_error"])
 
 
-def _same(asked: TokenSnapshot, row: FeeToken) -> bool:
-    if any(getattr(asked.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
+def _is_unchanged(snapshot: TokenSnapshot, row: FeeToken) -> bool:
+    if any(getattr(snapshot.token, name) != getattr(row, name) for name in TOKEN_COLUMNS):
         return False
     sources = PriceSource.objects.filter(token=row).order_by("pk")
-    return [source.stored for source in sources] == [source.stored for source in asked.sources]
+    return [source.stored for source in sources] == [source.stored for source in snapshot.sources]

@@ -1,4 +1,4 @@
-"""Finding the relayer of a JSON-RPC call, which only reads: what decides about money uses `relayers.lookup`."""
+"""Finding the relayer of a JSON-RPC call, which only reads: code that decides about money uses `relayers.lookup`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from relayer_service.storage.ttl_cache import TTLCache
 from relayers.lookup import find_relayer
 from relayers.models import Relayer
 
-# How long calls use what was read of a relayer and of fee tokens: a burst of calls shares one read.
+# A burst of calls shares one read of a relayer and of fee tokens.
 CACHE_SECONDS = 1
 COLUMNS = ["sequence", "identifier", "network", "network_type", "address", "policies", "custom_rpc_urls"]
 
 
 @dataclass(frozen=True)
 class RpcRelayer:
-    """What methods need of a relayer: a snapshot that threads can share."""
+    """A snapshot of a relayer that threads can share."""
 
     pk: int
     identifier: str
@@ -29,7 +29,7 @@ class RpcRelayer:
     address: str
     policies: Mapping[str, Any]
     nodes: tuple[Node, ...] = field(repr=False)
-    # Why the URLs cannot be decrypted: it fails only the methods that ask a node.
+    # Why the URLs cannot be decrypted: only methods that query a node fail.
     fault: str = ""
 
     @classmethod
@@ -53,8 +53,8 @@ _relayers: TTLCache[str, RpcRelayer] = TTLCache()
 
 def find_cached_relayer(identifier: str) -> RpcRelayer:
     """Return a relayer as it was at most CACHE_SECONDS ago; raise `NotFound` if there is none."""
-    return _relayers.get_or_read(identifier, lambda: _read(identifier), CACHE_SECONDS)
 
+    def read() -> RpcRelayer:
+        return RpcRelayer.from_row(find_relayer(identifier, Relayer.objects.only(*COLUMNS)))
 
-def _read(identifier: str) -> RpcRelayer:
-    return RpcRelayer.from_row(find_relayer(identifier, Relayer.objects.only(*COLUMNS)))
+    return _relayers.get_or_read(identifier, read, CACHE_SECONDS)

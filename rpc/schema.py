@@ -1,4 +1,4 @@
-"""The JSON-RPC call's part of the OpenAPI document: what a request is, and an answer for each registered method."""
+"""The JSON-RPC call in the OpenAPI document: its request, and a response for each method."""
 
 from copy import copy
 from functools import cache
@@ -14,32 +14,96 @@ from relayer_service import extensions
 from relayer_service.api.openapi import MARK, ApiSchema
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
+from rpc.methods import available_methods
 from rpc.methods.base import Method
-from rpc.registry import methods
-from rpc.schema_examples import EXAMPLES, FAILURE
 from rpc.serializers import VERSION, RpcIdField, RpcRequestSerializer
 
-OTHER_PARAMS = "Those of any other method. What a method does not take is answered with the error -32602."
+# An unsigned transfer of one wei.
+TRANSACTION = "0x02e283aa36a78080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
+ZERO = {"expected": "0", "maximum": "0"}
+NOT_SUPPORTED = {
+    "code": -32001,
+    "message": "Token not supported",
+    "description": "Fees cannot be quoted in this token on sepolia: it is not registered or has no price source.",
+}
+QUOTE = {
+    "method": "feeQuote",
+    "network": "sepolia",
+    "block_number": "9700000",
+    "block_time": "2026-11-15T12:00:00.000Z",
+    "valid_until": "2026-11-15T12:00:12.000Z",
+    "gas": {"estimate": "21000", "buffer": "0", "expected": "21000", "maximum": "21000"},
+    "gas_price": {
+        "base_fee": "1650000000",
+        "base_fee_source": "eth_feeHistory",
+        "priority_fee": "110000000",
+        "expected": "1760000000",
+        "maximum": "2090000000",
+    },
+    "gas_fee": {"expected": "36960000000000", "maximum": "43890000000000"},
+    "l1_fee": ZERO,
+    "operator_fee": ZERO,
+    "blob_fee": ZERO,
+    "native": {"symbol": "ETH", "decimals": 18, "expected": "36960000000000", "maximum": "43890000000000"},
+    "tokens": [
+        {
+            "fee_token": "USDC",
+            "symbol": "USDC",
+            "address": "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238",
+            "decimals": 6,
+            "expected": "0.11088",
+            "maximum": "0.13167",
+            "conversion_rate": "3000",
+            "margin_bps": 0,
+            "sources": [{"name": "Fixed rate", "rate": "3000", "age_seconds": 3600}],
+        },
+        {"fee_token": "DAI", "error": NOT_SUPPORTED},
+    ],
+}
+
+
+def _call(name: str, summary: str, method: str, params: dict[str, Any]) -> OpenApiExample:
+    body = {"jsonrpc": VERSION, "id": 1, "method": method, "params": params}
+    return OpenApiExample(name, body, summary=summary, request_only=True)
+
+
+def _answer(name: str, summary: str, **outcome: Any) -> OpenApiExample:
+    return OpenApiExample(name, {"jsonrpc": VERSION, "id": "1", **outcome}, summary=summary, response_only=True)
+
+
+# By the method's name.
+EXAMPLES: dict[str, list[OpenApiExample]] = {
+    "feeEstimate": [
+        _call(
+            "FeeEstimate",
+            "The fee of a transaction, in the network's coin",
+            "feeEstimate",
+            {"fee_token": "ETH", "network": "sepolia", "transaction": TRANSACTION},
+        ),
+        _answer(
+            "Result", "A fee", result={"estimated_fee": "0.00004389", "conversion_rate": "1", "method": "feeEstimate"}
+        ),
+    ],
+    "feeQuote": [
+        _call(
+            "FeeQuote",
+            "The fee of a transaction in two tokens, with all its parts",
+            "feeQuote",
+            {"network": "sepolia", "transaction": TRANSACTION, "fee_tokens": ["USDC", "DAI"], "speed": "fast"},
+        ),
+        _answer("Quote", "A fee in one token, and an error for the other", result=QUOTE),
+    ],
+}
+FAILURE = _answer("Failure", "A failed call", error=NOT_SUPPORTED)
+OTHER_PARAMS = "The params of any other method. Params that a method does not accept return the error -32602."
 
 
 def codes() -> str:
-    """Return the errors that a call can fail with, as a list in Markdown."""
     return "\n".join(f"- `{error.code}` {error.message}" for error in RpcError.__subclasses__())
 
 
 def origin(method: Method) -> str:
-    """Return what follows the name of an extension's method."""
     return f" (extension {method.extension})" if method.extension else ""
-
-
-def description() -> str:
-    names = ", ".join(f"`{method.name}`{origin(method)}" for method in methods())
-    return (
-        f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
-        "A request that is not well-formed is answered in the error envelope. Once it is, the status is 200 and the "
-        "answer has either `result` or `error`, also where the relayer is paused or disabled. Batches are not "
-        f"taken.\n\nThe codes of `error`:\n\n{codes()}"
-    )
 
 
 class RpcId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -52,12 +116,10 @@ class RpcId(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
 
 
 class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """The params of each method; others are well-formed too, and answered with a JSON-RPC error."""
-
     target_class = "rpc.serializers.RpcParamsField"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in methods()]
+        params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in available_methods()]
         return {"anyOf": [*params, {"type": "object", "description": OTHER_PARAMS}]}
 
 
@@ -65,26 +127,26 @@ class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     target_class = "rpc.serializers.RpcRequestSerializer"
 
     def get_name(self, auto_schema: AutoSchema, direction: str) -> str:
-        # A request gets its suffix from the generator.
+        # The generator adds a suffix to requests.
         return "Rpc"
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         mapped: Any = auto_schema._map_serializer
         schema: dict[str, Any] = mapped(self.target, direction, bypass_extensions=True)
-        schema["properties"]["method"]["examples"] = [method.name for method in methods()]
+        schema["properties"]["method"]["examples"] = [method.name for method in available_methods()]
         return schema
 
 
 class RpcErrorSerializer(serializers.Serializer[Any]):
-    """Why a call has failed."""
+    """The error of a failed call."""
 
     code = IntegerField(min_value=-32_768, max_value=-32_000, help_text=f"One of:\n\n{codes()}")
-    message = StringField(help_text="What the code means.")
-    description = StringField(help_text="What was wrong with this call.")
+    message = StringField(help_text="The meaning of the code.")
+    description = StringField(help_text="The cause of this failure.")
 
 
 class RpcFailureSerializer(serializers.Serializer[Any]):
-    """The answer to a call that has failed."""
+    """The response to a failed call."""
 
     jsonrpc = ChoiceField([VERSION])
     id = RpcIdField(allow_null=True)
@@ -93,9 +155,8 @@ class RpcFailureSerializer(serializers.Serializer[Any]):
 
 @cache
 def success_of(method: Method) -> type[serializers.Serializer[Any]]:
-    """Return the component of the answer to a method that has worked."""
     fields = {
-        "__doc__": f"The answer to {method.name}.",
+        "__doc__": f"The response to {method.name}.",
         "jsonrpc": ChoiceField([VERSION]),
         "id": RpcIdField(allow_null=True),
         "result": method.result_class(),
@@ -110,7 +171,7 @@ CALL: dict[str, Any] = {
             "relayer_id",
             str,
             OpenApiParameter.PATH,
-            description="The relayer's id; any character in it may be percent-encoded, slashes included.",
+            description="The relayer's ID. Any character may be percent-encoded, including slashes.",
             examples=[OpenApiExample("Relayer", "relayer-1")],
         )
     ],
@@ -119,15 +180,15 @@ CALL: dict[str, Any] = {
 
 
 class RpcSchema(ApiSchema):
-    """What depends on the methods that can be called, and so on the extensions that are on."""
+    """The parts that depend on the enabled extensions."""
 
     def get_operation(self, *args: Any) -> dict[str, Any] | None:
         inherited: Any = super().get_operation
         operation: dict[str, Any] | None = inherited(*args)
-        # All components of the methods are in the registry by now.
+        # By now the generator has registered the components of all methods.
         resolve: Any = self.resolve_serializer
-        of_contract = {method.params_class for method in methods() if not method.extension}
-        for method in methods():
+        of_contract = {method.params_class for method in available_methods() if not method.extension}
+        for method in available_methods():
             if method.extension:
                 resolve(success_of(method), "response").schema[MARK] = method.extension
                 if method.params_class not in of_contract:
@@ -135,25 +196,30 @@ class RpcSchema(ApiSchema):
         return operation
 
     def get_description(self) -> str:  # type: ignore[override]  # drf-spectacular's takes no arguments
-        return description()
+        names = ", ".join(f"`{method.name}`{origin(method)}" for method in available_methods())
+        return (
+            f"Make a JSON-RPC 2.0 call through a relayer. Methods: {names}.\n\n"
+            "A malformed request returns the error envelope. Otherwise the status is 200 and the response has either "
+            "`result` or `error`, even if the relayer is paused or disabled. Batches are not supported.\n\n"
+            f"Error codes:\n\n{codes()}"
+        )
 
     def get_response_serializers(self) -> Any:
         answers = PolymorphicProxySerializer(
             component_name="RpcResponse",
-            serializers=[*map(success_of, methods()), RpcFailureSerializer],
+            serializers=[*map(success_of, available_methods()), RpcFailureSerializer],
             resource_type_field_name=None,
         )
-        return {200: OpenApiResponse(answers, description="The method's result, or why there is none.")}
+        return {200: OpenApiResponse(answers, description="The method's result or an error.")}
 
     def get_tags(self) -> list[str]:
-        used = dict.fromkeys(method.extension for method in methods() if method.extension)
+        used = dict.fromkeys(method.extension for method in available_methods() if method.extension)
         return [*super().get_tags(), *map(extensions.tag, used)]
 
     def get_examples(self) -> list[OpenApiExample]:
-        found = []
-        for method in methods():
+        examples = []
+        for method in available_methods():
             for example in EXAMPLES.get(method.name, []):
-                shown = copy(example)
-                shown.summary = f"{example.summary}{origin(method)}"
-                found.append(shown)
-        return [*found, FAILURE]
+                examples.append(copy(example))
+                examples[-1].summary = f"{example.summary}{origin(method)}"
+        return [*examples, FAILURE]

@@ -1,4 +1,4 @@
-"""The request of a JSON-RPC call; the method validates the params."""
+"""The JSON-RPC request; the method validates the params."""
 
 from typing import Any
 
@@ -8,12 +8,10 @@ VERSION = "2.0"
 
 
 class RpcIdField(LiteralField):
-    """A string, a whole number or null."""
-
     default_error_messages = {"invalid": "a string, a whole number or null is required"}
 
     def to_internal_value(self, data: Any) -> str | int:
-        # To Python, true is an integer too.
+        # In Python, True is an int.
         if isinstance(data, bool) or not isinstance(data, (str, int)):
             self.fail("invalid")
         return data
@@ -31,7 +29,7 @@ class RpcRequestSerializer(StrictSerializer):
         required=False,
         allow_null=True,
         default=None,
-        help_text="Comes back in the answer, as a string; null stays null.",
+        help_text="Returned as a string; null stays null.",
     )
     method = StringField(allow_blank=True, help_text="The method to call.")
-    params = RpcParamsField(required=False, default=dict, help_text="What the method takes.")
+    params = RpcParamsField(required=False, default=dict, help_text="The params of the method.")

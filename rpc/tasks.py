@@ -3,13 +3,12 @@ from relayer_service.storage.clock import DatabaseNow
 from rpc import price_checks
 from rpc.models import CallCount, CallHour, FeeToken
 
-# Rows in one statement: a long one would block the counting.
+# Rows per statement: a long one would block the counters.
 BATCH_SIZE = 5_000
 
 
 @periodic(seconds=60 * 60)
 def prune_call_counts() -> None:
-    """Delete the counts of calls that are older than their retention."""
     oldest = DatabaseNow() - CallCount.RETENTION
     CallHour.objects.filter(hour__lt=oldest).delete()
     old = CallCount.objects.filter(minute__lt=oldest).order_by("minute")
@@ -20,11 +19,10 @@ def prune_call_counts() -> None:
 
 @periodic(seconds=60)
 def read_prices() -> None:
-    """Read the prices of the fee tokens that are in use."""
     price_checks.refresh(FeeToken.objects.filter(enabled=True).prefetch_related("sources"))
 
 
 @task()
 def read_price_now(token_pk: int) -> None:
-    """Read the price of a token that staff have changed, without waiting for the next round."""
+    """Read the price of a changed token without waiting for the next run."""
     price_checks.refresh(FeeToken.objects.filter(pk=token_pk))

@@ -17,7 +17,7 @@ from rpc.relayer_lookup import find_cached_relayer
 from rpc.schema import CALL, RpcSchema
 from rpc.serializers import VERSION, RpcRequestSerializer
 
-# One for all requests, as making one costs more than using it; it has no state.
+# Shared by all requests: it has no state, and creating one costs more than using it.
 REQUEST = RpcRequestSerializer()
 
 
@@ -29,7 +29,7 @@ class RpcViewSet(ResourceViewSet):
     renderer_classes = [JSONRenderer]
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_RPC"
-    # All methods read.
+    # All methods only read.
     action_scopes = {"rpc": "read"}
     tags = ["JSON-RPC"]
     not_found_message = NOT_FOUND
@@ -42,12 +42,12 @@ class RpcViewSet(ResourceViewSet):
         relayer = find_cached_relayer(relayer_id)
         with WAITING.occupied():
             outcome = answer(relayer, call["method"], call["params"])
-        return Response({"jsonrpc": VERSION, "id": answered_id(call["id"]), **outcome})
+        return Response({"jsonrpc": VERSION, "id": response_id(call["id"]), **outcome})
 
 
-def answered_id(sent: str | int | None) -> Any:
-    """Return the id as a string, as the contract says, unless clients want back what they sent."""
+def response_id(sent: str | int | None) -> Any:
+    """Return the id as a string, as the contract requires, unless RPC_ID_AS_STRING is false."""
     if sent is None or isinstance(sent, str):
         return sent
-    # A number may be larger than orjson writes.
+    # orjson does not write numbers beyond 64 bits.
     return str(sent) if settings.RPC_ID_AS_STRING else orjson.Fragment(str(sent))

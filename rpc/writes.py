@@ -1,4 +1,4 @@
-"""The one way in which fee tokens are created and changed, with the sources of their prices."""
+"""The one way in which fee tokens are created and changed, with their price sources."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Self
@@ -15,7 +15,7 @@ from rpc.models import FeeToken, PriceSource
 
 
 class FeeTokenWrite(Write[FeeToken]):
-    """A fee token to create or to change, with the sources to save and to delete."""
+    """A fee token to create or change, with the sources to save and delete."""
 
     model = FeeToken
 
@@ -33,24 +33,24 @@ class FeeTokenWrite(Write[FeeToken]):
                 self.note(name, name)
 
     def check(self, exclude: Collection[str] = ()) -> None:
-        """Apply the rules of the model, but for what only one token of a network can have."""
+        """Apply the rules of the model, except uniqueness."""
         self.row.full_clean(exclude=exclude, validate_unique=False, validate_constraints=False)
 
     def set_sources(
         self, sources: Sequence[PriceSource], saved: Sequence[PriceSource], deleted: Sequence[PriceSource]
     ) -> None:
-        """Set all sources of the token, of which those that are new or changed are saved, and others deleted."""
+        """Set all sources of the token, of which `saved` are new or changed."""
         self.saved_sources, self.deleted_sources = [*saved], [*deleted]
         if saved or deleted:
             self.note("sources")
         if self.row.enabled and not sources:
-            self.warnings.append(("sources", "a token without a source of its price is not supported"))
-        if self.row.enabled and prices.has_pairs_alone([SOURCES[source.kind] for source in sources]):
-            self.warnings.append(("sources", f"the token has no price: {prices.PAIRS_ALONE}"))
+            self.warnings.append(("sources", "a token without a price source is not supported"))
+        if self.row.enabled and prices.has_only_pairs([SOURCES[source.kind] for source in sources]):
+            self.warnings.append(("sources", f"the token has no price: {prices.ONLY_PAIRS}"))
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the price that was read is that of another token, or of other sources."""
+        """Whether the last price is of another token or of other sources."""
         return bool(FeeToken.outdated_by({*self.fields}))
 
     @classmethod
@@ -61,13 +61,13 @@ class FeeTokenWrite(Write[FeeToken]):
             for name, value in outdated.items():
                 setattr(write.row, name, value)
             write.columns |= outdated.keys()
-        # One token may get the address that another had, whichever is saved first.
+        # A token can get the address of another, in any order.
         moved = [write.row.pk for write in changed if "address" in write.columns]
         if moved and len(writes) > 1:
             FeeToken.objects.filter(pk__in=moved).update(address=Cast("pk", CharField(max_length=42)))
         super().save_rows(writes)
         _save_sources(writes)
-        # The audit log has the sources as they are now.
+        # The audit log records the new sources.
         rows: list[Any] = [write.row for write in writes]
         for row in rows:
             row._prefetched_objects_cache = {}

@@ -1,1 +1,1 @@
-"""The fee of a transaction in a token: tokens, prices and the estimate."""
+"""Fees in tokens: the tokens, their prices and the quote."""

@@ -1,10 +1,11 @@
-"""The price of a token: from its sources, checked against each other, and never guessed."""
+"""The price of a token, from sources that are checked against each other."""
 
 import logging
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from statistics import median
 from typing import Any
 
 from chain.contracts import Unreadable, contract_call, read_call
@@ -16,12 +17,12 @@ from rpc.fees.tokens import Token
 
 logger = logging.getLogger(__name__)
 
-PAIRS_ALONE = "a pair's reserves alone are no price: a second source is needed, of another kind"
+ONLY_PAIRS = "pairs alone cannot set a price: add a source of another kind"
 
 
 @dataclass(frozen=True)
 class Quote:
-    """The price of a token: tokens for one native coin, what each source said, and the token's decimals."""
+    """The price of a token: tokens for one native coin, the price of each source, and the token's decimals."""
 
     rate: Fraction
     sources: tuple[SourcePrice, ...]
@@ -29,20 +30,17 @@ class Quote:
 
 
 def price_reading(token: Token) -> ChainReading:
-    """Return what has to be read for a token's price, and for its decimals while they are unknown.
+    """Return the reading of a token's price, and of its decimals while they are unknown.
 
-    The value is a `Quote`, or the error that a caller gets in its place: of several tokens that are read in one batch,
-    one that has no price does not fail the others. An error is never cached.
+    Its value is a `Quote` or an error, so that a token without a price does not fail the others in the batch. An
+    error is never cached.
     """
-    if has_pairs_alone(token.sources):
-        return ChainReading([], lambda _: errors.PriceUnavailable(f"{token}: {PAIRS_ALONE}."))
-    asks_decimals = token.decimals is None
-    calls = [contract_call(token.address, "decimals()")] if asks_decimals else []
-    counts = []
-    for source in token.sources:
-        own = source.calls()
-        counts.append(len(own))
-        calls += own
+    if has_only_pairs(token.sources):
+        return ChainReading([], lambda _: errors.PriceUnavailable(f"{token}: {ONLY_PAIRS}."))
+    calls = [contract_call(token.address, "decimals()")] if token.decimals is None else []
+    of_sources = [source.calls() for source in token.sources]
+    calls += [call for each in of_sources for call in each]
+    counts = [len(each) for each in of_sources]
 
     def read(answers: list[Any]) -> Quote | errors.RpcError:
         try:
@@ -50,7 +48,7 @@ def price_reading(token: Token) -> ChainReading:
         except errors.RpcError as error:
             return error.with_traceback(None)
         except Exception:
-            logger.exception("The price of %s cannot be read", token)
+            logger.exception("Cannot read the price of %s", token)
             return errors.InternalError()
 
     def seconds(value: Quote | errors.RpcError) -> float:
@@ -58,14 +56,12 @@ def price_reading(token: Token) -> ChainReading:
             return 0
         return max(0, min(price.fresh_until for price in value.sources) - time.time())
 
-    # What the price depends on: where staff change one of these, the cached price no longer counts. A price that
-    # costs no call is not cached.
+    # A change of any of these invalidates the cached price. A price that needs no call is not cached.
     key = (token.pk, token.address, token.max_spread_bps, token.sources) if calls else None
     return ChainReading(calls, read, key, seconds)
 
 
 def _read(token: Token, counts: Sequence[int], answers: Sequence[Any]) -> Quote:
-    """Return the price from the answers to the calls of each source, so many each, after that to `decimals`."""
     now, rest = int(time.time()), iter(answers)
     decimals = _read_decimals(next(rest)) if token.decimals is None else token.decimals
     prices = []
@@ -77,25 +73,24 @@ def _read(token: Token, counts: Sequence[int], answers: Sequence[Any]) -> Quote:
     return Quote(agreed_rate(token, [price.rate for price in prices]), tuple(prices), decimals)
 
 
-def has_pairs_alone(sources: Collection[Source | type[Source]]) -> bool:
-    """Return whether none of the sources is a price by itself: all pairs can be moved within the same block."""
+def has_only_pairs(sources: Collection[Source | type[Source]]) -> bool:
+    """Return whether no source counts by itself: anyone can move the price of a pair within a block."""
     return bool(sources) and not any(source.stands_alone for source in sources)
 
 
 def agreed_rate(token: Token, rates: Sequence[Fraction]) -> Fraction:
-    """Return the median of the rates; raise `PriceUnavailable` if they differ by more than they may."""
+    """Return the median of the rates; raise `PriceUnavailable` if they differ by more than the token allows."""
     if not rates:
-        raise errors.PriceUnavailable(f"{token}: no source of its price is set.")
+        raise errors.PriceUnavailable(f"{token}: it has no price source.")
     lowest, highest = min(rates), max(rates)
     if (highest - lowest) * BASIS_POINTS > lowest * token.max_spread_bps:
         raise errors.PriceUnavailable(f"{token}: its sources differ by more than {token.max_spread_bps} basis points.")
-    ordered, middle = sorted(rates), len(rates) // 2
-    return ordered[middle] if len(rates) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return median(rates)
 
 
 def _read_decimals(answer: Any) -> int:
     try:
         (decimals,) = read_call(answer, ["uint8"])
     except Unreadable:
-        raise errors.InsufficientData("The token's contract does not tell its decimals.") from None
+        raise errors.InsufficientData("The token's contract did not report its decimals.") from None
     return int(decimals)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -23,7 +23,7 @@ from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token, TokenOrError
 from rpc.relayer_lookup import RpcRelayer
 
-# The name of a token's price among what is read.
+# Name of the reading of a token's price.
 PRICE = "price of {}"
 
 
@@ -41,7 +41,7 @@ class TokenFee:
 
     @classmethod
     def compute(cls, fee: NativeFee, token: Token | None, price: Quote) -> TokenFee:
-        """Return a fee in a token: exact, and each amount rounded up once, to the token's smallest unit."""
+        """Return the fee in a token. Each amount is rounded once, up to the token's smallest unit."""
         margin_bps = token.margin_bps if token else 0
         expected, maximum = (
             token_units(amount, price.rate, price.decimals, fee.network.decimals, margin_bps)
@@ -65,64 +65,59 @@ class TokenFee:
 
 @dataclass(frozen=True)
 class FeeQuote:
-    """A fee in the native coin, and in each token that was asked for, or why there is none in it."""
+    """A fee in the native coin and in each requested token, or the error of the token."""
 
     native: NativeFee
     tokens: dict[str, TokenFee | RpcError]
 
     def valid_until(self, now: float) -> float:
-        """Return the Unix time at which the next block is due or a price gets stale; now, where that has passed."""
+        """Return the Unix time when the next block is due or a price becomes stale, at least now."""
         fees = [fee for fee in self.tokens.values() if isinstance(fee, TokenFee)]
         ends = [source.fresh_until for fee in fees for source in fee.price.sources]
         return max(now, min([self.native.head.next_due(self.native.network), MAX_TIMESTAMP, *ends]))
 
 
 def estimate(relayer: RpcRelayer, fee_token: str, network: str, transaction: str) -> TokenFee:
-    """Return the fee of an encoded transaction through a relayer, in a token."""
-    found = _quote(relayer, network, transaction, lambda known: {fee_token: tokens.find(known, fee_token)})
-    fee = found.tokens[fee_token]
+    """Return the fee of an encoded transaction in one token; raise the `RpcError` if there is none."""
+    fee = quote(relayer, network, transaction, [fee_token], must_find=True).tokens[fee_token]
     if isinstance(fee, RpcError):
         raise fee
     return fee
 
 
+@errors.as_rpc_errors()
 def quote(
     relayer: RpcRelayer,
     network: str,
     transaction: str,
     fee_tokens: Sequence[str] | None = None,
     speed: str | None = None,
+    *,
+    must_find: bool = False,
 ) -> FeeQuote:
-    """Return the fee of an encoded transaction through a relayer, in these tokens or in all of the network's."""
-    return _quote(relayer, network, transaction, lambda known: tokens.find_all(known, fee_tokens), speed)
+    """Return the fee of an encoded transaction in these tokens, by default in all tokens of the network.
 
-
-def _quote(
-    relayer: RpcRelayer,
-    network: str,
-    transaction: str,
-    find: Callable[[Network], Mapping[str, TokenOrError]],
-    speed: str | None = None,
-) -> FeeQuote:
+    With `must_find`, a token that is not supported raises its error before any node is queried.
+    """
     known = _network(relayer, network)
     decoded = _decode(transaction, known)
-    with errors.policy_refusals():
-        policies.check_receiver(relayer.policies, decoded)
+    policies.check_receiver(relayer.policies, decoded)
     sender = decoded.sender or relayer.address
     if not sender:
-        raise errors.InsufficientData("The relayer's address is not known yet, and the transaction is not signed.")
-    asked = find(known)
-    with errors.policy_refusals(), errors.chain_faults():
-        policies.check_gas_limit(relayer.policies, decoded)
-        readings = native_fee.readings(known, policies.fee_options(relayer.policies), decoded, sender)
-    for name, token in asked.items():
+        raise errors.InsufficientData("The relayer's address is unknown, and the transaction is not signed.")
+    requested = tokens.find_all(known, fee_tokens)
+    for token in requested.values():
+        if must_find and isinstance(token, RpcError):
+            raise token
+    policies.check_gas_limit(relayer.policies, decoded)
+    readings = native_fee.readings(known, policies.fee_options(relayer.policies), decoded, sender)
+    for name, token in requested.items():
         if isinstance(token, Token):
             readings[PRICE.format(name)] = price_reading(token)
     release_connection()
-    with errors.policy_refusals(), errors.chain_faults():
-        found = gather(relayer.node_urls(), known, readings)
-        fee = policies.compute_fee(known, relayer.policies, decoded, sender, found, speed)
-    return FeeQuote(fee, {name: _fee(fee, name, token, found) for name, token in asked.items()})
+    found = gather(relayer.node_urls(), known, readings)
+    fee = policies.compute_fee(known, relayer.policies, decoded, sender, found, speed)
+    return FeeQuote(fee, {name: _fee(fee, name, token, found) for name, token in requested.items()})
 
 
 def _fee(fee: NativeFee, name: str, token: TokenOrError, found: Mapping[str, Any]) -> TokenFee | RpcError:
@@ -134,19 +129,16 @@ def _fee(fee: NativeFee, name: str, token: TokenOrError, found: Mapping[str, Any
     if isinstance(price, RpcError):
         return price
     if token.decimals is None:
-        tokens.keep_decimals(token, price.decimals)
+        tokens.store_decimals(token, price.decimals)
     return TokenFee.compute(fee, token, price)
 
 
 def _network(relayer: RpcRelayer, network: str) -> Network:
     if network not in {relayer.network, relayer.network_type}:
-        raise errors.InvalidParams(f"network: the relayer is on {relayer.network} ({relayer.network_type})")
+        raise errors.InvalidParams(f"network: must be {relayer.network} or {relayer.network_type}")
     known = networks().get(relayer.network)
     if known is None:
-        raise errors.InsufficientData(
-            "The service does not know the relayer's network, and so neither its coin nor its fees: NETWORKS_FILE can "
-            "add it."
-        )
+        raise errors.InsufficientData(f"Unknown network '{relayer.network}'. Add it to NETWORKS_FILE.")
     return known
 
 
@@ -157,7 +149,6 @@ def _decode(text: str, network: Network) -> Transaction:
     except NotATransaction as error:
         raise errors.InvalidParams(f"transaction: {error}") from None
     if transaction.chain_id not in {None, network.chain_id}:
-        raise errors.InvalidParams(
-            f"transaction: it is for chain {transaction.chain_id}, and {network.name} is chain {network.chain_id}"
-        )
+        expected = f"{network.chain_id} ({network.name})"
+        raise errors.InvalidParams(f"transaction: must be for chain {expected}, not {transaction.chain_id}")
     return transaction

@@ -19,19 +19,19 @@ from rpc.fees.sources import SOURCES
 from rpc.fees.sources.base import Source
 from rpc.models import FeeToken, PriceSource
 
-# Of an address; symbols are shorter.
+# Length of an address; symbols are shorter.
 MAX_LENGTH = 42
 
 
 @dataclass(frozen=True)
 class Token:
-    """A registered token with the sources of its price: a snapshot that threads can share."""
+    """A snapshot of a registered token and its price sources that threads can share."""
 
     pk: int
     network: str
     symbol: str
     address: str
-    # None until they are read from the chain.
+    # None until read from the chain.
     decimals: int | None = None
     margin_bps: int = 0
     max_spread_bps: int = 0
@@ -39,38 +39,22 @@ class Token:
 
     @classmethod
     def from_row(cls, row: FeeToken, sources: Sequence[PriceSource], network: Network) -> Token:
-        return cls(
-            pk=row.pk,
-            network=row.network,
-            symbol=row.symbol,
-            address=row.address,
-            decimals=row.decimals,
-            margin_bps=row.margin_bps,
-            max_spread_bps=row.max_spread_bps,
-            sources=tuple(SOURCES[source.kind].from_row(source, row, network) for source in sources),
-        )
+        columns = (row.pk, row.network, row.symbol, row.address, row.decimals, row.margin_bps, row.max_spread_bps)
+        return cls(*columns, tuple(SOURCES[source.kind].from_row(source, row, network) for source in sources))
 
     def __str__(self) -> str:
         return f"{self.symbol} on {self.network}"
 
 
-# A token that was asked for, None for the native coin, or why there is no such token.
+# None is the native coin.
 TokenOrError = Token | RpcError | None
 
-# By network and the names that were asked for, None for all.
+# By network and requested names, None for all.
 _found: TTLCache[tuple[str, tuple[str, ...] | None], dict[str, TokenOrError]] = TTLCache()
 
 
-def find(network: Network, fee_token: str) -> Token | None:
-    """Return a token by its symbol, to the letter, or by its address; None for the native coin."""
-    found = find_all(network, [fee_token])[fee_token]
-    if isinstance(found, RpcError):
-        raise found
-    return found
-
-
 def find_all(network: Network, fee_tokens: Sequence[str] | None) -> Mapping[str, TokenOrError]:
-    """Return by name the tokens of these symbols and addresses, or without them all of the network by symbol."""
+    """Return tokens by requested name, an exact symbol or an address; by default all of the network by symbol."""
     names = None if fee_tokens is None else tuple(fee_tokens)
     return _found.get_or_read((network.name, names), lambda: _read(network, names), relayer_lookup.CACHE_SECONDS)
 
@@ -83,15 +67,15 @@ def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrErr
         addresses = [to_checksum_address(name) for name, column in columns.items() if column == "address"]
         sources = sources.filter(Q(token__symbol__in=symbols) | Q(token__address__in=addresses))
     groups = groupby(sources.select_related("token").order_by("token__symbol", "pk"), lambda source: source.token)
-    tokens = [Token.from_row(row, list(own), network) for row, own in groups]
+    tokens = [Token.from_row(row, list(group), network) for row, group in groups]
     if names is None:
         return {token.symbol: token for token in tokens}
     known = {name: token for token in tokens for name in (token.symbol, token.address)}
-    return {name: _found_as(name, columns.get(name), known, network) for name in names}
+    return {name: _resolve(name, columns.get(name), known, network) for name in names}
 
 
 def _column(name: str) -> str | RpcError:
-    """Return what a token is looked for by, or why nothing can be."""
+    """Return the column that a name is looked up in, or its error."""
     if not (name.startswith("0x") and is_hex_address(name)):
         return "symbol"
     try:
@@ -101,19 +85,18 @@ def _column(name: str) -> str | RpcError:
     return "address"
 
 
-def _found_as(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> TokenOrError:
+def _resolve(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> TokenOrError:
     if column is None or isinstance(column, RpcError):
         return column
     token = known.get(to_checksum_address(name) if column == "address" else name)
     return token or errors.TokenNotSupported(
-        f"Fees cannot be told in this token on {network.name}: it is not registered or has no source of its price."
+        f"Fees cannot be quoted in this token on {network.name}: it is not registered or has no price source."
     )
 
 
-def keep_decimals(token: Token, decimals: int) -> None:
-    """Store the decimals of a token, so that the chain is asked for them once."""
-    # Unless staff have made it another token meanwhile.
+def store_decimals(token: Token, decimals: int) -> None:
+    """Store the decimals of a token, unless its network or address was changed concurrently."""
     same = FeeToken.objects.filter(pk=token.pk, network=token.network, address=token.address, decimals=None)
     same.update(decimals=decimals)
-    # The next caller reads them with the row: this snapshot may be older than what another has cached meanwhile.
+    # The next caller reads the row: this snapshot may be older than a cached one.
     _found.remove_where(lambda found: any(isinstance(each, Token) and each.pk == token.pk for each in found.values()))

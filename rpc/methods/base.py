@@ -9,19 +9,19 @@ from rpc.relayer_lookup import RpcRelayer
 
 
 class Method(ABC):
-    """A method: its name, the params it takes, the result it returns, and what it does."""
+    """A JSON-RPC method with its params and its result."""
 
     name: ClassVar[str]
     network_type: ClassVar[str]
     params_class: ClassVar[type[StrictSerializer]]
     result_class: ClassVar[type[Serializer[Any]]]
-    # Without which the method is unknown; the contract's methods have none.
+    # The extension that the method belongs to; empty for the contract's methods.
     extension: ClassVar[str] = ""
 
     def __init__(self) -> None:
-        # One for all calls, as making one costs more than using it; it has no state.
+        # Shared by all calls: it has no state, and creating one costs more than using it.
         self.params = self.params_class()
 
     @abstractmethod
     def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the result; raise an `RpcError` where there is none."""
+        """Return the result; raise an `RpcError` if there is none."""

@@ -13,22 +13,22 @@ from rpc.relayer_lookup import RpcRelayer
 
 
 class FeeEstimateParams(StrictSerializer):
-    """What a fee is asked for."""
+    """The transaction and the token of an estimate."""
 
     fee_token = StringField(
-        help_text="The symbol or the address of a token that is registered for the network, or its coin's symbol."
+        help_text="The symbol or address of a token registered for the network, or the symbol of the network's coin."
     )
-    network = StringField(help_text="The relayer's network, by its name or its type.")
+    network = StringField(help_text="The name or the type of the relayer's network.")
     transaction = StringField(
-        help_text="An encoded transaction, 0x and hexadecimal digits: legacy or of type 1 to 4, signed or not."
+        help_text="An encoded transaction, 0x and hexadecimal digits: legacy or type 1 to 4, signed or unsigned."
     )
 
 
 class FeeEstimateResult(serializers.Serializer[Any]):
-    """A fee."""
+    """The estimated fee."""
 
-    estimated_fee = StringField(help_text="In whole tokens, a decimal number.")
-    conversion_rate = StringField(help_text="Tokens for one native coin, a decimal number.")
+    estimated_fee = StringField(help_text="A decimal number of whole tokens.")
+    conversion_rate = StringField(help_text="Tokens for one native coin, as a decimal number.")
     method = StringField(help_text="`feeEstimate`.")
 
 
@@ -40,8 +40,4 @@ class FeeEstimate(Method):
 
     def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
         fee = estimate(relayer, **params)
-        return {
-            "estimated_fee": fee.maximum_fee,
-            "conversion_rate": fee.conversion_rate,
-            "method": self.name,
-        }
+        return {"estimated_fee": fee.maximum_fee, "conversion_rate": fee.conversion_rate, "method": self.name}

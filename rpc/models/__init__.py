@@ -1,24 +1,6 @@
-"""Django looks for all models of an app here; its migrations also for field class and validators."""
+"""The models, where Django looks for them, and the field and validators that migrations import."""
 
 from rpc.models.calls import CallCount, CallHour
-from rpc.models.fee_tokens import (
-    MAX_SECONDS,
-    PRICE_STATES,
-    AddressField,
-    FeeToken,
-    PriceSource,
-    validate_amount,
-    validate_network,
-)
+from rpc.models.fee_tokens import AddressField, FeeToken, PriceSource, validate_amount, validate_network
 
-__all__ = [
-    "MAX_SECONDS",
-    "PRICE_STATES",
-    "AddressField",
-    "CallCount",
-    "CallHour",
-    "FeeToken",
-    "PriceSource",
-    "validate_amount",
-    "validate_network",
-]
+__all__ = ["AddressField", "CallCount", "CallHour", "FeeToken", "PriceSource", "validate_amount", "validate_network"]

@@ -8,7 +8,7 @@ from relayers.models import Relayer
 
 
 class CallCount(models.Model):
-    """How often a method was called through a relayer in one minute, with what outcome and in what time."""
+    """The calls of a method through a relayer in one minute, by outcome, with their durations."""
 
     relayer = models.ForeignKey(Relayer, on_delete=models.CASCADE, related_name="call_counts")
     minute = models.DateTimeField(db_index=True)
@@ -22,9 +22,7 @@ class CallCount(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(
-                fields=["relayer", "minute", "method", "outcome"], name="call_count_once_a_minute"
-            ),
+            models.UniqueConstraint(fields=["relayer", "minute", "method", "outcome"], name="call_count_once_a_minute")
         ]
 
     def __str__(self) -> str:
@@ -32,7 +30,7 @@ class CallCount(models.Model):
 
 
 class CallHour(models.Model):
-    """How many calls were made through all relayers in one hour, with what outcome and in what time."""
+    """The calls through all relayers in one hour, by outcome, with their durations."""
 
     hour = models.DateTimeField()
     outcome = models.CharField(max_length=32, help_text="`ok`, or the code of the error.")
@@ -42,7 +40,7 @@ class CallHour(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["hour", "outcome"], name="call_hour_once_an_outcome")]
-        # The overview alone shows them.
+        # Only the overview shows them.
         default_permissions = ()
 
     def __str__(self) -> str:

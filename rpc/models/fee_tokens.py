@@ -1,4 +1,4 @@
-"""Fee tokens and the sources of their prices."""
+"""Fee tokens and their price sources."""
 
 from datetime import timedelta
 from typing import Any
@@ -15,12 +15,12 @@ from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import first_state
 from relayers.policies import MAX_AMOUNT, validate_evm_address
 
-# What an integer column holds on every engine.
+# The maximum of an integer column on every engine.
 MAX_SECONDS = 2**31 - 1
 SECONDS = [MinValueValidator(1), MaxValueValidator(MAX_SECONDS)]
 
 PRICE_STATES = ["ok", "stale", "failed", "not read yet", "off"]
-# The worker reads prices every minute: one that was read so long ago shows that it does not.
+# The worker reads prices every minute.
 STALE_AFTER = timedelta(minutes=3)
 
 
@@ -35,7 +35,7 @@ def validate_amount(value: str) -> None:
 
 
 class AddressField(models.CharField):  # type: ignore[type-arg]  # Django cannot subscript it
-    """An EVM address, stored in its checksum form."""
+    """An EVM address, stored with its checksum."""
 
     default_validators = [validate_evm_address]
 
@@ -65,22 +65,22 @@ class FeeToken(models.Model):
     network = models.CharField(max_length=64, validators=[validate_network])
     symbol = models.CharField(
         max_length=32,
-        validators=[RegexValidator(r"^[^\s\x00-\x1f\x7f]+\Z", "spaces and control characters are not allowed here")],
-        help_text="As callers write it in fee_token, to the letter.",
+        validators=[RegexValidator(r"^[^\s\x00-\x1f\x7f]+\Z", "spaces and control characters are not allowed")],
+        help_text="The exact value that callers send as fee_token.",
     )
-    address = AddressField(help_text="The token's contract. Its decimals are read from there, once.")
-    enabled = models.BooleanField(default=True, help_text="A token that is not enabled is not supported.")
+    address = AddressField(help_text="The token's contract, from which its decimals are read once.")
+    enabled = models.BooleanField(default=True, help_text="Fees cannot be quoted in a disabled token.")
     margin_bps = models.PositiveIntegerField(
         "margin",
         default=0,
         validators=[MaxValueValidator(BASIS_POINTS)],
-        help_text="In basis points (a hundredth of a percent), added to every fee.",
+        help_text="Added to every fee, in basis points (hundredths of a percent).",
     )
     max_spread_bps = models.PositiveIntegerField(
-        "largest spread",
+        "maximum spread",
         default=200,
         validators=[MaxValueValidator(BASIS_POINTS)],
-        help_text="In basis points: sources that differ by more give no price.",
+        help_text="In basis points. The token has no price if its sources differ by more.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -91,6 +91,8 @@ class FeeToken(models.Model):
     rated_at = models.DateTimeField("last price read", null=True, editable=False)
     rate_error = models.TextField("last error", blank=True, editable=False)
     rate_details = models.JSONField(default=list, editable=False)
+
+    CONFIGURED = ["network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps"]
 
     objects = FeeTokenQuerySet.as_manager()
 
@@ -109,19 +111,12 @@ class FeeToken(models.Model):
         return f"{self.symbol} on {self.network}"
 
     def audited(self) -> dict[str, Any]:
-        return {
-            "network": self.network,
-            "symbol": self.symbol,
-            "address": self.address,
-            "enabled": self.enabled,
-            "margin_bps": self.margin_bps,
-            "max_spread_bps": self.max_spread_bps,
-            "sources": [source.audited() for source in self.sources.all()],
-        }
+        sources = [source.audited() for source in self.sources.all()]
+        return {name: getattr(self, name) for name in self.CONFIGURED} | {"sources": sources}
 
     @staticmethod
     def outdated_by(changed: set[str]) -> dict[str, Any]:
-        """Return the columns to clear after a change: what was read from another contract or other sources."""
+        """Return the columns to clear after a change, as they were read from another contract or other sources."""
         outdated: dict[str, Any] = {"decimals": None} if changed & {"network", "address"} else {}
         if changed & {"network", "address", "max_spread_bps", "sources"}:
             outdated |= {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": []}
@@ -134,7 +129,7 @@ class FeeToken(models.Model):
 
 
 class PriceSource(models.Model):
-    """Where the price of a token comes from; with several, the median of them counts."""
+    """A source of a token's price; the price is the median of all its sources."""
 
     class Kind(models.TextChoices):
         FIXED = "fixed", "Fixed rate"
@@ -150,11 +145,7 @@ class PriceSource(models.Model):
     )
     rate_set_at = models.DateTimeField(null=True, blank=True, editable=False)
     max_age_seconds = models.PositiveIntegerField(
-        "age limit",
-        null=True,
-        blank=True,
-        validators=SECONDS,
-        help_text="In seconds: a fixed rate that was set longer ago is stale.",
+        "age limit", null=True, blank=True, validators=SECONDS, help_text="In seconds. An older fixed rate is stale."
     )
     feed = AddressField(blank=True, help_text="The feed of the token's price, in USD or in the native coin.")
     heartbeat_seconds = models.PositiveIntegerField(
@@ -162,8 +153,8 @@ class PriceSource(models.Model):
         null=True,
         blank=True,
         validators=SECONDS,
-        help_text="In seconds, as the feed's publisher gives it. An answer is stale when it is older by more than a "
-        "tenth of this, or a minute where that is more.",
+        help_text="In seconds, as published for the feed. An answer is stale if it is older by more than a tenth of "
+        "this or a minute, whichever is longer.",
     )
     native_feed = AddressField(blank=True, help_text="The feed of the native coin's price in USD.")
     native_heartbeat_seconds = models.PositiveIntegerField(
@@ -171,27 +162,27 @@ class PriceSource(models.Model):
     )
     sequencer_feed = AddressField(
         blank=True,
-        help_text="The feed that tells whether the sequencer of a rollup is up. Empty: that of the network, if known.",
+        help_text="The feed that reports whether a rollup's sequencer is up. By default that of the network, if any.",
     )
     sequencer_grace_seconds = models.PositiveIntegerField(
         "grace after an outage",
         default=3600,
         validators=[MaxValueValidator(MAX_SECONDS)],
-        help_text="In seconds: for so long after the sequencer is up again, prices count as stale.",
+        help_text="In seconds. Prices are stale for this long after the sequencer is up again.",
     )
-    pair = AddressField(blank=True, help_text="The pair of the token with the wrapped native coin.")
+    pair = AddressField(blank=True, help_text="The pair of the token and the wrapped native coin.")
     wrapped_native = AddressField(blank=True, help_text="The contract of the wrapped native coin in the pair.")
     min_liquidity_text = models.CharField(
-        "least liquidity",
+        "minimum liquidity",
         max_length=78,
         blank=True,
         validators=[validate_amount],
-        help_text="In the native coin's smallest unit (wei): a pair that holds less gives no price.",
+        help_text="In the native coin's smallest unit (wei). A pair that holds less has no price.",
     )
-    # By feed, the bounds of its aggregator as the worker has read them: `rpc/bound_checks.py` writes them.
+    # The bounds of each feed's aggregator, written by `rpc/bound_checks.py`.
     feed_bounds = models.JSONField(default=dict, db_default={}, editable=False)
 
-    # What each kind needs, and what it may have besides; nothing else is stored.
+    # The columns of each kind; the others stay empty.
     REQUIRED = {
         Kind.FIXED: ["rate_text", "max_age_seconds"],
         Kind.CHAINLINK_USD: ["feed", "heartbeat_seconds", "native_feed", "native_heartbeat_seconds"],
@@ -211,30 +202,28 @@ class PriceSource(models.Model):
 
     @property
     def stored(self) -> tuple[Any, ...]:
-        """What staff have set, to compare with that of another time: all columns but what the worker has read."""
+        """The columns that staff set, to detect changes."""
         columns = (field.attname for field in self._meta.concrete_fields if field.attname != "feed_bounds")
         return tuple(getattr(self, name) for name in columns)
 
     def audited(self) -> dict[str, Any]:
-        """Return what staff have set, by the names in fleet files."""
+        """Return the columns that staff set, by their names in fleet files."""
         names = {name.removesuffix("_text"): getattr(self, name) for name in self.fields_of(self.kind)}
         return {"kind": self.kind} | {name: value for name, value in names.items() if value not in {"", None}}
 
     @property
     def feeds(self) -> list[str]:
-        """The addresses of the feeds that give prices."""
         return [feed for feed in (self.feed, self.native_feed) if feed]
 
     @classmethod
     def fields_of(cls, kind: str) -> list[str]:
-        """Return the names of the fields that a source of this kind has."""
         return [*cls.REQUIRED[cls.Kind(kind)], *cls.OPTIONAL.get(cls.Kind(kind), [])]
 
     def clean(self) -> None:
         if self.kind not in self.Kind.values:
             return
         faults = {
-            name: "a source of this kind needs it"
+            name: "required for this kind of source"
             for name in self.REQUIRED[self.Kind(self.kind)]
             if getattr(self, name) in {"", None}
         }

@@ -209,7 +209,7 @@ NOTHING = {
     "Webhooks": ["Pending | 0", "Failed in the last day | 0", "Targets that fail | 0", "Targets that are gone | 0"],
     "Fee tokens without a price": ["Failed | 0", "Stale | 0", "Not read yet | 0"],
     "Deliveries of the last 24 hours": ["Not counted yet: the worker counts them every minute."],
-    "JSON-RPC calls of the last 24 hours": ["Calls | 0", "Callers' mistakes | 0", "Failed | 0", "Slowest | -"],
+    "JSON-RPC calls in the last 24 hours": ["Calls | 0", "Client errors | 0", "Failed | 0", "Slowest | -"],
     "Your last changes": ["You have not changed anything yet."],
 }
 

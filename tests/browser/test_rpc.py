@@ -156,9 +156,9 @@ def test_a_source_shows_the_fields_of_the_chosen_kind_and_no_others(page: Page, 
     page.goto(ADD, wait_until="networkidle")
     source = page.locator("#sources-data .form-group").first
     # The first kind is chosen, until staff choose another.
-    assert visible_fields(source) == {"kind", "rate_text", "max_age_seconds", "still_right"}
+    assert visible_fields(source) == {"kind", "rate_text", "max_age_seconds", "still_correct"}
     source.locator("select[name$=-kind]").select_option(kind)
-    extra = {"still_right"} if kind == "fixed" else set()
+    extra = {"still_correct"} if kind == "fixed" else set()
     assert visible_fields(source) == {"kind", *PriceSource.fields_of(kind), *extra}
 
 
@@ -209,7 +209,7 @@ def test_an_estimate_is_tried_on_the_page_of_a_relayer(
     FeeToken.objects.filter(symbol="DAI").update(network="hardhat")
     add_calls(relayer)
     page.goto(f"{RELAYERS}{relayer.pk}/change/", wait_until="networkidle")
-    expect(page.get_by_text("JSON-RPC calls of the last 24 hours")).to_be_visible()
+    expect(page.get_by_text("JSON-RPC calls in the last 24 hours")).to_be_visible()
     page.get_by_text("Try an estimate").click()
     page.get_by_label("Fee token").select_option(label="DAI")
     transaction = page.get_by_label("Transaction", exact=True)
@@ -229,7 +229,7 @@ def test_an_estimate_is_tried_on_the_page_of_a_relayer(
         "Gas paid for",
         "Base fee",
         "Priority fee",
-        "Price of gas",
+        "Gas price",
         "Gas fee",
         "Total in the native coin",
         "Source: Fixed rate",

@@ -11,7 +11,7 @@ from eth_abi.abi import encode
 from chain import gas_estimate
 from chain.answers import ChainError
 from chain.gas_estimate import reason, refusal
-from rpc.errors import RpcError, chain_faults
+from rpc.errors import RpcError, as_rpc_errors
 from tests.chain.answering_node import node_answering, unsigned
 from tests.chain.fixtures import Deployed
 from tests.chain.hardhat import Chain, encode_call
@@ -23,7 +23,7 @@ UNDECODED = "undecodable reason"
 
 def body(error: ChainError) -> dict[str, Any]:
     """Return what a caller is told of a refusal."""
-    with pytest.raises(RpcError) as raised, chain_faults():
+    with pytest.raises(RpcError) as raised, as_rpc_errors():
         raise refusal(error)
     return raised.value.body()
 

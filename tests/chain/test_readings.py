@@ -309,9 +309,9 @@ def test_a_price_is_read_anew_where_staff_change_its_source(node: FeeNode, at: A
 def test_decimals_are_not_kept_for_a_token_that_is_another_by_now(
     change: dict[str, Any], decimals: int | None
 ) -> None:
-    asked = Token.from_row(fee_token(), [], networks()["hardhat"])
+    requested = Token.from_row(fee_token(), [], networks()["hardhat"])
     FeeToken.objects.update(**change)
-    tokens.keep_decimals(asked, 6)
+    tokens.store_decimals(requested, 6)
     assert FeeToken.objects.get().decimals == decimals
 
 
@@ -320,12 +320,11 @@ def test_what_staff_change_while_decimals_are_read_counts_for_the_next_caller(mo
     monkeypatch.setattr(relayer_lookup, "CACHE_SECONDS", 60)
     token, network = fee_token(decimals=None), networks()["hardhat"]
     fixed_source(token)
-    asked = tokens.find(network, token.symbol)
-    assert asked is not None
+    requested = tokens.find_all(network, [token.symbol])[token.symbol]
+    assert isinstance(requested, tokens.Token)
     FeeToken.objects.update(enabled=False)
-    tokens.keep_decimals(asked, 6)
-    with pytest.raises(errors.TokenNotSupported):
-        tokens.find(network, token.symbol)
+    tokens.store_decimals(requested, 6)
+    assert isinstance(tokens.find_all(network, [token.symbol])[token.symbol], errors.TokenNotSupported)
 
 
 def test_a_bug_in_one_reading_does_not_hide_behind_the_fault_of_another(node: FeeNode) -> None:

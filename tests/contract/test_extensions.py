@@ -14,10 +14,10 @@ from rest_framework import serializers
 
 from relayer_service import extensions
 from relayer_service.api.serializers import StrictSerializer, StringField
-from rpc import schema_examples
+from rpc import schema
+from rpc.methods import METHODS
 from rpc.methods.base import Method
 from rpc.methods.fee_estimate import FeeEstimateParams
-from rpc.registry import METHODS
 from rpc.relayer_lookup import RpcRelayer
 from tests import check_schema
 from tests.api import Answer, Api
@@ -75,7 +75,7 @@ def shout(monkeypatch: pytest.MonkeyPatch) -> None:
     example = OpenApiExample("Shout", call, summary="A word", request_only=True)
     monkeypatch.setitem(METHODS, ("evm", "shout"), Shout())
     monkeypatch.setitem(METHODS, ("evm", "whisper"), Whisper())
-    monkeypatch.setitem(schema_examples.EXAMPLES, "shout", [example])
+    monkeypatch.setitem(schema.EXAMPLES, "shout", [example])
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def call(api: Api, method: str) -> Answer:
 
 def test_a_method_of_an_extension_that_is_off_is_answered_like_an_unknown_one(api: Api, off: None) -> None:
     relayer()
-    description = "There is no such method on a relayer of the type evm."
+    description = "This method does not exist on relayers of type evm."
     assert call(api, "shout").body == bodies.rpc_error(-32601, "Method not found", description)
     assert without_request_id(call(api, "shout")) == without_request_id(call(api, "other"))
 

@@ -125,7 +125,7 @@ def test_only_the_requested_tokens_are_quoted_and_one_without_a_price_affects_no
             {
                 "code": -32001,
                 "message": "Token not supported",
-                "description": "Fees cannot be told in this token on hardhat: it is not registered or has no source "
+                "description": "Fees cannot be quoted in this token on hardhat: it is not registered or has no source "
                 "of its price.",
             },
         ),
@@ -204,7 +204,7 @@ def test_where_the_node_names_one_price_there_is_no_base_fee(api: Api, node: Fee
         ({"fee_tokens": [1]}, "fee_tokens[0]: a string is required"),
         ({"fee_tokens": ["ETH"] * 101}, "fee_tokens: at most 100 entries are allowed"),
         ({"fee_token": "ETH"}, "fee_token: unknown field"),
-        ({"network": "sepolia"}, "network: the relayer is on hardhat (evm)"),
+        ({"network": "sepolia"}, "network: must be hardhat or evm"),
     ],
 )
 def test_bad_params_are_refused(api: Api, node: FeeNode, params: dict[str, Any], description: str) -> None:

@@ -21,7 +21,7 @@ from tokens.writes import issue
 
 __all__ = ["node"]
 
-NO_METHOD = "There is no such method on a relayer of the type evm."
+NO_METHOD = "This method does not exist on relayers of type evm."
 
 
 def test_a_fee_in_the_native_coin(api: Api, node: FeeNode) -> None:

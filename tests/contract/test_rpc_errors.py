@@ -22,9 +22,9 @@ from tests.rpc.factories import TOKEN, fee_token, fixed_source
 
 __all__ = ["node"]
 
-NO_METHOD = "There is no such method on a relayer of the type evm."
-NOT_SUPPORTED = "Fees cannot be told in this token on hardhat: it is not registered or has no source of its price."
-ANOTHER_NETWORK = "network: the relayer is on hardhat (evm)"
+NO_METHOD = "This method does not exist on relayers of type evm."
+NOT_SUPPORTED = "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source."
+ANOTHER_NETWORK = "network: must be hardhat or evm"
 NOT_ENCODED = "transaction: it is not an encoded transaction"
 REASON = "0x08c379a0" + encode(["string"], ["too much \u2615"]).hex()
 
@@ -80,7 +80,7 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
         ),
         (
             PARAMS | {"transaction": transfer(SEPOLIA_CHAIN)},
-            "transaction: it is for chain 11155111, and hardhat is chain 31337",
+            "transaction: must be for chain 31337 (hardhat), not 11155111",
         ),
         (PARAMS | {"transaction": "garbage"}, "transaction: it must start with 0x"),
         (PARAMS | {"transaction": PARAMS["transaction"][2:]}, "transaction: it must start with 0x"),
@@ -118,7 +118,7 @@ def test_a_rate_that_is_too_old_is_no_price(api: Api, node: FeeNode) -> None:
     set_at = timezone.now() - timedelta(seconds=61)
     fixed_source(fee_token(), rate_set_at=set_at, max_age_seconds=60)
     answer = estimate(api, fee_token="USDC")
-    stale = "USDC on hardhat: the source “Fixed rate” is stale: it was set longer ago than its age limit."
+    stale = "USDC on hardhat: the source “Fixed rate” is stale: its rate is older than its age limit."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32002, "Price unavailable", stale))
 
 
@@ -194,17 +194,14 @@ def test_what_a_policy_does_not_allow_is_refused(
 def test_an_unsigned_transaction_of_a_relayer_without_an_address_is_not_estimated(api: Api, node: FeeNode) -> None:
     relayer(node, address="")
     answer = api.post(PATH, CALL)
-    unknown = "The relayer's address is not known yet, and the transaction is not signed."
+    unknown = "The relayer's address is unknown, and the transaction is not signed."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32005, "Insufficient data", unknown))
 
 
 def test_a_network_that_the_service_does_not_know_has_no_fees(api: Api, node: FeeNode) -> None:
     relayer(node, network="private", chain_id=31337)
     answer = estimate(api, network="private")
-    unknown = (
-        "The service does not know the relayer's network, and so neither its coin nor its fees: NETWORKS_FILE can add "
-        "it."
-    )
+    unknown = "Unknown network 'private'. Add it to NETWORKS_FILE."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32005, "Insufficient data", unknown))
 
 
@@ -221,7 +218,7 @@ def test_an_unexpected_failure_says_nothing_of_its_cause_and_the_log_has_it(api:
         (ciphertext,) = cursor.fetchone()
     assert Relayer.objects.get(pk=other.pk).node_urls() == [("https://rpc.example.com/hunter2", 100)]
     answer = api.post(PATH, CALL)
-    fixed = "The call failed for a reason inside the service; its log has it under the request id."
+    fixed = "The call failed because of an internal error. The service's log has the cause under the request ID."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32603, "Internal error", fixed))
     (error,) = (line for line in log.lines(answer.headers["x-request-id"]) if line["logger"] == "rpc.dispatch")
     assert (error["level"], error["message"], error["relayer"]) == (
@@ -251,6 +248,6 @@ def test_decimals_that_a_node_does_not_tell_are_not_guessed(api: Api, node: FeeN
     fixed_source(fee_token())
     node.errors["eth_call"] = {"code": 3, "message": "execution reverted"}
     answer = estimate(api, fee_token="USDC")
-    unknown = "The token's contract does not tell its decimals."
+    unknown = "The token's contract did not report its decimals."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32005, "Insufficient data", unknown))
     assert FeeToken.objects.get().decimals is None

@@ -113,7 +113,7 @@ def test_a_request_up_to_the_size_limit_is_read(api: Api) -> None:
         if over:
             assert (answer.status, answer.body) == (400, bodies.bad_request(f"the body is over {LIMIT} bytes"))
         else:
-            unknown = "There is no such method on a relayer of the type evm."
+            unknown = "This method does not exist on relayers of type evm."
             assert (answer.status, answer.body) == (200, bodies.rpc_error(-32601, "Method not found", unknown))
 
 

@@ -68,13 +68,13 @@ def fee_networks(settings: Settings, tmp_path: Path) -> Iterator[None]:
 
 
 def fee_token(**changes: Any) -> FeeToken:
-    """Create a token, with changes; its decimals are not known yet, as nobody has read them."""
+    """Create a token, with changes; its decimals are unknown, as they have not been read yet."""
     values = {"network": "hardhat", "symbol": "USDC", "address": TOKEN, "max_spread_bps": 200} | changes
     return FeeToken.objects.create(**values)
 
 
 def fixed_source(token: FeeToken, rate: str = "3000", **changes: Any) -> PriceSource:
-    """Create a source that gives this rate, set now."""
+    """Create a source with this rate, set now."""
     values = {"rate_text": rate, "rate_set_at": timezone.now(), "max_age_seconds": DAY}
     return price_source(token, PriceSource.Kind.FIXED, values | changes)
 

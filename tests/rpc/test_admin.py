@@ -164,7 +164,7 @@ def test_the_page_of_a_token_makes_as_many_queries_with_many_sources_as_with_few
     assert len(many) == len(few)
 
 
-def test_the_page_of_a_token_tells_its_last_price_and_what_each_source_said(admin_client: Client) -> None:
+def test_the_page_of_a_token_shows_its_last_price_and_that_of_each_source(admin_client: Client) -> None:
     token = factories.fee_token(rate_error="<b>Why.</b>", **priced(1))
     page = admin_client.get(page_of(token))
     price = page.context["price"]
@@ -209,7 +209,7 @@ def test_a_price_is_read_now_from_the_page_of_its_token(admin_client: Client, no
     assert admin_client.post(f"{LIST}{token.pk + 1}/read/").status_code == 404
 
 
-def test_many_prices_are_read_now_and_each_failure_is_told(admin_client: Client, node: NodeServer) -> None:
+def test_many_prices_are_read_now_and_each_failure_is_reported(admin_client: Client, node: NodeServer) -> None:
     relayer_at(node.url)
     relayer_at(f"http://127.0.0.1:{free_port()}/s3cret", identifier="dead", network="sepolia")
     chosen = [factories.fee_token(symbol=f"T{number}", address=address(number)) for number in range(2)]
@@ -221,7 +221,7 @@ def test_many_prices_are_read_now_and_each_failure_is_told(admin_client: Client,
     page = admin_client.post(LIST, form, follow=True)
     assert told(page) == [
         "Prices read: T0 on hardhat.",
-        "T1 on hardhat: no source of its price is set.",
+        "T1 on hardhat: it has no price source.",
         "USDC on sepolia: No node answered: the connection failed.",
     ]
     left.refresh_from_db()
@@ -237,7 +237,7 @@ def test_staff_who_may_only_look_see_prices_and_sources_and_no_button(client: Cl
     for part in (
         f"{RATE} USDC for 1 ETH",
         "Fixed rate: rate 2999.5, age limit 86400",
-        f"Uniswap v2 pair: pair {factories.PAIR}, wrapped native {factories.WRAPPED}, least liquidity {10**18}",
+        f"Uniswap v2 pair: pair {factories.PAIR}, wrapped native {factories.WRAPPED}, minimum liquidity {10**18}",
         f'title="{token.address}"',
     ):
         assert part in page

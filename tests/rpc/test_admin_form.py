@@ -20,7 +20,7 @@ from tests.rpc.admin_pages import ADD, add, edit, errors, fields, page_of, sourc
 pytestmark = pytest.mark.django_db
 
 OTHER = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
-NEEDED = "a source of this kind needs it"
+NEEDED = "required for this kind of source"
 PRICE: dict[str, Any] = {
     "rate_text": "3000",
     "rated_at": timezone.now(),
@@ -74,7 +74,7 @@ EVERYTHING = {
     "pair": "0x12",
     "wrapped_native": "0x12",
     "min_liquidity_text": "-1",
-    "still_right": "on",
+    "still_correct": "on",
 }
 
 
@@ -190,7 +190,7 @@ def test_a_fault_of_a_source_is_shown_at_its_field(
     [
         ({"network": "nowhere"}, {"network": ["Select a valid choice. nowhere is not one of the available choices."]}),
         ({"symbol": "ETH"}, {"symbol": ["ETH is the native coin of hardhat"]}),
-        ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed here"]}),
+        ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed"]}),
         ({"address": "0x12"}, {"address": ["an EVM address is required: 0x and 40 hexadecimal digits"]}),
         ({"margin_bps": "10001"}, {"margin_bps": ["Ensure this value is less than or equal to 10000."]}),
         ({"max_spread_bps": "-1"}, {"max_spread_bps": ["Ensure this value is greater than or equal to 0."]}),
@@ -206,7 +206,7 @@ def test_a_fault_of_a_token_is_shown_at_its_field(
 def test_a_token_needs_a_source(admin_client: Client, token: FeeToken) -> None:
     page = edit(admin_client, token, **{"sources-0-DELETE": "on"})
     (formset,) = page.context["inline_admin_formsets"]
-    assert formset.formset.non_form_errors() == ["A token needs a source of its price."]
+    assert formset.formset.non_form_errors() == ["A token needs at least one price source."]
     assert PriceSource.objects.exists()
 
 
@@ -223,7 +223,7 @@ def test_a_token_on_a_network_that_is_no_longer_known_can_be_looked_at(admin_cli
     ("typed", "is_set_anew"),
     [
         ({"rate_text": "3000.5"}, True),
-        ({"still_right": "on"}, True),
+        ({"still_correct": "on"}, True),
         ({"max_age_seconds": "60"}, False),
         ({}, False),
     ],
@@ -254,7 +254,7 @@ def test_the_page_says_when_a_fixed_rate_was_set(admin_client: Client, token: Fe
         ({"network": "sepolia"}, FORGOTTEN | {"decimals": None}),
         ({"max_spread_bps": "5"}, FORGOTTEN | {"decimals": 6}),
         (source({"rate_text": "2"}), FORGOTTEN | {"decimals": 6}),
-        (source({"still_right": "on"}), FORGOTTEN | {"decimals": 6}),
+        (source({"still_correct": "on"}), FORGOTTEN | {"decimals": 6}),
     ],
 )
 def test_a_price_is_forgotten_and_read_anew_when_what_it_depends_on_changes(
@@ -281,7 +281,7 @@ def test_the_price_of_a_new_token_is_read_at_once(
     assert [task.args for task in queue.pending()] == [(FeeToken.objects.get().pk,)]
 
 
-def test_what_the_worker_writes_meanwhile_is_kept(admin_client: Client, token: FeeToken) -> None:
+def test_concurrent_writes_of_the_worker_are_kept(admin_client: Client, token: FeeToken) -> None:
     page = fields(admin_client.get(page_of(token)))
     FeeToken.objects.update(rate_text="2999", decimals=7)
     admin_client.post(page_of(token), page | {"symbol": "USDT"})
@@ -292,9 +292,7 @@ def test_what_the_worker_writes_meanwhile_is_kept(admin_client: Client, token: F
     }
 
 
-def test_bounds_that_the_worker_reads_meanwhile_are_kept_and_no_change_of_a_source(
-    admin_client: Client, token: FeeToken
-) -> None:
+def test_bounds_read_concurrently_are_kept_and_no_change_of_a_source(admin_client: Client, token: FeeToken) -> None:
     factories.chainlink_native_source(token)
     page = fields(admin_client.get(page_of(token)))
     bounds = {"chain_id": 31337, "aggregator": OTHER, "minimum": "1", "maximum": "9", "read_at": 0}
@@ -306,7 +304,7 @@ def test_bounds_that_the_worker_reads_meanwhile_are_kept_and_no_change_of_a_sour
     assert (found.heartbeat_seconds, found.feed_bounds) == (60, {factories.FEED: bounds})
 
 
-def test_what_another_has_changed_meanwhile_is_not_taken_back(admin_client: Client, token: FeeToken) -> None:
+def test_concurrent_changes_are_not_reverted(admin_client: Client, token: FeeToken) -> None:
     page = fields(admin_client.get(page_of(token)))
     FeeToken.objects.update(margin_bps=77, enabled=False, address=OTHER)
     admin_client.post(page_of(token), page | {"symbol": "USDT"})
@@ -328,14 +326,14 @@ def test_sources_are_added_and_removed(admin_client: Client, token: FeeToken) ->
 
 
 @pytest.mark.parametrize(("enabled", "warnings"), [(True, 1), (False, 0)])
-def test_a_token_whose_only_source_is_a_pair_is_saved_with_a_warning_unless_it_is_disabled(
+def test_an_enabled_token_with_only_a_pair_is_saved_with_a_warning(
     admin_client: Client, token: FeeToken, enabled: bool, warnings: int
 ) -> None:
     typed = fields(admin_client.get(page_of(token))) | source(KINDS["uniswap_v2"] | {"kind": "uniswap_v2"})
     if not enabled:
         del typed["enabled"]
     page = admin_client.post(page_of(token), typed, follow=True)
-    why = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    why = "pairs alone cannot set a price: add a source of another kind"
     assert told(page)[:-1] == [f"USDC on hardhat: the token has no price: {why}"] * warnings
     assert "was changed successfully" in told(page)[-1]
     assert PriceSource.objects.get().kind == "uniswap_v2"

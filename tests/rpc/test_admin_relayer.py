@@ -40,7 +40,7 @@ from tests.rpc.estimates import relayer_at
 pytestmark = pytest.mark.django_db
 
 LIST = "/admin/relayers/relayer/"
-INTERNAL = "The call failed for a reason inside the service; its log has it under the request id."
+INTERNAL = "The call failed because of an internal error. The service's log has the cause under the request ID."
 
 
 @pytest.fixture
@@ -86,10 +86,10 @@ def test_a_quote_is_itemised(admin_client: Client, node: NodeServer, token: FeeT
     assert found == [
         ("Sender", relayer_factories.ADDRESS, "", ""),
         ("Gas", "21,000", "", "estimated by the node"),
-        ("Gas paid for", "21,000", "21,000", "without a buffer"),
-        ("Base fee", "0.0000001 gwei", "", "of the next block, by the fee history"),
+        ("Gas paid for", "21,000", "21,000", "no buffer"),
+        ("Base fee", "0.0000001 gwei", "", "next block, from the fee history"),
         ("Priority fee", "0.001 gwei", "", ""),
-        ("Price of gas", "0.0010001 gwei", "0.00100012 gwei", "the base fee may rise by 20 %"),
+        ("Gas price", "0.0010001 gwei", "0.00100012 gwei", "the base fee may rise by 20 %"),
         ("Gas fee", "0.0000000210021 ETH", "0.00000002100252 ETH", ""),
         ("Total in the native coin", "0.0000000210021 ETH", "0.00000002100252 ETH", ""),
         ("Source: Fixed rate", "3012.5 USDC for 1 ETH", "", "an hour ago"),
@@ -110,8 +110,8 @@ def test_a_quote_in_the_native_coin_has_no_price(admin_client: Client, node: Nod
     fee = ("0.00000000000475 ETH", "0.00000000000475 ETH")
     assert items(try_estimate(admin_client, relayer, fee_token="ETH"))[1:] == [
         ("Sender", relayer_factories.ADDRESS, "", ""),
-        ("Gas", "50,000", "", "the transaction's own limit, as the policy says"),
-        ("Price of gas", "0.000000095 gwei", "0.000000095 gwei", "capped by the policy gas_price_cap"),
+        ("Gas", "50,000", "", "the transaction's gas limit, by policy"),
+        ("Gas price", "0.000000095 gwei", "0.000000095 gwei", "capped by the policy gas_price_cap"),
         ("Gas fee", *fee, ""),
         ("Total in the native coin", *fee, ""),
         ("Fee in ETH", *fee, "rounded up once"),
@@ -123,7 +123,7 @@ def test_without_a_token_the_quote_is_in_all_of_the_network(
 ) -> None:
     factories.pair_source(factories.fee_token(symbol="SPOT", address=factories.FEED))
     found = items(try_estimate(admin_client, relayer_at(node.url), fee_token="", speed="fastest"))
-    reason = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    reason = "pairs alone cannot set a price: add a source of another kind"
     assert ("SPOT", "no fee", "", f"SPOT on hardhat: {reason}.") in found
     assert found[-1][0] == "Fee in USDC"
 
@@ -145,7 +145,7 @@ def sample(**changes: Any) -> FeeQuote:
     return FeeQuote(fee, {"USDC": TokenFee("USDC", factories.TOKEN, 1, quote, 333_300, 333_367)})
 
 
-def test_every_part_is_told_exactly() -> None:
+def test_every_part_is_shown_exactly() -> None:
     rate = f"0.{'3' * 40} USDC for 1 ETH"
     two_minutes = "2\xa0minutes ago"
     assert lines(fee_breakdown.items(sample())) == [
@@ -153,7 +153,7 @@ def test_every_part_is_told_exactly() -> None:
         ("Sender", relayer_factories.ADDRESS, "", ""),
         ("Gas", "21,001", "", "estimated by the node"),
         ("Gas paid for", "21,001", "23,592.5234", "buffer of 12.34 %"),
-        ("Price of gas", "0.0001 gwei", "0.0001000000003 gwei", "as the node gives it"),
+        ("Gas price", "0.0001 gwei", "0.0001000000003 gwei", "reported by the node"),
         ("Gas fee", "0.0000000021001 ETH", "0.00000000235925234707775702 ETH", ""),
         (
             "L1 data fee",
@@ -181,7 +181,7 @@ def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
     found = fee_breakdown.items(sample(charges=Charges(l1_gas=1_234), blob_fee=NOTHING))
     assert lines(found)[2:5] == [
         ("Gas", "21,001", "", "estimated by the node"),
-        ("L1 gas", "1,234", "", "a part of the gas above"),
+        ("L1 gas", "1,234", "", "included in the gas above"),
         ("Gas paid for", "21,001", "23,592.5234", "buffer of 12.34 %"),
     ]
     assert {item.name for item in found}.isdisjoint({"L1 data fee", "Operator fee", "Blob fee"})
@@ -190,7 +190,7 @@ def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
 @pytest.mark.parametrize(
     ("price", "note"),
     [
-        ({"is_own": True}, "limited by the transaction's own price"),
+        ({"is_own": True}, "limited by the transaction's gas price"),
         ({"is_own": True, "is_capped": True}, "capped by the policy gas_price_cap"),
         (
             {"base_fee": 1, "base_fee_source": BaseFeeSource.ETH_BASE_FEE, "priority_fee": 0},
@@ -198,9 +198,9 @@ def test_the_l1_gas_of_arbitrum_is_a_part_of_the_gas() -> None:
         ),
     ],
 )
-def test_what_sets_the_price_is_told(price: dict[str, Any], note: str) -> None:
+def test_the_origin_of_the_price_is_shown(price: dict[str, Any], note: str) -> None:
     found = fee_breakdown.items(sample(price=GasPrice(Fraction(1), Fraction(2), **price)))
-    assert [item.note for item in found if item.name == "Price of gas"] == [note]
+    assert [item.note for item in found if item.name == "Gas price"] == [note]
 
 
 def test_an_error_is_the_one_that_a_caller_would_get(admin_client: Client, token: FeeToken) -> None:
@@ -231,7 +231,7 @@ def test_what_cannot_be_decoded_is_a_fault_of_the_transaction(
         ({"fee_token": "DOGE"}, "Fee token: Select a valid choice. DOGE is not one of the available choices."),
     ],
 )
-def test_what_the_form_does_not_take_is_told(
+def test_invalid_input_of_the_form_is_reported(
     admin_client: Client, node: NodeServer, token: FeeToken, changes: dict[str, Any], fault: str
 ) -> None:
     page = try_estimate(admin_client, relayer_at(node.url), **changes)
@@ -239,7 +239,7 @@ def test_what_the_form_does_not_take_is_told(
     assert node.requests == []
 
 
-def test_an_unexpected_failure_is_logged_and_told_in_fixed_words(
+def test_an_unexpected_failure_is_logged_and_reported_with_a_fixed_text(
     admin_client: Client, node: NodeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*args: Any, **kwargs: Any) -> None:
@@ -252,7 +252,7 @@ def test_an_unexpected_failure_is_logged_and_told_in_fixed_words(
     assert "An estimate failed" in caplog.text
 
 
-def test_urls_that_cannot_be_opened_are_told(admin_client: Client, node: NodeServer, settings: Settings) -> None:
+def test_undecryptable_urls_are_reported(admin_client: Client, node: NodeServer, settings: Settings) -> None:
     relayer = relayer_at(node.url)
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = try_estimate(admin_client, relayer, fee_token="ETH")
@@ -294,7 +294,7 @@ def test_the_page_shows_calls_and_the_form_without_asking_a_node(admin_client: C
     relayer = relayer_at(node.url)
     add_calls(relayer, 1)
     text = admin_client.get(page_of(relayer)).content.decode()
-    assert "Calls: 1 · Callers' mistakes: 0 · Failed: 1" in text
+    assert "Calls: 1 · Client errors: 0 · Failed: 1" in text
     assert f'action="{page_of(relayer, "estimate")}"' in text
     assert f'data-status-url="{page_of(relayer, "status")}"' in text
     assert node.requests == []

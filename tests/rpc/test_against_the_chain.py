@@ -49,7 +49,7 @@ def check(outcomes: Sequence[Outcome]) -> None:
     assert statistics.median(abs(outcome.error) for outcome in outcomes) <= MAX_MEDIAN_ERROR
 
 
-def test_what_is_paid_in_the_next_block_is_at_most_the_maximum_and_near_what_was_expected(
+def test_the_paid_fee_is_at_most_the_maximum_and_near_the_expected_one(
     chain: Chain, deployed: Deployed, relayer: Relayer
 ) -> None:
     with mined_by_hand(chain, deployed, relayer, seed=1) as run:

@@ -15,7 +15,7 @@ from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
 from rpc import bound_checks, price_checks
-from rpc.fees.sources import bounds
+from rpc.fees.sources import chainlink
 from rpc.models import FeeToken, PriceSource
 from tests.chain import faults
 from tests.chain.answering_node import ANSWERS
@@ -34,7 +34,7 @@ OTHER_FEED = "0x9999999999999999999999999999999999999999"
 # Of a token that is worth a thousandth of the coin.
 PRICE = 10**15
 AT_LIMIT = (
-    "USDC on hardhat: the source “Chainlink, token/native” stands at the limit of its aggregator, which reports no "
+    "USDC on hardhat: the source “Chainlink, token/native” is at the limit of its aggregator, which reports no "
     "price beyond it: the token's feed."
 )
 REVERTED = faults.error(3, "execution reverted", data="0x")
@@ -129,7 +129,7 @@ def entry(aggregator: str, minimum: int, maximum: int) -> dict[str, Any]:
 WIDE = entry(AGGREGATOR, 1, 2**95 - 1)
 
 
-def test_a_feed_at_the_limit_of_its_aggregator_gives_no_fee_on_a_real_chain(chain: Chain, deployed: Deployed) -> None:
+def test_a_feed_at_the_limit_of_its_aggregator_has_no_fee_on_a_real_chain(chain: Chain, deployed: Deployed) -> None:
     aggregators = [chain.deploy("BoundedAggregator", 8, low, high) for low, high in [(10**6, 10**10), (1, 2**95 - 1)]]
     token_usd, native_usd = (chain.deploy("FeedProxy", aggregator) for aggregator in aggregators)
     chain.set_feed(aggregators[0], 10**8)
@@ -255,37 +255,37 @@ def test_a_node_that_fails_at_bounds_does_not_fail_the_price(
 def test_an_unexpected_failure_at_bounds_is_logged_and_does_not_fail_the_price(
     contracts: Contracts, token: FeeToken, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(bounds, "read_bounds", lambda answers: 1 / 0)
+    monkeypatch.setattr(chainlink, "read_bounds", lambda answers: 1 / 0)
     assert check(token) == ""
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-        "The bounds of feeds on hardhat cannot be read"
+        "Cannot read the bounds of feeds on hardhat"
     ]
 
 
-def change_before_keeping(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
+def change_before_storing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
     """Have something done after the nodes have answered, and before that is written."""
-    keep = bound_checks._keep
+    keep = bound_checks._store
 
     def changed(source: PriceSource, entries: bound_checks.Entries) -> None:
         change()
         keep(source, entries)
 
-    monkeypatch.setattr(bound_checks, "_keep", changed)
+    monkeypatch.setattr(bound_checks, "_store", changed)
 
 
-def test_what_staff_change_meanwhile_is_kept_and_gets_no_bounds_of_another_feed(
+def test_a_source_changed_concurrently_gets_no_bounds_of_another_feed(
     contracts: Contracts, token: FeeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     theirs = {"feed": OTHER_FEED, "heartbeat_seconds": 7, "feed_bounds": {OTHER_FEED: {**WIDE, "read_at": 1}}}
-    change_before_keeping(monkeypatch, lambda: PriceSource.objects.update(**theirs))
+    change_before_storing(monkeypatch, lambda: PriceSource.objects.update(**theirs))
     check(token)
     assert PriceSource.objects.values(*theirs).get() == theirs
 
 
-def test_a_source_that_is_deleted_meanwhile_is_no_fault(
+def test_a_source_deleted_concurrently_is_no_fault(
     contracts: Contracts, token: FeeToken, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change_before_keeping(monkeypatch, PriceSource.objects.all().delete)
+    change_before_storing(monkeypatch, PriceSource.objects.all().delete)
     assert check(token) == ""
     assert FeeToken.objects.get().rated_at is None
 
@@ -318,6 +318,6 @@ def test_bounds_wait_for_staff_who_change_the_source(contracts: Contracts, token
     with ThreadPoolExecutor(1) as pool:
         changing = pool.submit(change)
         assert is_locked.wait(PATIENCE_SECONDS)
-        bound_checks._keep(source, {FEED: {**WIDE, "read_at": 2}})
+        bound_checks._store(source, {FEED: {**WIDE, "read_at": 2}})
         changing.result()
     assert PriceSource.objects.values(*theirs).get() == theirs

@@ -83,7 +83,7 @@ def test_the_last_day_is_charted_by_hour(relayer: Relayer) -> None:
 
 def test_the_table_sums_up_methods_and_outcomes(relayer: Relayer) -> None:
     shown = calls.context(relayer)["calls"]
-    assert (shown["total"], shown["of_callers"], shown["failed"]) == (16, 9, 0)
+    assert (shown["total"], shown["client_errors"], shown["failed"]) == (16, 9, 0)
     assert shown["table"] == {
         "headers": ["Method", "Outcome", "Calls", "Mean", "Slowest"],
         "rows": [
@@ -132,7 +132,7 @@ def test_the_page_has_the_chart_and_the_table_without_a_script(relayer: Relayer)
     context = calls.context(relayer)
     page = render_to_string("admin/rpc/calls.html", context)
     assert context["calls"]["data"] in unescape(page)
-    assert "Calls: 19 · Callers' mistakes: 9 · Failed: 2" in page
+    assert "Calls: 19 · Client errors: 9 · Failed: 2" in page
     for cell in ("feeEstimate", "Error -32602", "207 ms", "1000 ms", "&lt;script&gt;"):
         assert cell in page
     assert "<script" not in page

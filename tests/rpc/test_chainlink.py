@@ -11,8 +11,7 @@ from eth_abi.abi import encode
 from chain.answers import ChainError
 from chain.attempts import Call
 from rpc.fees.sources.base import NoPrice, SourcePrice
-from rpc.fees.sources.bounds import Bounds, read_aggregator, read_bounds
-from rpc.fees.sources.chainlink import Chainlink, ChainlinkNative, ChainlinkUsd
+from rpc.fees.sources.chainlink import Bounds, Chainlink, read_aggregator, read_bounds
 from rpc.models import FeeToken, PriceSource
 from tests.chain.answering_node import local_network
 from tests.rpc.factories import FEED, NATIVE_FEED, TOKEN
@@ -82,13 +81,13 @@ def usd(sequencer_feed: str = "", of_network: str = "", grace: int = 3_600, **ch
         sequencer_grace_seconds=grace,
         **changes,
     )
-    return ChainlinkUsd.from_row(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
+    return Chainlink.from_row(row, FeeToken(address=TOKEN), local_network(sequencer_feed=of_network))
 
 
 def native(sequencer_feed: str = "", **changes: Any) -> Chainlink:
     values = {"feed": FEED, "heartbeat_seconds": 600, "sequencer_feed": sequencer_feed} | changes
     row = PriceSource(kind=PriceSource.Kind.CHAINLINK_NATIVE, **values)
-    return ChainlinkNative.from_row(row, FeeToken(address=TOKEN), local_network())
+    return Chainlink.from_row(row, FeeToken(address=TOKEN), local_network())
 
 
 def reason(source: Chainlink, answers: list[Any]) -> str:
@@ -159,16 +158,16 @@ def test_a_price_is_as_old_as_the_older_feed_and_fresh_as_long_as_the_first_to_e
 
 # What of a round does not count, as the end of a sentence.
 REFUSED = [
-    (feed(0), "gives a price that is not above zero: "),
-    (feed(-1), "gives a price that is not above zero: "),
-    (feed(-(2**255)), "gives a price that is not above zero: "),
+    (feed(0), "reports a price that is not above zero: "),
+    (feed(-1), "reports a price that is not above zero: "),
+    (feed(-(2**255)), "reports a price that is not above zero: "),
     (feed(1, updated_at=0), "has not finished its round: "),
     (feed(1, answered_in=6), "has not finished its round: "),
     (feed(1, round_id=2**80 - 1, answered_in=0), "has not finished its round: "),
-    (feed(1, decimals=78), "has more decimals than it can have: "),
-    (feed(1, decimals=200), "has more decimals than it can have: "),
-    (feed(1, updated_at=NOW + 901), "gives a time that is still to come: "),
-    (feed(1, updated_at=2**256 - 1), "gives a time that is still to come: "),
+    (feed(1, decimals=78), "has too many decimals: "),
+    (feed(1, decimals=200), "has too many decimals: "),
+    (feed(1, updated_at=NOW + 901), "reports a time in the future: "),
+    (feed(1, updated_at=2**256 - 1), "reports a time in the future: "),
     (feed(1, decimals=256), "does not answer: "),
     (["0x" + "00" * 159, feed(1)[1]], "does not answer: "),
     *(([garbage, feed(1)[1]], "does not answer: ") for garbage in GARBAGE),
@@ -177,7 +176,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("answers", "why"), REFUSED)
-def test_an_answer_that_cannot_be_trusted_gives_no_price(answers: list[Any], why: str) -> None:
+def test_an_answer_that_cannot_be_trusted_is_no_price(answers: list[Any], why: str) -> None:
     assert reason(native(), answers) == f"{why}the token's feed"
     assert reason(usd(), [*answers, *feed(1)]) == f"{why}the token's feed"
     assert reason(usd(), [*feed(1), *answers]) == f"{why}the native coin's feed"
@@ -212,11 +211,11 @@ def kept(minimum: int, maximum: int, chain_id: int = 31337) -> dict[str, Any]:
     return {"chain_id": chain_id, "aggregator": OTHER_SEQUENCER, "read_at": NOW} | values
 
 
-AT_LIMIT = "stands at the limit of its aggregator, which reports no price beyond it: "
+AT_LIMIT = "is at the limit of its aggregator, which reports no price beyond it: "
 
 
 @pytest.mark.parametrize("answer", [1, 99, 100, 1_000, 1_001, 2**191])
-def test_a_feed_at_the_bounds_of_its_aggregator_gives_no_price(answer: int) -> None:
+def test_a_feed_at_the_bounds_of_its_aggregator_has_no_price(answer: int) -> None:
     bounds = kept(100, 1_000)
     assert reason(native(feed_bounds={FEED: bounds}), feed(answer)) == f"{AT_LIMIT}the token's feed"
     of_token, of_native = usd(feed_bounds={FEED: bounds}), usd(feed_bounds={NATIVE_FEED: bounds})
@@ -272,7 +271,7 @@ def test_what_is_no_address_names_no_aggregator(answer: Any) -> None:
 )
 def test_feeds_count_only_while_the_sequencer_is_up_and_was_for_a_while(source: Chainlink, answers: list[Any]) -> None:
     assert source.price([*answers, sequencer(0, age=3_600)], 6, NOW).rate == 1
-    early = "cannot be trusted yet: the network's sequencer was down a short while ago"
+    early = "cannot be trusted yet: the network's sequencer was down recently"
     assert reason(source, [*answers, sequencer(0, age=3_599)]) == early
     assert reason(source, [*answers, sequencer(0, age=-5)]) == early
     down = "cannot be trusted: the network's sequencer is down"
@@ -281,7 +280,7 @@ def test_feeds_count_only_while_the_sequencer_is_up_and_was_for_a_while(source: 
     # A feed that was never started.
     assert reason(source, [*answers, sequencer(0, age=NOW)]) == down
     for garbage in GARBAGE:
-        silent = "cannot be trusted: the sequencer's feed does not answer"
+        silent = "cannot be trusted: the sequencer's feed did not answer"
         assert reason(source, [*answers, garbage]) == silent
 
 

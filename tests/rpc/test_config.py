@@ -216,13 +216,13 @@ def test_two_sources_that_are_alike_are_two(tmp_path: Path) -> None:
 
 def test_a_token_without_a_source_is_a_warning_unless_it_is_disabled(tmp_path: Path) -> None:
     _, errors = load(document(SPARSE | {"sources": []}, USDC | {"sources": []}), tmp_path)
-    assert errors == ["Warning: fee_tokens[0].sources: a token without a source of its price is not supported"]
+    assert errors == ["Warning: fee_tokens[0].sources: a token without a price source is not supported"]
 
 
 def test_a_token_whose_only_sources_are_pairs_is_a_warning_unless_it_is_disabled(tmp_path: Path) -> None:
     pairs = [UNISWAP_V2, UNISWAP_V2 | {"pair": TOKEN_USD}]
     _, errors = load(document(SPARSE | {"sources": pairs}, USDC | {"sources": pairs}), tmp_path)
-    why = "a pair's reserves alone are no price: a second source is needed, of another kind"
+    why = "pairs alone cannot set a price: add a source of another kind"
     assert errors == [f"Warning: fee_tokens[0].sources: the token has no price: {why}"]
 
 
@@ -257,7 +257,7 @@ def test_a_symbol_and_an_address_may_be_used_on_another_network(tmp_path: Path) 
     ]
 
 
-def test_a_dry_run_tells_what_would_change_and_changes_nothing(tmp_path: Path) -> None:
+def test_a_dry_run_reports_the_changes_and_makes_none(tmp_path: Path) -> None:
     load(document(USDC), tmp_path)
     before = rows()
     changed = USDC | {"address": TOKEN_USD, "sources": []}
@@ -324,7 +324,7 @@ def test_a_load_waits_for_who_is_changing_a_source_and_then_refuses(tmp_path: Pa
         lambda: FeeToken.objects.create(network="mainnet", symbol="OTHER", address=LINK_ADDRESS),
     ],
 )
-def test_what_was_changed_meanwhile_is_not_overwritten(tmp_path: Path, meanwhile: Any) -> None:
+def test_concurrent_changes_are_not_overwritten(tmp_path: Path, meanwhile: Any) -> None:
     load(document(USDC), tmp_path)
     relayers = config_files.document(config_files.SPARSE)
     planned = plan({**relayers, **document(USDC | {"margin_bps": 7}, SPARSE)})
@@ -336,7 +336,7 @@ def test_what_was_changed_meanwhile_is_not_overwritten(tmp_path: Path, meanwhile
     assert rows() == before
 
 
-def test_a_price_and_bounds_that_were_read_meanwhile_are_kept(tmp_path: Path) -> None:
+def test_a_price_and_bounds_read_concurrently_are_kept(tmp_path: Path) -> None:
     load(document(USDC), tmp_path)
     planned = plan(document(USDC | {"margin_bps": 7}))
     FeeToken.objects.update(decimals=6, rate_text="3000.5", rated_at=LONG_AGO)

@@ -32,7 +32,7 @@ SECONDS_FAULT = "a whole number from 1 to 2147483647 is required"
 RATE_FAULT = "a decimal number is required, such as 0.0005 or 3000"
 
 
-def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     load(document(USDC), tmp_path)
     content = document(
         SPARSE
@@ -84,18 +84,18 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         "fee_tokens[1].symbol: ETH is the native coin of mainnet",
         "fee_tokens[2].network: a string is required",
         "fee_tokens[2].sources[0]: null is not allowed here",
-        "fee_tokens[2].symbol: spaces and control characters are not allowed here",
+        "fee_tokens[2].symbol: spaces and control characters are not allowed",
         "fee_tokens[3].network: this field is required",
         "fee_tokens[3].symbol: this field is required",
         "fee_tokens[3].address: this field is required",
         "fee_tokens[3].sources: this field is required",
         "fee_tokens[4]: an object is required",
-        "fee_tokens[5].address: another token of this network has this address",
+        "fee_tokens[5].address: another token on this network has this address",
     ]
 
 
 def test_one_token_cannot_stand_twice(tmp_path: Path) -> None:
-    twice = "this token stands twice in the list"
+    twice = "duplicate token"
     content = document(SPARSE, SPARSE, SPARSE | {"address": PAIR}, SPARSE | {"address": 5})
     assert faults(content, tmp_path) == [
         f"fee_tokens[1].symbol: {twice}",
@@ -108,14 +108,14 @@ def test_one_token_cannot_stand_twice(tmp_path: Path) -> None:
 def test_two_tokens_cannot_have_one_address(tmp_path: Path) -> None:
     other = SPARSE | {"symbol": "LINK.e", "address": LINK_ADDRESS.lower()}
     assert faults(document(SPARSE, other), tmp_path) == [
-        "fee_tokens[1].address: another token of this network has this address"
+        "fee_tokens[1].address: another token on this network has this address"
     ]
 
 
 def test_an_address_that_is_in_the_service_already_cannot_be_anothers(tmp_path: Path) -> None:
     load(document(USDC, SPARSE), tmp_path)
     assert faults(document(USDC | {"address": LINK_ADDRESS}), tmp_path) == [
-        "fee_tokens[0].address: another token of this network has this address"
+        "fee_tokens[0].address: another token on this network has this address"
     ]
 
 
@@ -138,7 +138,7 @@ def test_a_rate_is_a_decimal_number_in_a_string(tmp_path: Path, rate: Any, fault
     assert told == [f"fee_tokens[0].sources[0].rate: {fault}"]
 
 
-def test_a_rule_of_the_model_is_told_by_the_name_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_of_the_model_uses_the_name_in_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(source: PriceSource) -> None:
         raise ValidationError({"min_liquidity_text": f"{source.min_liquidity_text} is refused"})
 

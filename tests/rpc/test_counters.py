@@ -149,7 +149,7 @@ def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
     with connection.execute_wrapper(Failing(passing=4)):
         counters.flush()
     assert rows() == [("relayer-1", 0, method, "ok", 1, 100, 100) for method in "ab"]
-    assert caplog.messages == ["Calls that were counted cannot be written yet"]
+    assert caplog.messages == ["Cannot write the counts of calls; will retry"]
     counters.count(relayer.pk, "e", "ok", 0.2)
     counters.flush()
     assert rows() == [
@@ -169,7 +169,7 @@ def test_of_too_much_that_cannot_be_written_the_oldest_is_dropped(
             counters.count(relayer.pk, "feeEstimate", "ok", 0.1)
             counters.flush()
             clock.forward(60)
-    assert caplog.messages[-1] == "The oldest counts of calls are dropped, as they cannot be written: 1 rows"
+    assert caplog.messages[-1] == "Dropped the oldest counts of calls, as they cannot be written: 1 rows"
     counters.flush()
     assert rows() == [("relayer-1", minute, "feeEstimate", "ok", 1, 100, 100) for minute in (2, 3, 4)]
 
@@ -295,7 +295,7 @@ application = Application(counting)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_web_process_that_is_told_to_stop_writes_what_it_has_counted(tmp_path: Path) -> None:
+def test_a_web_process_that_is_stopped_writes_its_counts(tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text(PREPARE + WEB)
     port = free_port()
     relayer = factories.relayer()

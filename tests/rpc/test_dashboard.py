@@ -16,7 +16,7 @@ __all__ = ["clock"]
 
 pytestmark = pytest.mark.django_db
 
-CARD = "JSON-RPC calls of the last 24 hours"
+CARD = "JSON-RPC calls in the last 24 hours"
 
 
 def calls(number: int, outcome: str = "ok", hours_ago: int = 0, slowest: int = 5) -> None:
@@ -41,12 +41,12 @@ def busy(clock: Clock) -> None:
 def test_what_callers_got_wrong_is_counted_apart_from_what_failed(admin_client: Client, busy: None) -> None:
     assert rows(admin_client, CARD) == [
         ["Calls", "1,270"],
-        ["Callers' mistakes", "60"],
+        ["Client errors", "60"],
         ["Failed", "10"],
         ["Nodes unreachable (-32000)", "4"],
         ["Price unavailable (-32002)", "3"],
         ["Insufficient data (-32005)", "2"],
-        ["Internal error (-32603): the log of the service has it", "1"],
+        ["Internal error (-32603): see the service's log", "1"],
         ["Slowest", "2,345 ms"],
     ]
 
@@ -69,10 +69,10 @@ def test_calls_and_latency_are_charted_by_hour(admin_client: Client, busy: None)
         "Mean (ms)": [2, *[None] * 22, 2],
         "Slowest (ms)": [5, *[None] * 22, 2345],
         "Answered": [*[0] * 23, 1200],
-        "Callers' mistakes": [*[0] * 23, 60],
+        "Client errors": [*[0] * 23, 60],
         "Failed": [4, *[0] * 22, 6],
     }
 
 
-def test_the_overview_of_a_service_that_nobody_calls(admin_client: Client) -> None:
-    assert rows(admin_client, CARD) == [["Calls", "0"], ["Callers' mistakes", "0"], ["Failed", "0"], ["Slowest", "-"]]
+def test_the_overview_of_a_service_without_calls(admin_client: Client) -> None:
+    assert rows(admin_client, CARD) == [["Calls", "0"], ["Client errors", "0"], ["Failed", "0"], ["Slowest", "-"]]

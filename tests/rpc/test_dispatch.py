@@ -12,9 +12,9 @@ from pytest_django import Settings
 from relayer_service.api.serializers import StrictSerializer, StringField
 from relayers.models import Relayer
 from rpc import counters, dispatch, errors
+from rpc.methods import METHODS
 from rpc.methods.base import Method
 from rpc.models import CallCount
-from rpc.registry import METHODS
 from rpc.relayer_lookup import RpcRelayer
 from tests.relayers.factories import relayer
 
@@ -70,12 +70,12 @@ def counted() -> dict[tuple[str, str], int]:
 def test_a_method_of_another_network_type_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     relayer()
     monkeypatch.setitem(METHODS, ("other", "elsewhere"), Echo())
-    description = "There is no such method on a relayer of the type evm."
+    description = "This method does not exist on relayers of type evm."
     error = {"code": -32601, "message": "Method not found", "description": description}
     assert answer("hello", "elsewhere") == {"error": error}
 
 
-def test_a_result_stands_alone() -> None:
+def test_a_result_comes_without_an_error() -> None:
     relayer()
     assert answer("hello") == {"result": {"word": "hello"}}
 
@@ -83,9 +83,9 @@ def test_a_result_stands_alone() -> None:
 @pytest.mark.parametrize(
     ("word", "name", "code", "message", "description"),
     [
-        ("a", "nothing", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
-        ("a", "ECHO", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
-        ("a", "", -32601, "Method not found", "There is no such method on a relayer of the type evm."),
+        ("a", "nothing", -32601, "Method not found", "This method does not exist on relayers of type evm."),
+        ("a", "ECHO", -32601, "Method not found", "This method does not exist on relayers of type evm."),
+        ("a", "", -32601, "Method not found", "This method does not exist on relayers of type evm."),
         (1, "echo", -32602, "Invalid params", "word: a string is required"),
         ("refuse", "echo", -32004, "Policy refused", "The word is not allowed."),
         (
@@ -93,11 +93,11 @@ def test_a_result_stands_alone() -> None:
             "echo",
             -32603,
             "Internal error",
-            "The call failed for a reason inside the service; its log has it under the request id.",
+            "The call failed because of an internal error. The service's log has the cause under the request ID.",
         ),
     ],
 )
-def test_an_error_stands_alone(word: Any, name: str, code: int, message: str, description: str) -> None:
+def test_an_error_comes_without_a_result(word: Any, name: str, code: int, message: str, description: str) -> None:
     relayer()
     assert answer(word, name) == {"error": {"code": code, "message": message, "description": description}}
 
@@ -137,7 +137,7 @@ def test_every_call_is_counted_by_method_and_outcome() -> None:
 def test_a_method_of_an_extension_that_is_off_is_unknown_and_counted_so(settings: Settings) -> None:
     settings.EXTENSIONS = []
     relayer()
-    description = "There is no such method on a relayer of the type evm."
+    description = "This method does not exist on relayers of type evm."
     error = {"code": -32601, "message": "Method not found", "description": description}
     # Its params are not looked at either.
     assert [answer("hello", "shout"), answer(1, "shout")] == [{"error": error}, {"error": error}]

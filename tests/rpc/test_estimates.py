@@ -98,7 +98,7 @@ def test_a_fee_is_that_of_the_independent_computation(
         ttl_cache.clear_all()
         estimated = answer(RpcRelayer.from_row(relayer), "feeEstimate", params | {"fee_token": name})
         quoted = answer(RpcRelayer.from_row(relayer), "feeQuote", params | {"fee_tokens": [name]})
-        assert (estimated, told(quoted)) == expected(chain, case, transaction, sender, relayer.policies, rate)
+        assert (estimated, amounts_of(quoted)) == expected(chain, case, transaction, sender, relayer.policies, rate)
 
     every(number, check, amount(2, EXAMPLES))
 
@@ -187,8 +187,8 @@ def set_token(chain: Chain, deployed: Deployed, case: Case) -> tuple[FeeToken | 
     return token, independent.median([made[source][1]() for source in sources])
 
 
-def told(quoted: dict[str, Any]) -> dict[str, Any]:
-    """Return what a quote says of amounts, or its error."""
+def amounts_of(quoted: dict[str, Any]) -> dict[str, Any]:
+    """Return the amounts of a quote, or its error."""
     if "error" in quoted:
         return quoted
     native, (token,) = quoted["result"]["native"], quoted["result"]["tokens"]
@@ -198,7 +198,7 @@ def told(quoted: dict[str, Any]) -> dict[str, Any]:
 def expected(
     chain: Chain, case: Case, transaction: Transaction, sender: str, policies: dict[str, Any], rate: Ratio
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the whole answer of `feeEstimate`, and what `feeQuote` says of amounts; both refuse the same."""
+    """Return the whole answer of `feeEstimate`, and the amounts of `feeQuote`; both refuse the same."""
     try:
         natives = native_fees(chain, case, transaction, sender, policies)
     except Refused as refused:

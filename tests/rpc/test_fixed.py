@@ -36,12 +36,12 @@ def test_a_rate_counts_up_to_its_age_limit(age: int) -> None:
 
 @pytest.mark.parametrize("age", [601, 86_400])
 def test_a_rate_is_stale_a_second_later(age: int) -> None:
-    with pytest.raises(NoPrice, match=r"^is stale: it was set longer ago than its age limit$"):
+    with pytest.raises(NoPrice, match=r"^is stale: its rate is older than its age limit$"):
         price(NOON + age)
 
 
 @pytest.mark.parametrize("missing", [{"rate_set_at": None}, {"max_age_seconds": None}])
-def test_a_rate_of_which_nobody_knows_how_old_it_is_does_not_count(missing: dict[str, Any]) -> None:
+def test_a_rate_of_unknown_age_is_no_price(missing: dict[str, Any]) -> None:
     with pytest.raises(NoPrice, match=r"^has no rate$"):
         price(NOON, **missing)
 
@@ -61,7 +61,7 @@ def test_a_rate_is_exact(text: str, rate: Fraction) -> None:
 
 
 @pytest.mark.django_db
-def test_a_fee_is_told_at_a_rate_that_was_set(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_a_rate_that_was_set(chain: Chain, deployed: Deployed) -> None:
     token = fee_token(address=deployed.token_6)
     source = fixed_source(token, "2481.9375")
     relayer = relayer_at(chain.url)
@@ -70,5 +70,5 @@ def test_a_fee_is_told_at_a_rate_that_was_set(chain: Chain, deployed: Deployed) 
     assert ask(relayer, "USDC") == failure(
         -32002,
         "Price unavailable",
-        "USDC on hardhat: the source “Fixed rate” is stale: it was set longer ago than its age limit.",
+        "USDC on hardhat: the source “Fixed rate” is stale: its rate is older than its age limit.",
     )

@@ -1,4 +1,4 @@
-"""Texts that are transactions, or nearly, or not at all: each gives a result or an error, and none a crash."""
+"""Texts that are transactions, or nearly, or not at all: each returns a result or an error, and none crashes."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_the_seeds_are_transactions(network: str) -> None:
     assert all("result" in answer for _, answer in answers(network, seeds))
 
 
-def test_thousands_of_inputs_give_a_result_or_a_documented_error_and_never_an_internal_one() -> None:
+def test_thousands_of_inputs_return_a_result_or_a_documented_error() -> None:
     outcomes: Counter[Any] = Counter()
     crashes = []
     share = INPUTS // len(CHAINS) + 1

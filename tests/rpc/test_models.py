@@ -14,7 +14,7 @@ from rpc.models import FeeToken, PriceSource
 from tests.rpc.factories import FEED, NATIVE_FEED, PAIR, TOKEN, WRAPPED, fee_token
 
 ADDRESS = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
-NEEDED = ["a source of this kind needs it"]
+NEEDED = ["required for this kind of source"]
 NOT_A_RATE = "a decimal number is required, such as 0.0005 or 3000"
 KINDS: dict[str, dict[str, Any]] = {
     "fixed": {"rate_text": "3000", "max_age_seconds": 60},
@@ -84,9 +84,9 @@ def test_what_is_no_address_is_refused(address: str, message: str) -> None:
         ({"symbol": "eth"}, {}),
         # So that no symbol can be taken for an address.
         ({"symbol": TOKEN}, {"symbol": ["Ensure this value has at most 32 characters (it has 42)."]}),
-        ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed here"]}),
-        ({"symbol": "USDC\n"}, {"symbol": ["spaces and control characters are not allowed here"]}),
-        ({"symbol": "\x7f"}, {"symbol": ["spaces and control characters are not allowed here"]}),
+        ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed"]}),
+        ({"symbol": "USDC\n"}, {"symbol": ["spaces and control characters are not allowed"]}),
+        ({"symbol": "\x7f"}, {"symbol": ["spaces and control characters are not allowed"]}),
         ({"margin_bps": 10_001}, {"margin_bps": ["Ensure this value is less than or equal to 10000."]}),
         ({"max_spread_bps": 10_001}, {"max_spread_bps": ["Ensure this value is less than or equal to 10000."]}),
     ],

@@ -159,7 +159,7 @@ def test_what_is_paid_on_the_op_stack_is_what_was_expected_but_for_a_unit_of_gas
     assert cost + l1_fee + of_operator[0] <= expected <= cost + l1_fee + of_operator[1] + transaction.gas_price
 
 
-def test_what_is_paid_on_arbitrum_is_what_was_expected_with_neither_l1_gas_nor_a_tip_added(
+def test_the_expected_fee_is_paid_on_arbitrum_without_l1_gas_or_tip(
     chain: Chain, deployed: Deployed, relayer: Relayer
 ) -> None:
     relayer.network = "arbitrum"

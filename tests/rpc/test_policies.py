@@ -104,7 +104,7 @@ def test_a_single_price_is_asked_for_where_the_policy_says_so() -> None:
 def test_a_relayer_without_an_address_estimates_only_what_is_signed(chain: Chain) -> None:
     relayer = relayer_at(chain.url, address="")
     assert ask(relayer) == failure(
-        -32005, "Insufficient data", "The relayer's address is not known yet, and the transaction is not signed."
+        -32005, "Insufficient data", "The relayer's address is unknown, and the transaction is not signed."
     )
     fields = {"chainId": 31337, "nonce": 0, "to": ALLOWED, "value": 1, "gas": 21_000, "gasPrice": 10**12}
     signed = Account.from_key(factories.KEY).sign_transaction(fields).raw_transaction
@@ -118,8 +118,7 @@ def test_a_network_that_the_service_does_not_know_is_insufficient_data() -> None
         assert ask(relayer, network="private-1") == failure(
             -32005,
             "Insufficient data",
-            "The service does not know the relayer's network, and so neither its coin nor its fees: NETWORKS_FILE can "
-            "add it.",
+            "Unknown network 'private-1'. Add it to NETWORKS_FILE.",
         )
         assert node.requests == []
 
@@ -128,7 +127,7 @@ def test_a_network_that_the_service_does_not_know_is_insufficient_data() -> None
 def test_another_network_is_a_mistake_of_the_callers(network: str) -> None:
     with node_answering() as node:
         assert ask(relayer_at(node.url), network=network) == failure(
-            -32602, "Invalid params", "network: the relayer is on hardhat (evm)"
+            -32602, "Invalid params", "network: must be hardhat or evm"
         )
 
 
@@ -141,7 +140,7 @@ def test_the_network_may_be_named_by_its_type() -> None:
 def test_a_transaction_of_another_chain_is_a_mistake_of_the_callers(chain_id: int) -> None:
     answer, asked = ask_with({}, unsigned(chain_id=chain_id))
     assert (answer, asked) == (
-        failure(-32602, "Invalid params", f"transaction: it is for chain {chain_id}, and hardhat is chain 31337"),
+        failure(-32602, "Invalid params", f"transaction: must be for chain 31337 (hardhat), not {chain_id}"),
         0,
     )
 
@@ -154,7 +153,7 @@ def test_a_relayer_that_is_paused_or_disabled_estimates_all_the_same(changes: di
         assert ask(relayer_at(node.url, **changes)) == FEE
 
 
-def test_a_node_that_is_down_is_told_of_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_node_that_is_down_is_reported_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
     with faults.refusing() as url, caplog.at_level(logging.DEBUG):
         answer = ask(relayer_at(url))
     assert answer == failure(-32000, NodesUnreachable.message, "No node answered: the connection failed.")

@@ -29,7 +29,7 @@ from tests.servers import free_port
 
 pytestmark = pytest.mark.django_db
 
-NO_RELAYER = "There is no relayer on hardhat, and so no node to ask."
+NO_RELAYER = "There is no relayer on hardhat, whose nodes could be queried."
 NO_PRICE: dict[str, Any] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": [], "decimals": None}
 
 
@@ -92,9 +92,9 @@ def test_the_tokens_of_a_network_are_read_in_one_batch_and_fail_one_by_one(node:
     factories.chainlink_native_source(silent)
     assert price_checks.refresh([good, stale, silent, empty]) == {
         good.pk: "",
-        stale.pk: "T1 on hardhat: the source “Fixed rate” is stale: it was set longer ago than its age limit.",
-        silent.pk: "T2 on hardhat: the source “Chainlink, token/native” does not answer: the token's feed.",
-        empty.pk: "T3 on hardhat: no source of its price is set.",
+        stale.pk: "T1 on hardhat: the source “Fixed rate” is stale: its rate is older than its age limit.",
+        silent.pk: "T2 on hardhat: the source “Chainlink, token/native” did not answer: the token's feed.",
+        empty.pk: "T3 on hardhat: it has no price source.",
     }
     assert [seen(token)["rate_text"] for token in (good, stale, silent, empty)] == ["3000", "", "", ""]
     assert seen(good)["decimals"] == 6
@@ -106,7 +106,7 @@ def test_staff_see_why_a_token_of_pairs_alone_has_no_price(node: NodeServer) -> 
     relayer_at(node.url)
     token = factories.fee_token()
     factories.pair_source(token)
-    reason = "USDC on hardhat: a pair's reserves alone are no price: a second source is needed, of another kind."
+    reason = "USDC on hardhat: pairs alone cannot set a price: add a source of another kind."
     assert price_checks.refresh([token]) == {token.pk: reason}
     assert seen(token) == NO_PRICE | {"rate_error": reason}
 
@@ -131,7 +131,7 @@ def test_a_price_that_fails_keeps_the_last_one_with_its_age(node: NodeServer) ->
     }
     token = factories.fee_token(**last)
     price_checks.refresh([token])
-    assert seen(token) == last | {"rate_error": "USDC on hardhat: no source of its price is set."}
+    assert seen(token) == last | {"rate_error": "USDC on hardhat: it has no price source."}
     factories.fixed_source(token, "2999.5")
     price_checks.refresh([token])
     assert seen(token)["rate_error"] == ""
@@ -156,7 +156,7 @@ def test_the_first_relayer_that_is_not_disabled_has_its_nodes_asked(node: NodeSe
     assert price_checks.refresh([token]) == {token.pk: ""}
 
 
-def test_where_all_relayers_are_disabled_the_nodes_of_one_are_asked_as_callers_ask_them(node: NodeServer) -> None:
+def test_if_all_relayers_are_disabled_the_nodes_of_one_are_queried(node: NodeServer) -> None:
     relayer_at(node.url, system_disabled=True, disabled_reason_type="NonceSyncFailed")
     token = factories.fee_token()
     factories.fixed_source(token)
@@ -176,14 +176,14 @@ def test_urls_that_cannot_be_opened_are_a_reason(node: NodeServer, settings: Set
     relayer_at(node.url)
     token = factories.fee_token()
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
-    reason = "The RPC URLs of the relayer relayer-1 cannot be opened with the encryption keys that are set."
+    reason = "The RPC URLs of the relayer relayer-1 cannot be decrypted with the configured encryption keys."
     assert price_checks.refresh([token]) == {token.pk: reason}
 
 
 def test_a_network_that_is_no_longer_known_is_a_reason(node: NodeServer) -> None:
     relayer_at(node.url, network="gone")
     token = factories.fee_token(network="gone")
-    assert price_checks.refresh([token]) == {token.pk: "The network gone is not known: NETWORKS_FILE can add it."}
+    assert price_checks.refresh([token]) == {token.pk: "Unknown network 'gone'. Add it to NETWORKS_FILE."}
 
 
 def test_the_nodes_of_one_network_do_not_hide_the_prices_of_another(node: NodeServer) -> None:
@@ -196,7 +196,7 @@ def test_the_nodes_of_one_network_do_not_hide_the_prices_of_another(node: NodeSe
     assert [bool(reasons[token.pk]) for token in tokens] == [True, False]
 
 
-def test_an_unexpected_failure_of_one_token_is_logged_and_told_in_fixed_words(
+def test_an_unexpected_failure_of_one_token_is_logged_and_reported(
     node: NodeServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     relayer_at(node.url)
@@ -214,8 +214,8 @@ def test_an_unexpected_failure_of_one_token_is_logged_and_told_in_fixed_words(
         unknown.pk: price_checks.UNEXPECTED,
     }
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-        "The price of T2 on hardhat cannot be asked for",
-        "The price of T1 on hardhat cannot be read",
+        "Cannot read the price of T2 on hardhat",
+        "Cannot read the price of T1 on hardhat",
     ]
 
 
@@ -231,24 +231,24 @@ def test_an_unexpected_failure_of_one_token_is_logged_and_told_in_fixed_words(
     ],
     ids=["address", "network", "spread", "rate", "no source", "one more source"],
 )
-def test_a_token_that_changes_meanwhile_gets_no_price_of_before(
+def test_a_token_changed_concurrently_gets_no_outdated_price(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch, change: Callable[[FeeToken], Any]
 ) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, lambda: change(token))
+    change_before_storing(monkeypatch, lambda: change(token))
     price_checks.refresh([token])
     assert seen(token) == NO_PRICE
 
 
-def test_a_token_that_is_renamed_or_made_dearer_meanwhile_gets_its_price(
+def test_a_token_renamed_or_made_dearer_concurrently_gets_its_price(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
+    change_before_storing(monkeypatch, lambda: FeeToken.objects.update(symbol="OTHER", margin_bps=5, enabled=False))
     price_checks.refresh([token])
     assert seen(token)["rate_text"] == "3000"
     assert FeeToken.objects.values("symbol", "margin_bps", "enabled").get() == {
@@ -258,39 +258,37 @@ def test_a_token_that_is_renamed_or_made_dearer_meanwhile_gets_its_price(
     }
 
 
-def test_bounds_that_another_process_keeps_meanwhile_do_not_stop_a_price(
-    node: NodeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bounds_stored_concurrently_do_not_prevent_a_price(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, lambda: PriceSource.objects.update(feed_bounds={factories.FEED: {}}))
+    change_before_storing(monkeypatch, lambda: PriceSource.objects.update(feed_bounds={factories.FEED: {}}))
     price_checks.refresh([token])
     assert seen(token)["rate_text"] == "3000"
 
 
-def test_a_token_that_is_deleted_meanwhile_is_no_fault(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_deleted_concurrently_is_no_fault(node: NodeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     relayer_at(node.url)
     token = factories.fee_token()
     factories.fixed_source(token)
-    change_before_noting(monkeypatch, FeeToken.objects.all().delete)
+    change_before_storing(monkeypatch, FeeToken.objects.all().delete)
     assert list(price_checks.refresh([token]).values()) == [""]
     assert not FeeToken.objects.exists()
 
 
-def change_before_noting(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
+def change_before_storing(monkeypatch: pytest.MonkeyPatch, change: Callable[[], Any]) -> None:
     """Have something done after the nodes have answered, and before that is written."""
-    note = price_checks._note
+    note = price_checks._store
 
     def changed(snapshot: price_checks.TokenSnapshot, outcome: Quote | str) -> str:
         change()
         return note(snapshot, outcome)
 
-    monkeypatch.setattr(price_checks, "_note", changed)
+    monkeypatch.setattr(price_checks, "_store", changed)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_every_minute_the_prices_of_enabled_tokens_are_read_outside_of_any_transaction(
+def test_every_minute_prices_of_enabled_tokens_are_read_outside_transactions(
     node: NodeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time()

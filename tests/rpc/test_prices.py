@@ -79,7 +79,7 @@ def test_sources_that_differ_by_more_give_no_price(rates: list[Any], bound: int)
 
 
 def test_no_source_is_no_price() -> None:
-    with pytest.raises(PriceUnavailable, match=r"^USDC on hardhat: no source of its price is set.$"):
+    with pytest.raises(PriceUnavailable, match=r"^USDC on hardhat: it has no price source.$"):
         agreed()
 
 
@@ -99,7 +99,7 @@ def test_the_sources_of_a_real_node_and_of_staff_are_put_together(chain: Chain, 
 
 
 @pytest.mark.django_db
-def test_one_failing_source_of_several_is_told_and_the_others_do_not_count(chain: Chain, deployed: Deployed) -> None:
+def test_one_failing_source_of_several_is_reported(chain: Chain, deployed: Deployed) -> None:
     token = fee_token(address=deployed.token_6)
     fixed_source(token, "2500")
     chainlink_native_source(token, deployed.misbehaving)
@@ -107,7 +107,7 @@ def test_one_failing_source_of_several_is_told_and_the_others_do_not_count(chain
     assert ask(relayer_at(chain.url), "USDC") == failure(
         -32002,
         "Price unavailable",
-        "USDC on hardhat: the source “Chainlink, token/native” does not answer: the token's feed.",
+        "USDC on hardhat: the source “Chainlink, token/native” did not answer: the token's feed.",
     )
 
 
@@ -165,7 +165,7 @@ def test_pairs_alone_are_no_price_however_many(chain: Chain, deployed: Deployed,
     assert ask(relayer, "USDC") == failure(
         -32002,
         "Price unavailable",
-        "USDC on hardhat: a pair's reserves alone are no price: a second source is needed, of another kind.",
+        "USDC on hardhat: pairs alone cannot set a price: add a source of another kind.",
     )
     chainlink_native_source(token, deployed.token_native)
     assert "result" in ask(relayer, "USDC")
@@ -177,7 +177,7 @@ def readings(*made: FeeToken) -> dict[str, ChainReading]:
 
 
 @pytest.mark.django_db
-def test_several_prices_are_read_in_one_batch_and_one_that_fails_is_an_error_in_its_place(
+def test_prices_are_read_in_one_batch_and_a_failed_one_becomes_an_error(
     chain: Chain, deployed: Deployed, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, stale, broken, pair = (
@@ -201,10 +201,10 @@ def test_several_prices_are_read_in_one_batch_and_one_that_fails_is_an_error_in_
     assert (quote.rate, quote.decimals) == (Fraction(10**18, 402_951_121_654_151), 18)
     assert [error.body()["code"] for error in (silent, internal, alone)] == [-32002, -32603, -32002]
     assert silent.description == (
-        "SILENT on hardhat: the source “Chainlink, token/native” does not answer: the token's feed."
+        "SILENT on hardhat: the source “Chainlink, token/native” did not answer: the token's feed."
     )
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-        "The price of BROKEN on hardhat cannot be read"
+        "Cannot read the price of BROKEN on hardhat"
     ]
 
 
@@ -231,7 +231,7 @@ def test_a_price_is_cached_and_a_reason_is_not(
         bounds = {"chain_id": 31337, "aggregator": TOKEN, "minimum": "1", "maximum": str(10**15), "read_at": 0}
         PriceSource.objects.filter(pk=source.pk).update(feed_bounds={deployed.token_native: bounds})
         assert gather(*at, readings(token))["USDC"].description == (
-            "USDC on hardhat: the source “Chainlink, token/native” stands at the limit of its aggregator, which "
+            "USDC on hardhat: the source “Chainlink, token/native” is at the limit of its aggregator, which "
             "reports no price beyond it: the token's feed."
         )
 
@@ -261,7 +261,7 @@ def test_a_token_that_does_not_tell_its_decimals_is_insufficient_data(chain: Cha
     token = fee_token(address=deployed.misbehaving)
     fixed_source(token, "1")
     assert ask(relayer_at(chain.url), "USDC") == failure(
-        -32005, "Insufficient data", "The token's contract does not tell its decimals."
+        -32005, "Insufficient data", "The token's contract did not report its decimals."
     )
     token.refresh_from_db()
     assert token.decimals is None

@@ -60,7 +60,7 @@ def test_urls_that_cannot_be_decrypted_fail_only_what_asks_a_node(
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     found = find_cached_relayer("relayer-1")
     wrong = dispatch.answer(found, "feeEstimate", PARAMS | {"network": "base"})
-    assert wrong == failure(-32602, "Invalid params", "network: the relayer is on hardhat (evm)")
+    assert wrong == failure(-32602, "Invalid params", "network: must be hardhat or evm")
     assert dispatch.answer(found, "feeEstimate", PARAMS)["error"]["code"] == -32603
     # The log says which key is missing.
     assert "DecryptionError: " in caplog.text

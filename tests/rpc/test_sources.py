@@ -36,12 +36,12 @@ def set_feed(name: str, answer: int, **changes: int) -> Change:
     return lambda chain, deployed: chain.set_feed(getattr(deployed, name), answer, **changes)
 
 
-def test_a_fee_is_told_at_the_rate_of_two_feeds(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_the_rate_of_two_feeds(chain: Chain, deployed: Deployed) -> None:
     chainlink_usd_source(fee_token(address=deployed.token_6), deployed.token_usd, deployed.native_usd)
     assert ask(relayer_at(chain.url), "USDC")["result"]["conversion_rate"] == USD_RATE
 
 
-def test_a_fee_is_told_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed) -> None:
     chainlink_native_source(fee_token(address=deployed.token_18), deployed.token_native)
     assert ask(relayer_at(chain.url), "USDC")["result"]["conversion_rate"] == NATIVE_RATE
 
@@ -49,11 +49,11 @@ def test_a_fee_is_told_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed)
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (set_feed("token_usd", 0), "gives a price that is not above zero: the token's feed"),
-        (set_feed("native_usd", -1), "gives a price that is not above zero: the native coin's feed"),
+        (set_feed("token_usd", 0), "reports a price that is not above zero: the token's feed"),
+        (set_feed("native_usd", -1), "reports a price that is not above zero: the native coin's feed"),
         (set_feed("token_usd", 1, updated_at=0), "has not finished its round: the token's feed"),
         (set_feed("token_usd", 1, answered_in_round=6), "has not finished its round: the token's feed"),
-        (set_feed("token_usd", 1, decimals=200), "has more decimals than it can have: the token's feed"),
+        (set_feed("token_usd", 1, decimals=200), "has too many decimals: the token's feed"),
         (
             set_feed("token_usd", 1, age=2 * HOUR + 725),
             "is stale: the token's feed is older than its heartbeat",
@@ -65,7 +65,7 @@ def test_a_fee_is_told_at_the_rate_of_one_feed(chain: Chain, deployed: Deployed)
         (set_feed("sequencer", 1, age=86_400), "cannot be trusted: the network's sequencer is down"),
         (
             set_feed("sequencer", 0, age=HOUR - 60),
-            "cannot be trusted yet: the network's sequencer was down a short while ago",
+            "cannot be trusted yet: the network's sequencer was down recently",
         ),
     ],
 )
@@ -102,12 +102,12 @@ def test_the_networks_sequencer_feed_counts_where_the_source_has_none(
 def test_a_feed_that_is_none_does_not_answer(chain: Chain, deployed: Deployed, address: str) -> None:
     """One has no code and answers nothing, the other reverts."""
     chainlink_native_source(fee_token(address=deployed.token_18), getattr(deployed, address, address))
-    assert ask(relayer_at(chain.url), "USDC") == unavailable(NATIVE, "does not answer: the token's feed")
+    assert ask(relayer_at(chain.url), "USDC") == unavailable(NATIVE, "did not answer: the token's feed")
 
 
 def test_a_sequencer_feed_that_is_none_does_not_answer(chain: Chain, deployed: Deployed) -> None:
     chainlink_native_source(
         fee_token(address=deployed.token_18), deployed.token_native, sequencer_feed=deployed.misbehaving
     )
-    silent = "cannot be trusted: the sequencer's feed does not answer"
+    silent = "cannot be trusted: the sequencer's feed did not answer"
     assert ask(relayer_at(chain.url), "USDC") == unavailable(NATIVE, silent)

@@ -1,4 +1,4 @@
-"""Which token a fee is told in: by symbol to the letter, by address, or the native coin."""
+"""Which token a fee is quoted in: by exact symbol, by address, or the native coin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADDRESS = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
 NOT_SUPPORTED = failure(
     -32001,
     "Token not supported",
-    "Fees cannot be told in this token on hardhat: it is not registered or has no source of its price.",
+    "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source.",
 )
 
 

@@ -94,22 +94,22 @@ def test_a_coin_of_other_decimals_is_counted_by_them() -> None:
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_pair_counts_from_its_least_liquidity_of_the_native_coin(swapped: bool) -> None:
     assert price(2 * 10**30, 10**18, 18, swapped=swapped, least=str(10**18)) == 2 * 10**12
-    with pytest.raises(NoPrice, match=r"^holds too little: less than its least liquidity$"):
+    with pytest.raises(NoPrice, match=r"^holds less than its minimum liquidity$"):
         price(2 * 10**30, 10**18 - 1, 18, swapped=swapped, least=str(10**18))
 
 
 @pytest.mark.parametrize(("token", "native"), [(0, 0), (0, 1), (1, 0)])
-def test_a_pair_without_reserves_gives_no_price_even_where_none_are_asked_for(token: int, native: int) -> None:
+def test_a_pair_without_reserves_has_no_price_even_without_a_minimum(token: int, native: int) -> None:
     answers = [address(TOKEN), address(WRAPPED), reserves(token, native)]
-    assert reason(answers) == "holds too little: less than its least liquidity"
+    assert reason(answers) == "holds less than its minimum liquidity"
 
 
 @pytest.mark.parametrize(
     "tokens", [(TOKEN, STRANGER), (STRANGER, WRAPPED), (STRANGER, RECEIVER), (TOKEN, TOKEN), (WRAPPED, WRAPPED)]
 )
-def test_another_pair_gives_no_price(tokens: tuple[str, str]) -> None:
+def test_another_pair_has_no_price(tokens: tuple[str, str]) -> None:
     answers = [*map(address, tokens), reserves(10**18, 10**18)]
-    assert reason(answers) == "is not a pair of the token with the wrapped native coin"
+    assert reason(answers) == "is not a pair of the token and the wrapped native coin"
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -123,7 +123,7 @@ def test_garbage_is_no_answer(place: int, answer: Any) -> None:
 
 
 @pytest.mark.django_db
-def test_a_fee_is_told_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deployed) -> None:
+def test_a_fee_is_quoted_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deployed) -> None:
     relayer = relayer_at(chain.url)
     token = fee_token(address=deployed.token_6)
     # 2,481,937.5 tokens and 1,000 coins.
@@ -132,7 +132,7 @@ def test_a_fee_is_told_at_the_rate_of_a_real_pair(chain: Chain, deployed: Deploy
     # Half way between both.
     assert ask(relayer, "USDC")["result"]["conversion_rate"] == "2490.96875"
     chain.send(deployed.pair, "set(uint112,uint112,uint32)", 2_481_937_500_000, 1_000 * 10**18 - 1, 0)
-    nothing = "holds too little: less than its least liquidity"
+    nothing = "holds less than its minimum liquidity"
     other = relayer_at(f"{chain.url}/", identifier="relayer-2")
     assert ask(other, "USDC") == failure(
         -32002, "Price unavailable", f"USDC on hardhat: the source “Uniswap v2 pair” {nothing}."

@@ -10,12 +10,12 @@ from rpc.models import FeeToken, PriceSource
 
 
 class NoPrice(Exception):
-    """Why a source gives no price, as the end of a sentence that begins with the source."""
+    """Why a source has no price, as the end of a sentence that starts with the source."""
 
 
 @dataclass(frozen=True)
 class SourcePrice:
-    """The price of one source: tokens for one native coin, when it was set, and until when it counts (Unix time)."""
+    """The price of one source: tokens for one native coin, when it was set and when it expires (Unix time)."""
 
     name: str
     rate: Fraction
@@ -25,9 +25,9 @@ class SourcePrice:
 
 @dataclass(frozen=True)
 class Source(ABC):
-    """One kind of price source: what to ask the chain, and what the answers mean."""
+    """A kind of price source: the calls to make, and the price from their answers."""
 
-    # Whether it is a price without another kind beside it. What anyone can move within a block is not.
+    # Whether it can be the only kind of a token: not if anyone can move the price within a block.
     stands_alone: ClassVar[bool] = True
 
     name: str
@@ -35,12 +35,12 @@ class Source(ABC):
     @classmethod
     @abstractmethod
     def from_row(cls, row: PriceSource, token: FeeToken, network: Network) -> Self:
-        """Return the source that staff have set up in a row."""
+        """Return the source of a row."""
 
     @abstractmethod
     def calls(self) -> Sequence[Call]:
-        """Return the calls whose answers hold the price."""
+        """Return the calls whose answers contain the price."""
 
     @abstractmethod
     def price(self, answers: Sequence[Any], decimals: int, now: int) -> SourcePrice:
-        """Return the price of a token with these decimals; raise `NoPrice` if there is none that counts."""
+        """Return the price of a token with these decimals; raise `NoPrice` if there is no valid one."""

@@ -13,7 +13,7 @@ from rpc.models import FeeToken, PriceSource
 
 @dataclass(frozen=True)
 class Fixed(Source):
-    """A rate that staff have set, for as long as they trust it."""
+    """A rate set by staff, valid up to its age limit."""
 
     rate_text: str
     rate_set_at: datetime | None
@@ -32,5 +32,5 @@ class Fixed(Source):
         set_at = int(self.rate_set_at.timestamp())
         fresh_until = set_at + self.max_age_seconds
         if now > fresh_until:
-            raise NoPrice("is stale: it was set longer ago than its age limit")
+            raise NoPrice("is stale: its rate is older than its age limit")
         return SourcePrice(self.name, Fraction(parse_rate(self.rate_text)), set_at, fresh_until)

@@ -15,7 +15,7 @@ from rpc.models import FeeToken, PriceSource
 
 @dataclass(frozen=True)
 class UniswapV2(Source):
-    """The reserves of a pair of the token with the wrapped native coin, at the latest block."""
+    """The reserves of a pair of the token and the wrapped native coin, at the latest block."""
 
     stands_alone: ClassVar[bool] = False
 
@@ -46,13 +46,13 @@ class UniswapV2(Source):
             tokens = [to_checksum_address(read_call(answer, ["address"])[0]) for answer in answers[:2]]
             reserves = read_call(answers[2], ["uint112", "uint112", "uint32"])[:2]
         except Unreadable:
-            raise NoPrice("does not answer") from None
+            raise NoPrice("did not answer") from None
         held = dict(zip(tokens, reserves, strict=True))
         if set(held) != {self.token, self.wrapped_native}:
-            raise NoPrice("is not a pair of the token with the wrapped native coin")
+            raise NoPrice("is not a pair of the token and the wrapped native coin")
         token, native = held[self.token], held[self.wrapped_native]
         if not token or not native or native < self.min_liquidity:
-            raise NoPrice("holds too little: less than its least liquidity")
+            raise NoPrice("holds less than its minimum liquidity")
         rate = Fraction(token * 10**self.native_decimals, native * 10**decimals)
         # The reserves are those of this block.
         return SourcePrice(self.name, rate, now, now + math.ceil(self.block_seconds))

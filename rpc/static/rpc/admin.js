@@ -1,6 +1,6 @@
 "use strict";
 
-/* A choice with data-kind-fields shows the fields of the chosen kind, and hides those of the others. */
+/* A choice with data-kind-fields shows the fields of the chosen kind and hides the others. */
 function showFieldsOfKind(select) {
   const kinds = JSON.parse(select.dataset.kindFields);
   const shown = new Set(kinds[select.value] ?? []);
@@ -11,7 +11,7 @@ function showFieldsOfKind(select) {
   }
 }
 
-/* A form with data-estimate has its answer put below it, without the page being left. */
+/* A form with data-estimate shows its answer below itself, without leaving the page. */
 async function showEstimate(event) {
   const form = event.target.closest("[data-estimate]");
   if (!form) {
@@ -21,7 +21,7 @@ async function showEstimate(event) {
   const answer = form.parentElement.querySelector("[data-estimate-answer]");
   const button = form.querySelector("button");
   button.disabled = true;
-  answer.textContent = "The nodes are being asked …";
+  answer.textContent = "Querying the nodes …";
   try {
     const response = await fetch(form.action, {
       method: "POST",
@@ -34,7 +34,7 @@ async function showEstimate(event) {
     }
     answer.innerHTML = await response.text();
   } catch {
-    answer.textContent = "The estimate cannot be read at the moment.";
+    answer.textContent = "The estimate could not be loaded.";
   }
   button.disabled = false;
 }

@@ -110,9 +110,9 @@ def test_what_needs_attention_is_named_with_a_reason_and_since_when(staff: Clien
         "Fee tokens whose price cannot be read 1",
         f"FAILED0 on hardhat No source has a price. {HOUR_AGO}",
         "Fee tokens whose price is stale 1",
-        f"STALE0 on hardhat The worker has not read its price for minutes. {HOUR_AGO}",
+        f"STALE0 on hardhat The worker has not read its price for several minutes. {HOUR_AGO}",
         "Fee tokens whose price was never read 1",
-        "NEVER0 on hardhat The worker reads prices every minute, and has not read this one yet.",
+        "NEVER0 on hardhat The worker reads prices every minute, but has not read this one yet.",
         "Access tokens that expire within 14 days 1",
         "Report 0 (rms_0123456789ab_…) Expires on 2026-01-04 12:00 UTC, in 3 days; never used.",
     ]
@@ -171,7 +171,7 @@ SERVICE = ["Readiness", "Your last changes"]
     ("permissions", "kinds", "cards"),
     [
         ([], [], SERVICE),
-        (["view_relayer"], ["Relayers"], ["Relayers", "JSON-RPC calls of the last 24 hours", *SERVICE]),
+        (["view_relayer"], ["Relayers"], ["Relayers", "JSON-RPC calls in the last 24 hours", *SERVICE]),
         (["view_notification"], ["Webhook"], SERVICE),
         (["view_delivery"], [], SERVICE),
         (

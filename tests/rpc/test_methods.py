@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from rpc.methods import METHODS, available_methods, find_method
 from rpc.methods.base import Method
 from rpc.methods.fee_estimate import FeeEstimate
 from rpc.methods.fee_quote import FeeQuote
-from rpc.registry import METHODS, find, methods
 
 
 def test_every_method_is_known_by_its_network_type_and_name() -> None:
@@ -18,8 +18,8 @@ def test_every_method_is_known_by_its_network_type_and_name() -> None:
 
 
 def test_without_extensions_there_are_only_the_methods_of_the_contract() -> None:
-    assert [method.name for method in methods()] == ["feeEstimate"]
-    assert find("evm", "feeEstimate") is METHODS["evm", "feeEstimate"]
+    assert [method.name for method in available_methods()] == ["feeEstimate"]
+    assert find_method("evm", "feeEstimate") is METHODS["evm", "feeEstimate"]
 
 
 def test_a_method_says_what_it_does() -> None:
