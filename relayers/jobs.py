@@ -1,4 +1,4 @@
-"""What staff have done with many relayers at once, in the worker."""
+"""Jobs that staff start on many relayers, run by the worker."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ class CheckRelayers(JobKind):
     permission = "relayers.change_relayer"
     title = "Check relayers now"
     job_title = "Check {} now"
-    explanation = "The nodes are asked for nonce and balance at once, without waiting for the next turn: {}."
-    done = "To be checked at once"
+    explanation = "Nonce and balance are read from the nodes now, without waiting for the next check: {}."
+    done = "Queued for a check"
     left_alone = "being checked"
-    # The log has what a check finds, in the name of the health check.
+    # The health check records what it changes.
     is_recorded = False
 
     def run(self, keys: Sequence[int]) -> Result:

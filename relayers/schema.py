@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows of relayers beside their serializer."""
+"""Parameters, responses and examples of the OpenAPI document for relayers and networks."""
 
 from typing import Any
 
@@ -45,7 +45,8 @@ CREATE_RELAYER: dict[str, Any] = {
     "request": CreateRelayerSerializer,
     "responses": {
         201: OpenApiResponse(
-            RelayerSerializer, description="The relayer was created; the log entries say what could not be checked."
+            RelayerSerializer,
+            description="The relayer was created; the log entries list the checks that were skipped.",
         )
     },
     "examples": [
@@ -68,14 +69,14 @@ CREATE_RELAYER: dict[str, Any] = {
 }
 UPDATE_RELAYER: dict[str, Any] = {
     "request": UpdateRelayerSerializer,
-    "responses": {200: OpenApiResponse(RelayerSerializer, description="The relayer as it is now.")},
+    "responses": {200: OpenApiResponse(RelayerSerializer, description="The updated relayer.")},
     "examples": [
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
         OpenApiExample(
             "policies",
             {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},
-            summary="Set a policy and remove another",
+            summary="Set one policy and remove another",
             request_only=True,
         ),
         RELAYER_EXAMPLE,
@@ -119,6 +120,6 @@ NETWORK_EXAMPLE = OpenApiExample(
     response_only=True,
 )
 LIST_NETWORKS: dict[str, Any] = {
-    "parameters": [OpenApiParameter("q", str, description="Only those whose name begins with this.")],
+    "parameters": [OpenApiParameter("q", str, description="Only networks whose name starts with this.")],
     "examples": [NETWORK_EXAMPLE],
 }

@@ -10,13 +10,12 @@ from relayers.models import Relayer
 
 @periodic(seconds=2)
 def check_relayers() -> None:
-    """Check the relayers that are due."""
     health.check_due()
 
 
 @task()
 def check_relayers_now() -> None:
-    """Check relayers at the request of staff, without waiting for the next round."""
+    """Check due relayers now, without waiting for the periodic run."""
     health.check_due()
 
 

@@ -119,9 +119,9 @@ def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager:
     body = {"id": "r", "name": "R", "network": "holesky", "network_type": "evm", "chain_id": 17000, "paused": False}
     shown = {name: value for name, value in body.items() if name != "chain_id"}
     data = shown | {"signer_id": "broken", "system_disabled": False, "custom_rpc_urls": urls}
-    node = "custom_rpc_urls[0].url: the chain id of this node was not checked: it cannot be connected to"
+    node = "custom_rpc_urls[0].url: the chain ID of this node was not checked: it cannot be connected to"
     logs = [
-        "address: The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex.",
+        "address: The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex.",
         "network: holesky was shut down in 2025: use hoodi, or sepolia",
         node,
     ]

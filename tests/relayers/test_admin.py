@@ -187,7 +187,7 @@ def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
     chosen.append(factories.relayer(identifier="so already", paused=paused, notification=hook))
     factories.relayer(identifier="not chosen", paused=not paused, notification=hook)
     page = confirm(admin_client, LIST, select(action, *chosen), reason="The vault is moved")
-    assert told(page) == [f"{word}: 2 relayers. Left alone, as {left_alone}: 1."]
+    assert told(page) == [f"{word}: 2 relayers. Skipped: 1 ({left_alone})."]
     assert set(Relayer.objects.filter(paused=paused).values_list("identifier", flat=True)) == {
         "one",
         "two",
@@ -223,7 +223,7 @@ def test_one_relayer_is_checked_now_from_its_page(admin_client: Client) -> None:
     assert f'action="{page_of(relayer, "check")}"' in admin_client.get(page_of(relayer)).content.decode()
     assert admin_client.get(page_of(relayer, "check")).status_code == 405
     page = admin_client.post(page_of(relayer, "check"), follow=True)
-    assert told(page) == ["To be checked at once: 1 relayer."]
+    assert told(page) == ["Queued for a check: 1 relayer."]
     assert Relayer.objects.filter(due_at__lte=timezone.now()).exists()
 
 
@@ -268,22 +268,22 @@ def test_the_status_says_how_old_a_balance_is_that_later_checks_could_not_read(a
     shown = facts(admin_client.get(page_of(relayer, "status")))
     assert (shown["Balance"], shown["Balance read"]) == (
         "1.500000000000000001 ETH",
-        "3 hours ago: later checks could not read it",
+        "3 hours ago; later checks could not read it",
     )
 
 
-NOT_ASKED = "The signer was not asked yet, or was changed since: save the relayer, which asks it."
+NOT_ASKED = "The signer has not provided its address since it was last changed. Save the relayer to read it."
 
 
 @pytest.mark.parametrize(
     ("signer_type", "last_error", "why"),
     [
         ("plain", "", NOT_ASKED),
-        ("plain", "It is <b>down</b>.", "The signer could not be asked: It is <b>down</b>."),
+        ("plain", "It is <b>down</b>.", "The signer failed: It is <b>down</b>."),
         (
             "provider_a_kms",
             "It is down.",
-            f"The signer's type does not work here: {BOTO3.missing()}",
+            f"The signer's type is not available: {BOTO3.missing()}",
         ),
     ],
 )
@@ -351,7 +351,7 @@ def test_the_status_tells_why_a_relayer_is_disabled(admin_client: Client) -> Non
 
 def test_the_status_of_a_relayer_without_nodes_says_so(admin_client: Client) -> None:
     page = admin_client.get(page_of(factories.relayer(network="my-chain"), "status"))
-    assert page.context["fault"] == "There is no node to ask: neither the relayer nor its network has RPC URLs."
+    assert page.context["fault"] == "There are no nodes: neither the relayer nor its network has RPC URLs."
 
 
 def test_the_status_of_urls_that_cannot_be_opened_says_so(admin_client: Client, settings: Settings) -> None:

@@ -120,7 +120,7 @@ def test_a_url_that_another_added_meanwhile_stays(admin_client: Client) -> None:
         ({"name": "Another name"}, []),
         (
             {"rpc_urls-0-weight": "5"},
-            [{"url": ["Another has replaced or removed this URL meanwhile: open the page again."]}, {}],
+            [{"url": ["This URL was replaced or removed concurrently. Reload the page."]}, {}],
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_urls_that_cannot_be_opened_are_kept_or_replaced(admin_client: Client, s
     before = Relayer.objects.values_list("custom_rpc_urls", flat=True).get()
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     text = admin_client.get(change(relayer)).content.decode()
-    assert "Those that are set cannot be opened: https://a.example.com/***." in text
+    assert "The stored URLs cannot be decrypted: https://a.example.com/***." in text
     edit(admin_client, relayer, name="Another name")
     assert Relayer.objects.values_list("name", "custom_rpc_urls").get() == ("Another name", before)
     edit(admin_client, relayer, **{"rpc_urls-0-url": B})

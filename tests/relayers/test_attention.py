@@ -64,16 +64,16 @@ def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(cli
     clock.forward(120)
     checked(AccountReading(reason="it cannot be connected to"))
     assert relayers_of(staff) == [
-        "Relayers whose nodes fail 1",
+        "Relayers with failing nodes 1",
         (
-            "Treasury (relayer-1) on sepolia The last check could not read it from any node; "
-            "after 2 in a row it is disabled."
+            "Treasury (relayer-1) on sepolia The last check failed on every node; "
+            "after 2 failures in a row it is disabled."
         ),
     ]
     clock.forward(120)
     checked(AccountReading(reason="it cannot be connected to"))
     assert relayers_of(staff) == [
-        "Relayers that are disabled 1",
+        "Disabled relayers 1",
         (
             "Treasury (relayer-1) on sepolia The nonce could not be read from any node: it cannot be connected to. "
             "Since 2026-01-01 12:04 UTC, for less than a minute"

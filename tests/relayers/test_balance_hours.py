@@ -56,5 +56,5 @@ def test_a_check_keeps_the_balance_of_the_hour_and_one_that_reads_none_does_not(
 @pytest.mark.django_db
 def test_the_balances_of_another_account_are_forgotten() -> None:
     relayer = factories.relayer(balance_hours=[entry(0, "5")])
-    relayer.save(update_fields=relayer.forget_account())
+    relayer.save(update_fields=relayer.clear_readings())
     assert Relayer.objects.get().balance_hours == []

@@ -176,7 +176,7 @@ def test_a_nonce_that_cannot_be_one_is_none(nonce: Any) -> None:
         on_nodes(one.url)
         check()
         relayer = check()
-    details = "The nonce could not be read from any node: a node answered, but not with a nonce."
+    details = "The nonce could not be read from any node: no node returned a nonce."
     assert state(relayer) == REASON | {"disabled_reason_details": details}
 
 
@@ -222,7 +222,7 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
     check()
     assert check().balance_is_low
     (line,) = [record for record in caplog.records if record.name == "relayers.health"]
-    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of the relayer relayer-1 is low")
+    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of relayer relayer-1 is low")
     assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
 
 
@@ -305,5 +305,5 @@ def test_urls_that_cannot_be_opened_fail_one_relayer_alone(hardhat: str) -> None
         assert check_due() == 2
     first, second = Relayer.objects.all()
     assert (first.nonce, state(first)) == (0, NO_REASON)
-    details = "The nonce could not be read from any node: its RPC URLs cannot be opened."
+    details = "The nonce could not be read from any node: its RPC URLs cannot be decrypted."
     assert state(second) == REASON | {"disabled_reason_details": details}

@@ -272,7 +272,7 @@ def test_a_relayer_can_move_to_a_signer_and_a_webhook_that_the_file_creates(tmp_
 def test_a_signer_that_cannot_be_asked_is_a_warning_and_the_given_address_is_taken(tmp_path: Path) -> None:
     signer = {"id": "signer-1", "type": "plain", "config": {"key": "no-key-SECRET"}}
     relayers = [SPARSE, SPARSE | {"id": "relayer-2", "address": ADDRESS.lower()}]
-    words = "The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex."
+    words = "The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex."
     _, errors = load(document(*relayers, signer=signer), tmp_path)
     assert errors == [f"Warning: relayers[0].address: {words}", f"Warning: relayers[1].address: {words}"]
     assert [relayer.address for relayer in Relayer.objects.order_by("sequence")] == ["", ADDRESS]
@@ -288,7 +288,7 @@ def test_a_signing_key_that_cannot_sign_is_a_warning(tmp_path: Path) -> None:
 def test_a_node_that_cannot_be_asked_is_a_warning(tmp_path: Path) -> None:
     urls = {"custom_rpc_urls": [{"url": "http://127.0.0.1:1/node-key-SECRET"}]}
     _, errors = load(document(SPARSE | urls), tmp_path)
-    words = "the chain id of this node was not checked: it cannot be connected to"
+    words = "the chain ID of this node was not checked: it cannot be connected to"
     assert errors == [f"Warning: relayers[0].custom_rpc_urls[0].url: {words}"]
 
 

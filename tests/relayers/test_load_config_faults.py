@@ -79,13 +79,13 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         "relayers[1].network: this network is not known: it needs custom RPC URLs and a chain id",
         "relayers[2].network_type: must be one of: evm",
         f"relayers[2].chain_id: a whole number from 1 to {2**63 - 1} is required",
-        "relayers[2].address: an EVM address is required: 0x and 40 hexadecimal digits",
+        "relayers[2].address: must be an EVM address: 0x and 40 hexadecimal digits",
         "relayers[2].paused: true or false is required",
         "relayers[3].policies.x: this field is not known",
         f"relayers[3].policies.gas_price_cap: {amount}",
         f"relayers[3].policies.min_balance: {amount}",
-        "relayers[3].policies.whitelist_receivers[0]: an EVM address is required: 0x and 40 hexadecimal digits",
-        "relayers[3].chain_id: mainnet has the chain id 1",
+        "relayers[3].policies.whitelist_receivers[0]: must be an EVM address: 0x and 40 hexadecimal digits",
+        "relayers[3].chain_id: must be 1, the chain ID of mainnet",
         "relayers[4].custom_rpc_urls[0].url: an absolute http or https URL is required",
         "relayers[4].custom_rpc_urls[1].weight: a whole number from 0 to 100 is required",
         "relayers[5].system: this field is not known",
@@ -123,8 +123,8 @@ def test_a_node_on_another_chain_is_refused_and_asked_once(tmp_path: Path, nodes
     urls = {"custom_rpc_urls": [{"url": nodes.url(11155111)}, {"url": nodes.url(5)}]}
     told = faults(document(SPARSE | urls, SPARSE | urls | {"id": "relayer-2"}), tmp_path)
     assert told == [
-        "relayers[0].custom_rpc_urls[1].url: this node is on chain 5 instead of 11155111",
-        "relayers[1].custom_rpc_urls[1].url: this node is on chain 5 instead of 11155111",
+        "relayers[0].custom_rpc_urls[1].url: this node is on chain 5, not on 11155111",
+        "relayers[1].custom_rpc_urls[1].url: this node is on chain 5, not on 11155111",
     ]
     assert sorted(nodes.asked) == ["/11155111/node-key-SECRET", "/5/node-key-SECRET"]
 

@@ -131,8 +131,8 @@ def test_the_page_asks_why_and_says_how_many_and_what_happens(admin_client: Clie
     page = admin_client.post(LIST, select("pause_selected", Relayer.objects.all()[0], select_across="1"))
     assert page.context["title"] == "Pause relayers"
     assert page.context["texts"] == [
-        PAUSE.explanation.format("11 relayers"),
-        "Left alone, as paused already: 1 relayer.",
+        f"Pause 11 relayers. {PAUSE.effect}",
+        "Skipped: 1 relayer (already paused).",
     ]
     assert [row[0] for row in asked(page)] == [f"r-{number}" for number in range(10)]
     assert f'href="{change(Relayer.objects.get(identifier="r-0"))}"' in page.content.decode()
@@ -152,7 +152,7 @@ def test_exactly_what_was_asked_about_is_paused_however_many(admin_client: Clien
     make_relayers(1_100, 1_101)
     page = admin_client.post(url, hidden_fields(page) | {"reason": "Why."}, follow=True)
     assert page.redirect_chain == [(url, 302)]
-    assert told(page) == ["Paused: 1,098 relayers. Left alone, as paused already: 2."]
+    assert told(page) == ["Paused: 1,098 relayers. Skipped: 2 (already paused)."]
     assert not Relayer.objects.get(identifier="r-1100").paused
 
 

@@ -19,8 +19,8 @@ LARGEST = 2**128 - 1
 NO_OBJECT = "an object is required"
 NO_BOOLEAN = "true or false is required"
 NO_AMOUNT = "a whole number from 0 to 340282366920938463463374607431768211455 is required"
-NO_ADDRESS = "an EVM address is required: 0x and 40 hexadecimal digits"
-BAD_CHECKSUM = "the checksum of this address is wrong: a character was mistyped"
+NO_ADDRESS = "must be an EVM address: 0x and 40 hexadecimal digits"
+BAD_CHECKSUM = "invalid checksum: a character of this address is mistyped"
 NULL = "null is not allowed here"
 
 

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 SEPOLIA = 11155111
 NODE = {"url": "https://node.example.com/key", "weight": 100}
-UNREACHABLE = "The signer cannot give its address: It is down."
+UNREACHABLE = "The signer cannot provide its address: It is down."
 UNKNOWN_NETWORK = {"network": ["this network is not known: it needs custom RPC URLs and a chain id"]}
 CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 
@@ -84,9 +84,9 @@ def faults(**values: Any) -> dict[str, list[str]]:
         ({"network": "my-chain"}, UNKNOWN_NETWORK),
         ({"network": "my-chain", "chain_id": 5}, UNKNOWN_NETWORK),
         ({"network": "my-chain", "custom_rpc_urls": [NODE]}, UNKNOWN_NETWORK),
-        ({"chain_id": 5}, {"chain_id": [f"sepolia has the chain id {SEPOLIA}"]}),
+        ({"chain_id": 5}, {"chain_id": [f"must be {SEPOLIA}, the chain ID of sepolia"]}),
         ({"network": "holesky"}, {"network": [CLOSED]}),
-        ({"address": OTHER_ADDRESS}, {"address": [f"this is not the signer's address, which is {ADDRESS}"]}),
+        ({"address": OTHER_ADDRESS}, {"address": [f"must be {ADDRESS}, the signer's address"]}),
     ],
 )
 def test_a_relayer_that_breaks_a_rule_is_refused(values: dict[str, Any], expected: dict[str, list[str]]) -> None:
@@ -102,7 +102,7 @@ def test_a_signer_of_another_curve_is_refused_and_not_asked() -> None:
 
 def test_a_node_of_another_chain_is_refused_with_its_path() -> None:
     urls = [NODE, NODE | {"url": "https://other.example.com"}]
-    text = f"this node is on chain 5 instead of {SEPOLIA}"
+    text = f"this node is on chain 5, not on {SEPOLIA}"
     expected = {"custom_rpc_urls[0].url": [text], "custom_rpc_urls[1].url": [text]}
     assert faults(custom_rpc_urls=urls, answers=FixedAnswers(chain_id=5)) == expected
 
@@ -113,7 +113,7 @@ def test_what_could_not_be_checked_is_a_warning_with_its_path() -> None:
     assert write.warnings == [
         ("address", UNREACHABLE),
         ("network", CLOSED),
-        ("custom_rpc_urls[0].url", "the chain id of this node was not checked: it cannot be connected to"),
+        ("custom_rpc_urls[0].url", "the chain ID of this node was not checked: it cannot be connected to"),
     ]
 
 
@@ -202,7 +202,7 @@ def test_a_signer_with_another_key_than_was_asked_is_refused() -> None:
     move_key(Signer.objects.get())
     with pytest.raises(ValidationError) as raised:
         write.lock()
-    assert raised.value.message_dict == {"signer_id": ["the signer was changed meanwhile: try again"]}
+    assert raised.value.message_dict == {"signer_id": ["the signer was changed concurrently: try again"]}
 
 
 @pytest.mark.parametrize("field", ["signer_id", "notification_id"])
@@ -212,7 +212,7 @@ def test_what_was_deleted_meanwhile_is_refused(field: str) -> None:
     type(rows[field])._base_manager.filter(identifier=rows[field].identifier).delete()
     with pytest.raises(ValidationError) as raised:
         write.lock()
-    assert raised.value.message_dict == {field: ["there is none with this id"]}
+    assert raised.value.message_dict == {field: ["object with this ID does not exist"]}
 
 
 def test_a_change_that_refers_to_nothing_new_locks_nothing(
