@@ -12,6 +12,7 @@ class NotificationWrite(Write[Notification]):
     """
 
     model = Notification
+    inserts_one_row = True
 
     def set(self, values: Values) -> None:
         if columns := self.row.set_url(values.get("url", self.row.url)):
