@@ -64,7 +64,7 @@ class RelayerAdmin(ResourceAdmin):
     # For the reason of a missing address.
     list_select_related = ["signer"]
     search_fields = ["identifier", "name", "address"]
-    search_help_text = "Start of an ID, a name or an address"
+    search_help_text = "The start of an ID, name or address"
     sort_orders = {
         "name": Folded("name"),
         "identifier": Folded("identifier"),

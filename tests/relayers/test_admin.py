@@ -174,7 +174,7 @@ def test_the_list_makes_as_many_queries_for_many_relayers_as_for_few(admin_clien
 @pytest.mark.parametrize(
     ("action", "word", "event", "left_alone"),
     [
-        ("pause_selected", "Paused", "relayer.paused", "paused already"),
+        ("pause_selected", "Paused", "relayer.paused", "already paused"),
         ("resume_selected", "Resumed", "relayer.resumed", "not paused"),
     ],
 )
@@ -257,7 +257,7 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
     assert nodes(page) == [
         [good, "70", "ok", "N ms", "20,000,123"],
         [bad, "30", "failed circuit open it cannot be connected to", "-", "-"],
-        [good, "0, off", "ok", "N ms", "20,000,123"],
+        [good, "0 (disabled)", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()
 
@@ -358,7 +358,7 @@ def test_the_status_of_urls_that_cannot_be_opened_says_so(admin_client: Client, 
     relayer = factories.relayer(rpc_urls=[{"url": URL, "weight": 100}])
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = admin_client.get(page_of(relayer, "status"))
-    assert page.context["fault"] == "The RPC URLs cannot be opened with the encryption keys that are set."
+    assert page.context["fault"] == "The RPC URLs cannot be decrypted with the configured encryption keys."
 
 
 def test_the_page_of_a_relayer_does_not_wait_for_its_nodes(admin_client: Client, node: StandInNode) -> None:

@@ -35,7 +35,7 @@ def relayer(clock: Clock) -> Relayer:
 def relayers_of(client: Client) -> list[str]:
     """Return what is said of relayers, without the worker that does not run here."""
     found = attention(client)
-    return [line for line in found if "Treasury" in line or line.startswith("Relayers")]
+    return [line for line in found if "Treasury" in line or line.startswith(("Relayers", "Disabled relayers"))]
 
 
 @pytest.mark.usefixtures("relayer")

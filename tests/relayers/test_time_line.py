@@ -38,7 +38,7 @@ def time_line(client: Client, relayer: Relayer) -> dict[str, Any]:
 def test_each_change_is_a_line_with_who_made_it_and_why(admin_client: Client) -> None:
     relayer = factories.relayer()
     happened(relayer)
-    lines = time_line(admin_client, relayer)["lines"]
+    lines = time_line(admin_client, relayer)["entries"]
     assert [(line.change, line.actor, line.reason) for line in lines] == [
         ("Resumed, Changed: name", "user olga", ""),
         ("Paused", "user olga", "Provider is down"),

@@ -155,7 +155,7 @@ def test_a_choice_that_is_searched_for_by_what_no_database_accepts_is_not_found(
 @pytest.mark.parametrize(
     ("path", "searched"),
     [
-        ("relayers/relayer", "the beginning of an id, a name or an address"),
+        ("relayers/relayer", "the start of an ID, name or address"),
         ("notifications/delivery", "the whole webhook-id"),
     ],
 )
