@@ -2,9 +2,6 @@
 
 from collections.abc import Sequence
 
-from django.core.exceptions import ValidationError
-from eth_utils.address import to_checksum_address
-
 from chain import nodes
 from relayer_service.background.shares import waiting_for_others
 from relayers.models import Relayer
@@ -65,16 +62,6 @@ def missing_address_reason(signer: Signer) -> str:
     if signer.last_error:
         return f"The signer failed: {signer.last_error}"
     return "The signer has not provided its address since it was last changed. Save the relayer to read it."
-
-
-def choose_address(found: str, given: str) -> str:
-    """Return the account's address; raise `ValidationError` if the given one is not the signer's."""
-    if not given:
-        return found
-    address = to_checksum_address(given)
-    if found and found != address:
-        raise ValidationError({"address": f"must be {found}, the signer's address"})
-    return address
 
 
 def address_mismatches(relayers: Sequence[Relayer]) -> dict[int, str]:

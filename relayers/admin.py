@@ -1,5 +1,4 @@
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
@@ -33,21 +32,12 @@ ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "no
 LINES = ("", '<div class="break-all">{}</div>')
 
 
-@dataclass(frozen=True)
-class Pausing:
-    """The texts of an action that pauses or resumes."""
-
-    paused: bool
-    verb: str
-    effect: str
-    done: str
-    skipped: str
-
-
-PAUSE = Pausing(
-    True, "Pause", "Webhooks get relayer.paused; fee estimates are still available.", "Paused", "already paused"
-)
-RESUME = Pausing(False, "Resume", "Webhooks get relayer.resumed.", "Resumed", "not paused")
+PAUSE, RESUME = "Pause", "Resume"
+EFFECTS = {
+    PAUSE: "Webhooks get relayer.paused; fee estimates are still available.",
+    RESUME: "Webhooks get relayer.resumed.",
+}
+SKIPPED = {PAUSE: "already paused", RESUME: "not paused"}
 
 
 @admin.register(Relayer)
@@ -95,7 +85,7 @@ class RelayerAdmin(ResourceAdmin):
             (None, {"fields": account}),
             ("Nodes", {"fields": ["rpc_urls"]}),
             ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
-            *([("History", {"fields": ["created_at"]})] if obj else []),
+            *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Relayer | None = None) -> list[str]:
@@ -199,25 +189,26 @@ class RelayerAdmin(ResourceAdmin):
         actions: list[Any] = super().get_actions_detail(request, object_id)
         relayer = self.get_object(request, unquote(object_id)) if actions else None
         useless = RESUME if relayer and not relayer.paused else PAUSE
-        return [item for item in actions if item.description != useless.verb]
+        return [item for item in actions if item.description != useless]
 
     def _pending_on_page(self, request: HttpRequest, object_id: str) -> PendingAction:
         relayer = self.get_object_or_404(request, object_id)
         return PendingAction.on_page(request, relayer.pk, reverse("admin:relayers_relayer_change", args=[relayer.pk]))
 
-    def _confirm_or_set_paused(self, request: HttpRequest, pending: PendingAction, act: Pausing) -> HttpResponse:
-        form = ReasonForm(request.POST if pending.is_confirmed else None, required=act.paused)
+    def _confirm_or_set_paused(self, request: HttpRequest, pending: PendingAction, verb: str) -> HttpResponse:
+        paused = verb == PAUSE
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=paused)
         if pending.is_confirmed and form.is_valid():
-            count = set_all_paused(pending.selection, act.paused, form.cleaned_data["reason"])
-            self._report(request, act.done, count, len(pending.selection) - count, act.skipped)
+            count = set_all_paused(pending.selection, paused, form.cleaned_data["reason"])
+            self._report(request, f"{verb}d", count, len(pending.selection) - count, SKIPPED[verb])
             return pending.leave()
         relayers = self.get_queryset(request)
-        others = pending.count(relayers.filter(paused=act.paused))
-        texts = [f"{act.verb} {counted(len(pending.selection) - others)}. {act.effect}"]
+        others = pending.count(relayers.filter(paused=paused))
+        texts = [f"{verb} {counted(len(pending.selection) - others)}. {EFFECTS[verb]}"]
         if others:
-            texts.append(f"Skipped: {counted(others)} ({act.skipped}).")
+            texts.append(f"Skipped: {counted(others)} ({SKIPPED[verb]}).")
         table = pending.first(relayers, {"Name": lambda row: row.name, "State": self.state})
-        title = f"{act.verb} {model_ngettext(Relayer._meta, len(pending.selection))}"
+        title = f"{verb} {model_ngettext(Relayer._meta, len(pending.selection))}"
         return confirmation.ask(request, self, pending, title, texts, table, form)
 
     @admin.action(description="Check selected relayers now", permissions=["change"])

@@ -25,12 +25,9 @@ def with_reading(entries: Sequence[Entry], balance: str, now: datetime) -> list[
 
 def by_hour(entries: Sequence[Entry], start: datetime, hours: int) -> list[int | None]:
     """Return the balance in each of these hours, or None where it is unknown."""
-    first = _hour(start)
-    found: list[int | None] = []
-    for hour in range(first, first + hours * HOUR, HOUR):
-        balances = [int(balance) for began, balance in entries if int(began) <= hour]
-        found.append(balances[-1] if balances else None)
-    return found
+    starts = range(_hour(start), _hour(start) + hours * HOUR, HOUR)
+    known = ([int(balance) for began, balance in entries if int(began) <= hour] for hour in starts)
+    return [balances[-1] if balances else None for balances in known]
 
 
 def _hour(moment: datetime) -> int:

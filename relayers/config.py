@@ -31,7 +31,6 @@ from signers.models import Signer
 NETWORK_FIELDS = {*NODE_FIELDS, "address"}
 # Values of fields that an entry omits; `paused` stays as it is.
 DEFAULTS: dict[str, Any] = {"chain_id": None, "address": None, "custom_rpc_urls": None, "policies": {}}
-UNKNOWN_ADDRESS = "an unknown address"
 
 
 class PoliciesField(ObjectField):
@@ -103,7 +102,7 @@ class RelayerSection(Section):
             return None
         before, after = write.before.get("address", ""), write.row.address
         if before.lower() not in {"", after.lower()} and "signer_id" not in write.fields:
-            self.file.ask(f"{path}.address", f"changes from {before} to {after or UNKNOWN_ADDRESS}")
+            self.file.ask(f"{path}.address", f"changes from {before} to {after or 'an unknown address'}")
         if write.is_new or write.columns & NODE_FIELDS:
             self.with_nodes[path] = write
         return write

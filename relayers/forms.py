@@ -15,7 +15,7 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
-from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
+from relayers.policy_fields import FORM_FIELDS, PREFIX, shown
 from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
 from relayers.writes import NODE_PATH, RelayerWrite
 
@@ -83,13 +83,11 @@ class RelayerForm(ResourceForm):
     def _read_amounts_in_coins(self) -> None:
         """Read and show the minimum balance in the coin of the submitted network."""
         typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
-        field = self.fields[f"{PREFIX}min_balance"]
-        assert isinstance(field, AmountField)
+        field: Any = self.fields[f"{PREFIX}min_balance"]
         field.show_in(networks().get(typed), self.instance.policies.get("min_balance"))
 
     def _rpc_url_rows(self) -> RpcUrlRowSet:
-        field = self.fields["rpc_urls"]
-        assert isinstance(field, RpcUrlRowsField)
+        field: Any = self.fields["rpc_urls"]
         try:
             rpc_urls = self.instance.custom_rpc_urls or []
         except DecryptionError:

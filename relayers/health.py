@@ -156,9 +156,10 @@ def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict
     """Return the columns that a reading sets; with a `mismatch` of the address the relayer is disabled at once."""
     if not relayer.address:
         return {}
-    changes: dict[str, Any] = {"balance_is_low": is_low(relayer, reading.balance)}
+    changes: dict[str, Any] = {"balance_is_low": relayer.balance_is_low}
     if reading.balance is not None:
-        changes["balance_text"] = str(reading.balance)
+        is_low = reading.balance < relayer.policies.get("min_balance", 0)
+        changes |= {"balance_text": str(reading.balance), "balance_is_low": is_low}
     if mismatch:
         return changes | disabled(mismatch) | {"good_checks": 0}
     if reading.nonce is None:
@@ -187,14 +188,6 @@ def audit_entry(relayer: Relayer, changes: dict[str, Any]) -> AuditEntry | None:
     states = {name: changes.get(name, getattr(relayer, name)) for name in ("system_disabled", "balance_is_low")}
     reason = changes["disabled_reason_details"] if states["system_disabled"] and not relayer.system_disabled else ""
     return changed(relayer, {name: getattr(relayer, name) for name in states}, states, reason)
-
-
-def is_low(relayer: Relayer, balance: int | None) -> bool:
-    """Return whether a balance is below the minimum; the last result if it could not be read."""
-    if balance is None:
-        return relayer.balance_is_low
-    minimum = relayer.policies.get("min_balance")
-    return minimum is not None and balance < minimum
 
 
 def announce(relayer: Relayer, changes: dict[str, Any]) -> None:

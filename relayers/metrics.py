@@ -43,9 +43,8 @@ class RelayerCollector(StateCollector):
         low = Relayer.objects.filter(balance_is_low=True).count()
         yield GaugeMetricFamily("relayer_relayers_low_balance", "Relayers below their minimum balance.", low)
         now = database_now()
-        oldest = (
-            Relayer.objects.filter(due_at__lte=now).exclude(Relayer.leased()).aggregate(oldest=Min("due_at"))["oldest"]
-        )
+        due = Relayer.objects.filter(due_at__lte=now).exclude(Relayer.leased())
+        oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
         yield GaugeMetricFamily(
             "relayer_health_check_oldest_due_seconds",
             "How long the oldest due health check has been waiting; 0 if none is due.",

@@ -1,8 +1,6 @@
 """The panels of a relayer's page: its live status with a Check button, and its time line."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -45,11 +43,8 @@ class Status(Panel):
     views = ["status", "check"]
 
     def context(self, request: HttpRequest, relayer: Any) -> dict[str, Any]:
-        may_check = self.admin.has_change_permission(request, relayer)
-        return {
-            "status_url": self.url("status", relayer),
-            "check_url": self.url("check", relayer) if may_check else "",
-        }
+        check_url = self.url("check", relayer) if self.admin.has_change_permission(request, relayer) else ""
+        return {"status_url": self.url("status", relayer), "check_url": check_url}
 
     @object_view("view", method="GET")
     def status(self, request: HttpRequest, relayer: Any) -> HttpResponse:
@@ -66,25 +61,14 @@ class TimeLine(Panel):
     template = "admin/relayers/relayer/time_line.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
-        return {
-            "time_line": {
-                "entries": [timeline_entry(entry) for entry in AuditEntry.objects.for_row(relayer)[:MAX_ENTRIES]],
-                "history_url": self.url("history", relayer),
-                **balance_chart(relayer),
-            }
-        }
+        entries = [timeline_entry(entry) for entry in AuditEntry.objects.for_row(relayer)[:MAX_ENTRIES]]
+        history_url = self.url("history", relayer)
+        return {"time_line": {"entries": entries, "history_url": history_url, **balance_chart(relayer)}}
 
 
-@dataclass(frozen=True)
-class TimelineEntry:
-    at: datetime
-    change: str
-    actor: str
-    reason: str
-
-
-def timeline_entry(entry: AuditEntry) -> TimelineEntry:
-    return TimelineEntry(entry.at, ", ".join(_changes(entry)), entry.who[:1].lower() + entry.who[1:], entry.reason)
+def timeline_entry(entry: AuditEntry) -> dict[str, Any]:
+    actor = entry.who[:1].lower() + entry.who[1:]
+    return {"at": entry.at, "change": ", ".join(_changes(entry)), "actor": actor, "reason": entry.reason}
 
 
 def _changes(entry: AuditEntry) -> Iterator[str]:
@@ -118,14 +102,8 @@ def balance_chart(relayer: Relayer) -> dict[str, Any]:
 
 
 def line(label: str, points: list[str | None], colour: str) -> dict[str, Any]:
-    return {
-        "label": label,
-        "data": points,
-        "borderColor": colour,
-        "backgroundColor": colour,
-        "pointRadius": 0,
-        "stepped": True,
-    }
+    style = {"borderColor": colour, "backgroundColor": colour, "pointRadius": 0, "stepped": True}
+    return {"label": label, "data": points, **style}
 
 
 def status(relayer: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class EvmPolicies(StrictSerializer):
     )
     gas_price_cap = IntegerField(max_value=MAX_AMOUNT, required=False, help_text="Maximum gas price, in wei.")
     min_balance = IntegerField(
-        max_value=MAX_AMOUNT, required=False, help_text="Minimum balance, in wei; a lower one raises a warning."
+        max_value=MAX_AMOUNT, required=False, help_text="Balance below which it needs attention, in wei."
     )
     private_transactions = BooleanField(required=False, help_text="Whether to send transactions privately.")
     whitelist_receivers = ListField(

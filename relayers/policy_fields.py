@@ -19,8 +19,6 @@ PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
 MAX_DIGITS = 40
 MAX_QUOTE = 60
-# Policies that accept an amount in the network's coin.
-IN_COINS = {"min_balance"}
 AMOUNT = re.compile(r"(?P<whole>[0-9]{1,40})(?:\.(?P<part>[0-9]{1,40}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
 
 Policy = serializers.Field[Any, Any, Any, Any]
@@ -50,10 +48,7 @@ class TypedField(forms.CharField):
 
 
 class AmountField(TypedField):
-    """An amount of the native coin: a whole number of wei, or a number with its unit, as in `0.5 ETH`."""
-
-    def __init__(self, policy: Policy, **kwargs: Any) -> None:
-        super().__init__(policy, partial(amount, network=None), **kwargs)
+    """An amount of the native coin: a whole number of wei, or a number with its unit, such as `0.5 ETH`."""
 
     def show_in(self, network: Network | None, value: int | None) -> None:
         """Accept the coin of a network, and show the stored value in it."""
@@ -105,9 +100,9 @@ def form_field(name: str, policy: Policy) -> forms.Field:
             widget=UnfoldAdminSelectWidget,
             help_text=help_text,
         )
-    if name in IN_COINS:
+    if name == "min_balance":
         widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})
-        return AmountField(policy, label=label, widget=widget, help_text=help_text)
+        return AmountField(policy, whole_number, label=label, widget=widget, help_text=help_text)
     if isinstance(policy, IntegerField):
         # A text input, as browsers round large numbers.
         number = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})

@@ -1,6 +1,5 @@
 """The admin's editor for RPC URLs: a row for each; stored URLs are shown masked and kept until replaced."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,13 +21,9 @@ RpcUrl = dict[str, Any]
 
 def names(rpc_urls: list[RpcUrl]) -> list[str]:
     """Return a name for each URL that identifies it without revealing it."""
-    counts: Counter[str] = Counter()
-    found = []
-    for entry in rpc_urls:
-        counts[entry["url"]] += 1
-        text = f"{counts[entry['url']]} {entry['url']}"
-        found.append(salted_hmac("relayers.rpc_urls", text, algorithm="sha256").hexdigest())
-    return found
+    urls = [entry["url"] for entry in rpc_urls]
+    texts = [f"{urls[: index + 1].count(url)} {url}" for index, url in enumerate(urls)]
+    return [salted_hmac("relayers.rpc_urls", text, algorithm="sha256").hexdigest() for text in texts]
 
 
 class RpcUrlRow(forms.Form):
@@ -84,10 +79,6 @@ class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django canno
             form_kwargs={"masked": {name: mask(entry["url"]) for name, entry in self.stored.items()}},
         )
 
-    @property
-    def is_edited(self) -> bool:
-        return any(row.is_edited for row in self.forms)
-
     def clean(self) -> None:
         for row in self.forms:
             if row.is_kept and row.is_edited and row["kept"].value() not in self.stored:
@@ -139,4 +130,4 @@ class RpcUrlRowsField(forms.Field):
             raise forms.ValidationError([*self.rows.non_form_errors(), "Correct the marked rows."])
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return self.rows.is_edited
+        return any(row.is_edited for row in self.rows.forms)

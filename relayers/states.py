@@ -15,22 +15,13 @@ from relayers.models import Relayer
 BATCH_SIZE = 2_000
 EVENT_COLUMNS = ["identifier", "name", "network", "network_type"]
 
-Written = list[tuple[int, str]]
-
 
 def event_data(relayer: Relayer) -> RelayerData:
     return _data(relayer.identifier, relayer.name, relayer.network, relayer.network_type)
 
 
-def set_paused(relayer: Relayer, paused: bool, reason: str = "") -> bool:
-    """Pause or resume a relayer, emit the event and record the reason; return False if nothing changed."""
-    done = set_all_paused(Selection.from_keys([relayer.pk]), paused, reason)
-    relayer.paused = paused
-    return bool(done)
-
-
 def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
-    """Pause or resume relayers as `set_paused` does; return how many changed.
+    """Pause or resume relayers, emit the events and record the reason; return how many changed.
 
     Each batch is a transaction: a relayer is never paused without its event and its audit entry, and the batches
     before a failure stay.
@@ -58,7 +49,7 @@ def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
         relayer.paused = paused
 
 
-def _write(keys: Sequence[int], paused: bool) -> tuple[Written, set[int]]:
+def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], set[int]]:
     """Write the relayers that change and emit their events; return their keys and IDs, and the webhooks to wake."""
     others = Relayer.objects.filter(pk__in=keys, paused=not paused)
     # In the order in which others lock them. Tuples: model instances would take longer than everything else.

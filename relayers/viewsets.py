@@ -139,14 +139,11 @@ class NetworkViewSet(ResourceViewSet):
     def list(self, request: Request) -> Response:
         page, beginning = PageRequest.parse(request.query_params), request.query_params.get("q", "").lower()
         known = [network for network in networks().values() if network.name.startswith(beginning)]
-        shown = [self._shown(network) for network in known[page.offset : page.offset + page.per_page]]
+        shown = [NetworkSerializer(network).data for network in known[page.offset : page.offset + page.per_page]]
         return Response(envelope.Page(shown, page.pagination(len(known)), page.logs))
 
     def retrieve(self, request: Request, network_id: str) -> Response:
         for network in networks().values():
             if network_id.removesuffix("/") == f"{network.network_type}:{network.name}":
-                return Response(self._shown(network))
+                return Response(NetworkSerializer(network).data)
         raise NotFound(self.not_found_message.format(network_id))
-
-    def _shown(self, network: Any) -> Any:
-        return self.get_serializer_class()(network).data

@@ -5,6 +5,7 @@ from typing import Self
 
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from eth_utils.address import to_checksum_address
 
 from chain.networks import closed, networks
 from notifications.models import Notification
@@ -12,7 +13,7 @@ from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.writes import BATCH_SIZE, Values, Write
-from relayers.account import Answers, choose_address
+from relayers.account import Answers
 from relayers.models import ACCOUNT_COLUMNS, NO_READINGS, Relayer
 from relayers.states import write_paused
 from relayers.tasks import check_relayers_now
@@ -30,8 +31,6 @@ ATTRIBUTES = {name: name for name in ("name", "network", "network_type", "chain_
 }
 UNKNOWN = "object with this ID does not exist"
 CHANGED = "the signer was changed concurrently: try again"
-# Relayers that are moved and recorded together.
-MOVED_TOGETHER = 2_000
 
 
 class RelayerWrite(Write[Relayer]):
@@ -100,8 +99,12 @@ class RelayerWrite(Write[Relayer]):
         found, warning = self.answers.address(signer)
         if warning:
             self.warnings.append(("address", warning))
-        if not (warning and is_same_key and "address" not in self.given):
-            self.row.address = choose_address(found, given or "")
+        if warning and is_same_key and "address" not in self.given:
+            return
+        address = to_checksum_address(given) if given else found
+        if found not in {"", address}:
+            raise ValidationError({"address": f"must be {found}, the signer's address"})
+        self.row.address = address
 
     def check_nodes(self) -> None:
         """Check that custom nodes are on the relayer's chain, if that may have changed; this calls the nodes."""
@@ -153,7 +156,15 @@ class RelayerWrite(Write[Relayer]):
     @classmethod
     def save_rows(cls, writes: Sequence[Self]) -> None:
         for write in writes:
-            write._prepare()
+            if write.is_new:
+                # Paused once it is saved, with the event.
+                write.row.paused = False
+            elif write.columns:
+                if write.columns & ACCOUNT_COLUMNS:
+                    write.columns |= write.row.clear_readings()
+                # A health check in progress has read the old relayer, so it loses its lease.
+                write.row.due_at, write.row.lease = DatabaseNow(), None
+                write.columns |= {"due_at", "lease"}
         super().save_rows(writes)
         for answers in {write.answers for write in writes}:
             answers.save_errors()
@@ -161,17 +172,6 @@ class RelayerWrite(Write[Relayer]):
             write_paused([write.row for write in writes if write.paused is paused], paused)
         if any(write.is_new or write.columns for write in writes):
             push(check_relayers_now)
-
-    def _prepare(self) -> None:
-        if self.is_new:
-            # Paused once it is saved, with the event.
-            self.row.paused = False
-        elif self.columns:
-            if self.columns & ACCOUNT_COLUMNS:
-                self.columns |= self.row.clear_readings()
-            # A health check in progress has read the old relayer, so it loses its lease.
-            self.row.due_at, self.row.lease = DatabaseNow(), None
-            self.columns |= {"due_at", "lease"}
 
 
 def _is_same_key(stored: Signer | None, signer: Signer) -> bool:
@@ -187,7 +187,7 @@ class RelayerFollower(Follower):
         moved, after = 0, {"address": address, "balance_is_low": False}
         # In the order in which others lock them. None can be added: that needs the lock of the signer.
         rows = self.rows(signer).exclude(address=address).select_for_update(no_key=True)
-        while batch := list(rows.only("identifier", "address", "balance_is_low")[:MOVED_TOGETHER]):
+        while batch := list(rows.only("identifier", "address", "balance_is_low")[:BATCH_SIZE]):
             # A check in progress has read the old account, so it loses its lease.
             Relayer.objects.filter(pk__in=[relayer.pk for relayer in batch]).update(
                 address=address, due_at=DatabaseNow(), lease=None, **NO_READINGS

@@ -11,10 +11,10 @@ from django.db import transaction
 
 from notifications.models import Delivery
 from relayers.models import Relayer
-from relayers.states import set_paused
 from tests.concurrency import in_threads
 from tests.notifications.clock import Clock
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 
 
 def bodies() -> list[Any]:

@@ -15,9 +15,9 @@ from django.utils import timezone
 from relayer_service.admin import pagination
 from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
-from relayers.states import set_paused
 from tests.notifications.admin_pages import rows, staff_who_may
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 
 pytestmark = pytest.mark.django_db
 
