@@ -132,7 +132,7 @@ def test_metrics_are_for_tokens_that_read(user: User) -> None:
     assert answers[2].headers["www-authenticate"] == 'Bearer error="insufficient_scope", scope="read"'
 
 
-def test_nothing_is_told_of_what_exists_without_the_scope(api: Api) -> None:
+def test_without_the_scope_nothing_is_revealed(api: Api) -> None:
     factories.relayer()
     there, missing = api.get("/api/v1/relayers/relayer-1"), api.get("/api/v1/relayers/relayer-2")
     assert (there.status, there.body) == (missing.status, missing.body) == (403, bodies.failure("Forbidden"))
@@ -165,9 +165,7 @@ def test_without_the_extension_an_operation_is_as_unknown_as_any(
 
 
 @pytest.mark.parametrize("ending", ["deliveries", "deliveries/msg_1/replay", "test", "test/"])
-def test_an_id_that_ends_like_a_path_of_the_extension_can_be_changed_as_the_contract_says(
-    api: Api, ending: str
-) -> None:
+def test_an_id_that_ends_like_a_path_of_the_extension_can_be_changed(api: Api, ending: str) -> None:
     identifier = f"hooks/{ending}"
     factories.notification(identifier)
     answer = api.patch(f"/api/v1/notifications/{identifier}", {"url": "https://hooks.example.com/b"})

@@ -162,7 +162,7 @@ def test_the_balance_of_a_relayer_is_read_from_a_node_exactly(manager: Api, node
     answered(send(manager, "GET", "/api/v1/relayers/relayer-1/balance"), {"balance": 2**70, "unit": "wei"})
 
 
-def test_a_balance_that_no_node_tells_is_unavailable(manager: Api) -> None:
+def test_a_balance_that_no_node_returns_is_unavailable(manager: Api) -> None:
     factories.relayer(network="hardhat", rpc_urls=[{"url": "http://127.0.0.1:9", "weight": 100}])
     answer = send(manager, "GET", "/api/v1/relayers/relayer-1/balance")
     assert (answer.status, answer.body) == (503, bodies.failure("Service Unavailable"))

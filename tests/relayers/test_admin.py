@@ -129,7 +129,7 @@ def test_the_list_is_filtered(admin_client: Client, query: str, identifiers: lis
     assert found(admin_client, query) == identifiers
 
 
-def test_the_networks_that_are_not_known_are_found_together(admin_client: Client) -> None:
+def test_unknown_networks_are_filtered_together(admin_client: Client) -> None:
     factories.relayer(identifier="one", network="mainnet")
     factories.relayer(identifier="two", network="my-chain")
     assert found(admin_client, "network=other") == ["two"]
@@ -178,7 +178,7 @@ def test_the_list_makes_as_many_queries_for_many_relayers_as_for_few(admin_clien
         ("resume_selected", "Resumed", "relayer.resumed", "not paused"),
     ],
 )
-def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
+def test_many_relayers_are_paused_and_resumed_with_events(
     admin_client: Client, action: str, word: str, event: str, left_alone: str
 ) -> None:
     paused = action == "pause_selected"
@@ -300,7 +300,7 @@ def test_a_relayer_without_an_address_says_why(
     assert escape(why) in status.content.decode()
 
 
-def test_the_list_makes_as_many_queries_for_many_relayers_without_an_address_as_for_one(admin_client: Client) -> None:
+def test_the_queries_of_the_list_do_not_grow_with_relayers_without_address(admin_client: Client) -> None:
     factories.relayer(address="", signer=factories.signer("signer-a"))
     with CaptureQueriesContext(connection) as few:
         admin_client.get(LIST)
@@ -336,7 +336,7 @@ def test_the_status_names_a_node_of_another_chain(admin_client: Client, node: St
     assert (health, head) == ("failed it is on chain 5 instead of 31337", "-")
 
 
-def test_the_status_tells_why_a_relayer_is_disabled(admin_client: Client) -> None:
+def test_the_status_shows_why_a_relayer_is_disabled(admin_client: Client) -> None:
     relayer = factories.relayer(
         network="my-chain",
         system_disabled=True,
@@ -354,7 +354,7 @@ def test_the_status_of_a_relayer_without_nodes_says_so(admin_client: Client) -> 
     assert page.context["fault"] == "There are no nodes: neither the relayer nor its network has RPC URLs."
 
 
-def test_the_status_of_urls_that_cannot_be_opened_says_so(admin_client: Client, settings: Settings) -> None:
+def test_the_status_reports_urls_that_cannot_be_decrypted(admin_client: Client, settings: Settings) -> None:
     relayer = factories.relayer(rpc_urls=[{"url": URL, "weight": 100}])
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = admin_client.get(page_of(relayer, "status"))
@@ -398,7 +398,7 @@ def test_staff_who_may_only_look_see_no_secret_and_no_button(client: Client, nod
     assert nodes(viewer.get(page_of(relayer, "status")))[0][0] == shown
 
 
-def test_staff_who_may_only_look_change_nothing_and_have_no_node_asked(client: Client, node: StandInNode) -> None:
+def test_staff_who_may_only_view_change_nothing_and_call_no_node(client: Client, node: StandInNode) -> None:
     viewer = staff_who_may(client, "view_relayer")
     later = timezone.now() + timedelta(minutes=1)
     relayer = factories.relayer(network="hardhat", due_at=later, rpc_urls=[{"url": node.url, "weight": 70}])

@@ -72,7 +72,7 @@ def test_a_text_that_is_no_address_is_refused(admin_client: Client, typed: str, 
     assert not Relayer.objects.exists()
 
 
-def test_a_signer_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
+def test_a_signer_that_fails_is_a_warning(admin_client: Client) -> None:
     page = add(admin_client, signer=factories.signer("broken", "not a key").pk, address=OTHER_ADDRESS.lower())
     assert Relayer.objects.get().address == OTHER_ADDRESS
     error = "The key must be a secp256k1 private key: 32 bytes in hex."
@@ -135,7 +135,7 @@ def test_a_node_of_another_chain_is_refused_in_its_row(
     assert not Relayer.objects.exists()
 
 
-def test_a_node_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
+def test_a_node_that_cannot_be_reached_is_a_warning(admin_client: Client) -> None:
     url = f"http://127.0.0.1:{free_port()}/s3cret"
     page = add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": url})
     assert Relayer.objects.get().custom_rpc_urls == [rpc_url(url)]
@@ -152,7 +152,7 @@ def test_a_node_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
         ({"network": "other", "chain_id": HARDHAT_CHAIN}, ["eth_chainId"]),
     ],
 )
-def test_nodes_are_asked_only_when_something_about_them_changes(
+def test_nodes_are_called_only_when_something_about_them_changes(
     admin_client: Client, node: StandInNode, changes: dict[str, str], asked: list[str]
 ) -> None:
     relayer = factories.relayer(network="hardhat", rpc_urls=[rpc_url(node.url)])
@@ -161,7 +161,7 @@ def test_nodes_are_asked_only_when_something_about_them_changes(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_is_locked_while_nodes_and_signers_are_asked(
+def test_nothing_is_locked_while_nodes_and_signers_are_called(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside: list[bool] = []

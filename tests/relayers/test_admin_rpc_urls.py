@@ -103,7 +103,7 @@ def test_there_are_at_most_50_urls(admin_client: Client) -> None:
 
 
 @pytest.mark.usefixtures("no_node")
-def test_a_url_that_another_added_meanwhile_stays(admin_client: Client) -> None:
+def test_a_url_that_was_added_concurrently_stays(admin_client: Client) -> None:
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
     sent = fields(admin_client.get(change(relayer)))
     relayer.set_rpc_urls([rpc_url(C, 1), rpc_url(A, 70)])
@@ -124,7 +124,7 @@ def test_a_url_that_another_added_meanwhile_stays(admin_client: Client) -> None:
         ),
     ],
 )
-def test_a_url_that_another_removed_meanwhile_cannot_be_changed(
+def test_a_url_that_was_removed_concurrently_cannot_be_changed(
     admin_client: Client, changes: dict[str, str], faults: list[dict[str, list[str]]]
 ) -> None:
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])

@@ -167,7 +167,7 @@ def test_what_was_dumped_makes_the_same_service_anew(
     }
 
 
-def test_a_dump_tells_no_secret(loaded: dict[str, Any]) -> None:
+def test_a_dump_contains_no_secret(loaded: dict[str, Any]) -> None:
     output, errors = dump()
     assert "-SECRET" not in output + errors
     assert KEY not in output + errors
@@ -214,7 +214,7 @@ def test_what_cannot_be_opened_is_dumped_as_variables(loaded: dict[str, Any], se
     ]
 
 
-def test_an_empty_service_gives_an_empty_file(db: None) -> None:
+def test_an_empty_service_dumps_an_empty_file(db: None) -> None:
     assert json.loads(dump()[0]) == {
         "signers": [],
         "notifications": [],

@@ -115,9 +115,7 @@ def test_a_good_check_writes_what_the_chain_says(hardhat: str, settings: Any) ->
 
 
 @pytest.mark.django_db
-def test_a_relayer_whose_nodes_all_fail_is_disabled_and_one_that_reads_its_nonce_again_is_enabled(
-    hardhat: str, clock: Clock
-) -> None:
+def test_a_relayer_is_disabled_when_all_nodes_fail_and_enabled_when_one_answers(hardhat: str, clock: Clock) -> None:
     data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
     with node(good, hardhat) as one:
         on_nodes(one.url, notification=factories.notification())
@@ -210,7 +208,7 @@ def test_a_check_that_cannot_read_the_balance_keeps_the_last_one_and_its_time(
 
 
 @pytest.mark.django_db
-def test_a_balance_that_one_node_does_not_tell_is_asked_of_the_next(hardhat: str) -> None:
+def test_a_balance_that_one_node_does_not_return_is_read_from_the_next(hardhat: str) -> None:
     with node(telling(balance=error(-32000, "no balances today"))) as one:
         on_nodes(one.url, hardhat)
         assert {check().balance for _ in range(6)} == {TEN_THOUSAND}
@@ -227,7 +225,7 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.django_db
-def test_a_balance_that_falls_below_the_minimum_and_recovers_is_told_once_each(hardhat: str, clock: Clock) -> None:
+def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: Clock) -> None:
     def told(name: str, balance: str, minimum: str) -> dict[str, Any]:
         data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
         amounts = {"balance": balance, "min_balance": minimum}

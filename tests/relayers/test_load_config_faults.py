@@ -27,7 +27,7 @@ def nodes() -> Iterator[StubNodes]:
         yield running
 
 
-def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     load(document(), tmp_path)
     content = {
         "signers": [
@@ -100,7 +100,7 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_an_id_that_stands_twice_is_one_fault(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_one_fault(tmp_path: Path) -> None:
     other = {"id": "signer-1", "type": "plain", "config": {"key": OTHER_KEY}}
     assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: this id stands twice in the list"]
 
@@ -119,7 +119,7 @@ def test_a_faulty_relayer_may_leave_out_the_weight_of_a_url(tmp_path: Path) -> N
     assert faults(document(relayer), tmp_path) == ["relayers[0].name: a string is required"]
 
 
-def test_a_node_on_another_chain_is_refused_and_asked_once(tmp_path: Path, nodes: StubNodes) -> None:
+def test_a_node_on_another_chain_is_refused_and_called_once(tmp_path: Path, nodes: StubNodes) -> None:
     urls = {"custom_rpc_urls": [{"url": nodes.url(11155111)}, {"url": nodes.url(5)}]}
     told = faults(document(SPARSE | urls, SPARSE | urls | {"id": "relayer-2"}), tmp_path)
     assert told == [
@@ -212,7 +212,7 @@ def test_a_reference_that_stands_for_nothing_is_one_fault_with_its_path(
     ]
 
 
-def test_no_value_of_a_secret_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_value_of_a_secret_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN", "hidden-SECRET")
     signers = [{"id": name, "type": name, "config": secret} for name, secret in CONFIGS.items()]
     signers.append({"id": "wrong", "type": "plain", "config": {"key": ["a-SECRET"], "${HIDDEN}": "b-SECRET"}})

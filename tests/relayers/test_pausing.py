@@ -74,7 +74,7 @@ def test_each_relayer_has_its_own_event_and_entry(monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_the_workers_are_told_once_for_each_webhook(
+def test_the_workers_are_notified_once_for_each_webhook(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(states, "BATCH_SIZE", 2)
@@ -95,7 +95,7 @@ def test_events_for_a_disabled_webhook_are_skipped_and_counted() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_pause_the_same_relayers_each_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_pauses_emit_one_event_for_each_relayer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "BATCH_SIZE", 3)
     make_relayers(0, 20, factories.notification())
     counts = in_threads(*[partial(set_all_paused, everything(), True)] * 3)

@@ -130,7 +130,7 @@ def test_a_thousand_receivers_are_the_most() -> None:
     assert list(faults({"whitelist_receivers": [RECEIVER] * 1001})) == ["whitelist_receivers"]
 
 
-def test_each_fault_is_told() -> None:
+def test_each_fault_is_reported() -> None:
     policies = {"x": 1, "min_balance": -1, "eip1559_pricing": "yes", "gas_price_cap": 1}
     assert faults(policies) == {
         "x": ["this field is not known"],

@@ -35,7 +35,7 @@ def time_line(client: Client, relayer: Relayer) -> dict[str, Any]:
     return found
 
 
-def test_each_change_is_a_line_with_who_made_it_and_why(admin_client: Client) -> None:
+def test_each_change_is_an_entry_with_its_actor_and_reason(admin_client: Client) -> None:
     relayer = factories.relayer()
     happened(relayer)
     lines = time_line(admin_client, relayer)["entries"]

@@ -93,7 +93,7 @@ def test_a_relayer_that_breaks_a_rule_is_refused(values: dict[str, Any], expecte
     assert faults(**values) == expected
 
 
-def test_a_signer_of_another_curve_is_refused_and_not_asked() -> None:
+def test_a_signer_of_another_curve_is_refused_and_not_called() -> None:
     answers = FixedAnswers()
     (fault,) = faults(signer_id=stored_signer("transit", "provider_c_transit"), answers=answers)["signer_id"]
     assert fault.endswith("is an Ed25519 signer: it signs messages and cannot serve an evm relayer.")
@@ -184,7 +184,7 @@ def test_another_signer_brings_its_own_address(found: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("key", "error"), [(factories.KEY, ""), ("not a key", "The key must be")])
-def test_a_saved_relayer_keeps_why_its_signer_could_not_be_asked(key: str, error: str) -> None:
+def test_a_saved_relayer_keeps_the_error_of_its_signer(key: str, error: str) -> None:
     factories.signer(key=key)
     Signer.objects.update(last_error="It is down.")
     write = new(Answers())
@@ -197,7 +197,7 @@ def test_a_saved_relayer_keeps_why_its_signer_could_not_be_asked(key: str, error
 # Locks.
 
 
-def test_a_signer_with_another_key_than_was_asked_is_refused() -> None:
+def test_a_signer_whose_key_changed_concurrently_is_refused() -> None:
     write = new()
     move_key(Signer.objects.get())
     with pytest.raises(ValidationError) as raised:
@@ -206,7 +206,7 @@ def test_a_signer_with_another_key_than_was_asked_is_refused() -> None:
 
 
 @pytest.mark.parametrize("field", ["signer_id", "notification_id"])
-def test_what_was_deleted_meanwhile_is_refused(field: str) -> None:
+def test_a_row_that_was_deleted_concurrently_is_refused(field: str) -> None:
     rows: dict[str, Any] = {"signer_id": factories.signer("signer-2"), "notification_id": factories.notification()}
     write = new(**rows)
     type(rows[field])._base_manager.filter(identifier=rows[field].identifier).delete()
@@ -227,7 +227,7 @@ def test_a_change_that_refers_to_nothing_new_locks_nothing(
 # What is saved.
 
 
-def test_a_change_takes_the_lease_of_a_check_under_way_and_has_the_relayer_checked_at_once(
+def test_a_change_takes_the_lease_of_a_running_check_and_queues_another(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     later = timezone.now() + timedelta(minutes=2)
@@ -274,7 +274,7 @@ def test_what_was_read_of_another_account_is_forgotten(values: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("paused", "events"), [(True, ["relayer.paused"]), (False, [])])
-def test_a_new_relayer_is_recorded_and_its_webhook_told_of_a_pause(paused: bool, events: list[str]) -> None:
+def test_a_new_relayer_is_recorded_and_emits_its_pause(paused: bool, events: list[str]) -> None:
     new(notification_id=factories.notification(), paused=paused).save()
     assert Relayer.objects.get().paused is paused
     assert [delivery.event for delivery in Delivery.objects.all()] == events
