@@ -56,8 +56,7 @@ class Answers:
 
 
 def missing_address_reason(signer: Signer) -> str:
-    missing = signing.missing_library(signer.type)
-    if missing:
+    if missing := signing.missing_library(signer.type):
         return f"The signer's type is not available: {missing}"
     if signer.last_error:
         return f"The signer failed: {signer.last_error}"

@@ -96,8 +96,7 @@ def reason(name: str, relayer: Relayer) -> str:
     if name == "no address":
         return missing_address_reason(relayer.signer)
     checks = "The last check" if relayer.failed_checks == 1 else f"The last {relayer.failed_checks} checks"
-    limit = health.FAILURES_TO_DISABLE
-    return f"{checks} failed on every node; after {limit} failures in a row it is disabled."
+    return f"{checks} failed on every node; after {health.FAILURES_TO_DISABLE} failures in a row it is disabled."
 
 
 def list_url(name: str) -> str:

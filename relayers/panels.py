@@ -80,8 +80,7 @@ def _changes(entry: AuditEntry) -> Iterator[str]:
         is_cleared = name == "balance_is_low" and entry.actor_kind != ActorKind.HEALTH_CHECK
         if name in entry.changes and not is_cleared:
             yield begun if entry.changes[name][1] else ended
-    others = sorted(entry.changes.keys() - STATES)
-    if others:
+    if others := sorted(entry.changes.keys() - STATES):
         yield f"Changed: {', '.join(others)}"
 
 
