@@ -1,4 +1,4 @@
-"""What became of a webhook, told to the program that receives it; and keys that are changed without a gap."""
+"""Deliveries of a webhook over the API, and signing keys that are rotated without a gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that wait for nodes or signers: limited, and without what others need meanwhile."""
+"""Operations that wait for nodes or signers: limited, and without holding resources of others."""
 
 from __future__ import annotations
 

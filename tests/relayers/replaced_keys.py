@@ -16,7 +16,7 @@ def move_key(signer: Signer) -> None:
 
 
 def replace_meanwhile(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace a key after the signer was asked for its address."""
+    """Replace a key after the signer's address was read."""
     ask = account.read_address
 
     def ask_and_move(asked: Signer) -> tuple[str, str]:

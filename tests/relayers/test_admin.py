@@ -228,13 +228,13 @@ def test_one_relayer_is_checked_now_from_its_page(admin_client: Client) -> None:
 
 
 def facts(page: Any) -> dict[str, str]:
-    """What the status says of the relayer."""
+    """Return the facts of the status panel."""
     texts = {name: re.sub("<[^>]*>", " ", value) for name, value in page.context["facts"].items()}
     return {name: " ".join(text.split()) for name, text in texts.items()}
 
 
 def nodes(page: Any) -> list[list[str]]:
-    """What the status says of each node, with the time that it took left out."""
+    """Return the rows of the status panel, without latencies."""
     found = [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in page.context["nodes"]["rows"]]
     return [[re.sub(r"^\d+ ms$", "N ms", cell) for cell in row] for row in found]
 

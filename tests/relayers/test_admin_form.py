@@ -1,4 +1,4 @@
-"""The admin's form for relayers: what it checks, and whom it asks before it saves."""
+"""The admin's form for relayers: its checks, and its calls to signers and nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A relayer in trouble, as the overview tells of it from its check to the next."""
+"""Relayers with problems on the overview, from one check to the next."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def relayer(clock: Clock) -> Relayer:
 
 
 def relayers_of(client: Client) -> list[str]:
-    """Return what is said of relayers, without the worker that does not run here."""
+    """Return the lines about relayers, without the worker that does not run here."""
     found = attention(client)
     return [line for line in found if "Treasury" in line or line.startswith(("Relayers", "Disabled relayers"))]
 

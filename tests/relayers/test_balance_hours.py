@@ -28,7 +28,7 @@ def entry(hours_ago: int, balance: str) -> list[Any]:
         ([entry(1, "7")], "5", [entry(1, "7"), entry(0, "5")]),
         # Back at what it was in the hour before.
         ([entry(1, "7"), entry(0, "5")], "7", [entry(1, "7")]),
-        # Of what was before the last day, the newest tells the balance at its beginning.
+        # The newest entry before the last day has the balance at its start.
         ([entry(26, "1"), entry(25, "2"), entry(3, "3")], "5", [entry(25, "2"), entry(3, "3"), entry(0, "5")]),
     ],
 )

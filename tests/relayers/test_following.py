@@ -313,7 +313,7 @@ def test_a_key_that_was_replaced_in_vault_shows_when_its_signer_is_verified(vaul
     vault.secrets["/v1/secret/data/main"] = {"value": OTHER_KEY}
     asked = len(vault.asked)
     assert not check().system_disabled
-    # A check asks no other server for a key.
+    # A check calls no other server for a key.
     assert len(vault.asked) == asked
     signing.verify(Signer.objects.get())
     assert check().disabled_reason_details == MISMATCH

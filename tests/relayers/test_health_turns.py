@@ -1,4 +1,4 @@
-"""Who checks which relayer when, and what is written and told although others write at the same time."""
+"""When relayers are checked and by which worker, and the results under concurrent writes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_relayers_on_the_same_nodes_are_read_in_one_request(hardhat: str) -> Non
         for number in range(60):
             on_nodes(one.url if number % 6 else other.url, identifier=f"relayer-{number}")
         assert check_due() == 60
-        # Two calls for each; the chain id is asked for until a first answer has told it.
+        # Two calls for each; the chain ID is read until a node has reported it.
         assert [len(asked) - asked.count("eth_chainId") for asked in one.methods] == [50, 50]
         assert [len(asked) - asked.count("eth_chainId") for asked in other.methods] == [20]
     assert set(Relayer.objects.values_list("nonce", flat=True)) == {0}
@@ -282,7 +282,7 @@ def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
         begun.wait(PATIENCE_SECONDS)
         try:
             wait_for_check("relayer-2")
-            # One that becomes due meanwhile does not wait either.
+            # A relayer that becomes due in the meantime does not wait either.
             on_nodes(hardhat, identifier="relayer-3")
             wait_for_check("relayer-3")
         finally:

@@ -1,4 +1,4 @@
-"""`manage.py load_config`: what a file names is made so, all of it or nothing, and no secret is told."""
+"""`manage.py load_config`: a file is applied as a whole or not at all, and no secret is printed."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dic
     assert relayer.custom_rpc_urls == [{"url": nodes.url(778), "weight": 100}]
     assert relayer.masked_rpc_urls == [{"url": f"http://127.0.0.1:{nodes.port}/***", "weight": 100}]
     assert relayer.policies == full["policies"] | {"gas_price_cap": 2**53 + 2}
-    # What was known of an account on another chain is not known of this one, which is checked at once.
+    # The readings of the account on the other chain are cleared, and it is checked at once.
     assert (relayer.nonce, relayer.balance, relayer.balance_is_low) == (None, None, False)
     assert relayer.due_at is not None
     assert relayer.due_at <= timezone.now()

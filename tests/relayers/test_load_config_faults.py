@@ -1,4 +1,4 @@
-"""What `load_config` refuses: every fault of a file with its path, nothing changed, and no secret told."""
+"""Faults of `load_config`: each with its path, nothing changed, and no secret printed."""
 
 from __future__ import annotations
 

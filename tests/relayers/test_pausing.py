@@ -1,4 +1,4 @@
-"""Many relayers are paused and resumed at once, after a page that asks why."""
+"""Pausing and resuming many relayers, after a confirmation with a reason."""
 
 from __future__ import annotations
 

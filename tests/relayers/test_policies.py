@@ -25,7 +25,7 @@ NULL = "null is not allowed here"
 
 
 def faults(policies: Any) -> Any:
-    """What is said against policies, or nothing."""
+    """Return the faults of policies."""
     try:
         validate_policies("evm", policies)
     except ValidationError as error:

@@ -22,7 +22,7 @@ NO_WEIGHT = "a whole number from 0 to 100 is required"
 
 
 def faults(rpc_urls: Any) -> Any:
-    """What is said against RPC URLs, or nothing."""
+    """Return the faults of RPC URLs."""
     try:
         RpcUrlsField().run_validation(rpc_urls)
     except ValidationError as error:

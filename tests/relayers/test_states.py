@@ -1,4 +1,4 @@
-"""What staff do to a relayer's state, and what its webhook is told."""
+"""Pausing and resuming a relayer, and the events of its webhook."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 
 
 class FixedAnswers(Answers):
-    """Answers of signers and nodes that are not asked."""
+    """Stubbed answers of signers and nodes."""
 
     def __init__(self, address: tuple[str, str] = (ADDRESS, ""), chain_id: int | str = SEPOLIA) -> None:
         super().__init__()
