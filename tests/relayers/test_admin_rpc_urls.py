@@ -1,4 +1,4 @@
-"""The admin's editor for RPC URLs: rows that are kept, weighed, replaced, removed and added, and never reveal a URL."""
+"""The admin's editor for RPC URLs: rows that are kept, weighed, replaced, removed and added; URLs stay masked."""
 
 from __future__ import annotations
 
