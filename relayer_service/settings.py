@@ -169,7 +169,7 @@ FLEET_SECTIONS = [
 
 # Jobs: bulk actions of staff that the worker runs.
 JOB_KINDS = {
-    "check_relayers": "relayers.jobs.CheckRelayers",
+    "check_relayers": "relayers.tasks.CheckRelayers",
     "verify_signers": "signers.jobs.VerifySigners",
     "send_test_events": "notifications.jobs.SendTestEvents",
     "replay_deliveries": "notifications.jobs.ReplayDeliveries",

@@ -1,10 +1,9 @@
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import flatten_fieldsets, unquote
+from django.contrib.admin.utils import flatten_fieldsets, model_ngettext, unquote
 from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -33,31 +32,12 @@ ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "no
 LINES = ("", '<div class="break-all">{}</div>')
 
 
-@dataclass(frozen=True)
-class Pausing:
-    """Pause or resume, and the words for it."""
-
-    paused: bool
-    word: str
-    explanation: str
-    done: str
-    left_alone: str
-
-
-PAUSE = Pausing(
-    True,
-    "Pause",
-    "To be paused: {}. Callers see the state, webhooks get relayer.paused; fee estimates are still answered.",
-    "Paused",
-    "paused already",
-)
-RESUME = Pausing(
-    False,
-    "Resume",
-    "To be resumed: {}. Callers see the state, webhooks get relayer.resumed.",
-    "Resumed",
-    "not paused",
-)
+PAUSE, RESUME = "Pause", "Resume"
+EFFECTS = {
+    PAUSE: "Webhooks get relayer.paused; fee estimates are still available.",
+    RESUME: "Webhooks get relayer.resumed.",
+}
+SKIPPED = {PAUSE: "already paused", RESUME: "not paused"}
 
 
 @admin.register(Relayer)
@@ -71,10 +51,10 @@ class RelayerAdmin(ResourceAdmin):
         ("notification", AutocompleteSelectFilter),
     ]
     list_fullwidth = True
-    # The signer knows why there is no address.
+    # For the reason of a missing address.
     list_select_related = ["signer"]
     search_fields = ["identifier", "name", "address"]
-    search_help_text = "The beginning of an id, a name or an address"
+    search_help_text = "The start of an ID, name or address"
     sort_orders = {
         "name": Folded("name"),
         "identifier": Folded("identifier"),
@@ -92,21 +72,20 @@ class RelayerAdmin(ResourceAdmin):
         js = ["relayers/admin.js"]
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
-        # Not the attribute: Django's check of it refuses an admin whose search fields depend on who searches.
+        # Not the attribute: Django's check refuses an admin whose search fields depend on the user.
         return ["signer", "notification"]
 
     def get_fieldsets(self, request: HttpRequest, obj: Relayer | None = None) -> Any:
         if obj and not self.has_change_permission(request, obj):
             account = ["shown_address" if name == "address" else name for name in ACCOUNT]
-            fields = [*account, "shown_rpc_urls", "shown_policies", "created_at"]
-            return [(None, {"fields": fields})]
-        # Whoever pauses one that is there is asked why, by its button.
+            return [(None, {"fields": [*account, "shown_rpc_urls", "shown_policies", "created_at"]})]
+        # An existing relayer is paused by its button, which requires a reason.
         account = [name for name in ACCOUNT if not obj or name != "paused"]
         return [
             (None, {"fields": account}),
             ("Nodes", {"fields": ["rpc_urls"]}),
             ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
-            *([("Seen", {"fields": ["created_at"]})] if obj else []),
+            *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Relayer | None = None) -> list[str]:
@@ -147,27 +126,27 @@ class RelayerAdmin(ResourceAdmin):
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> Any:
         if request.method == "POST":
-            self._ask_ahead(request, object_id)
+            self._call_ahead(request, object_id)
         return super().changeform_view(request, object_id, form_url, extra_context)
 
     def _changeform_view(self, request: HttpRequest, *args: Any) -> Any:
-        """Lock the signer before the relayer, as replacing a key does, so that the address is that of the key."""
+        """Lock the signer before the relayer, as replacing its key does."""
         signer = request.POST.get("signer", "")
         if signer.isdecimal() and is_key(signer):
             list(Signer.objects.select_for_update(no_key=True).filter(pk=signer).values_list("pk"))
         return super()._changeform_view(request, *args)
 
-    def _ask_ahead(self, request: HttpRequest, object_id: str | None) -> None:
-        """Ask signer and nodes before the transaction of the change begins: waiting in it would block others."""
+    def _call_ahead(self, request: HttpRequest, object_id: str | None) -> None:
+        """Call the signer and nodes before the transaction: waiting for them inside it would block others."""
         relayer = self.get_object(request, unquote(object_id)) if object_id else None
-        may = self.has_change_permission(request, relayer) if object_id else self.has_add_permission(request)
-        if may and (relayer or not object_id):
+        allowed = self.has_change_permission(request, relayer) if object_id else self.has_add_permission(request)
+        if allowed and (relayer or not object_id):
             fields = flatten_fieldsets(self.get_fieldsets(request, relayer))
             form = self.get_form(request, relayer, change=bool(relayer), fields=fields)
             form(request.POST, instance=relayer).is_valid()
 
     def get_deleted_objects(self, objs: Iterable[Relayer], request: HttpRequest) -> Any:
-        """Count the rows that are deleted with relayers or protect them, of any app; Django would list them all."""
+        """Count the rows of all apps that are deleted with relayers or protect them; Django would list them all."""
         relayers = list(objs)
         counts, protected = {str(self.opts.verbose_name_plural): len(relayers)}, []
         for relation in self.opts.related_objects:
@@ -189,44 +168,47 @@ class RelayerAdmin(ResourceAdmin):
 
     @admin.action(description="Pause selected relayers", permissions=["change"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
-        return self._ask_or_set_paused(request, PendingAction.in_list(request, "pause_selected", queryset), PAUSE)
+        return self._confirm_or_set_paused(request, PendingAction.in_list(request, "pause_selected", queryset), PAUSE)
 
     @admin.action(description="Resume selected relayers", permissions=["change"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
-        return self._ask_or_set_paused(request, PendingAction.in_list(request, "resume_selected", queryset), RESUME)
+        return self._confirm_or_set_paused(
+            request, PendingAction.in_list(request, "resume_selected", queryset), RESUME
+        )
 
     @action(description="Pause", icon="pause", permissions=["change"])
     def pause(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_set_paused(request, self._pending_on_page(request, object_id), PAUSE)
+        return self._confirm_or_set_paused(request, self._pending_on_page(request, object_id), PAUSE)
 
     @action(description="Resume", icon="play_arrow", permissions=["change"])
     def resume(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._ask_or_set_paused(request, self._pending_on_page(request, object_id), RESUME)
+        return self._confirm_or_set_paused(request, self._pending_on_page(request, object_id), RESUME)
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Leave out Pause for a relayer that is paused, and Resume for one that is not."""
-        offered: list[Any] = super().get_actions_detail(request, object_id)
-        relayer = self.get_object(request, unquote(object_id)) if offered else None
+        """Return Pause or Resume, whichever changes the relayer, and the other actions."""
+        actions: list[Any] = super().get_actions_detail(request, object_id)
+        relayer = self.get_object(request, unquote(object_id)) if actions else None
         useless = RESUME if relayer and not relayer.paused else PAUSE
-        return [item for item in offered if item.description != useless.word]
+        return [item for item in actions if item.description != useless]
 
     def _pending_on_page(self, request: HttpRequest, object_id: str) -> PendingAction:
         relayer = self.get_object_or_404(request, object_id)
         return PendingAction.on_page(request, relayer.pk, reverse("admin:relayers_relayer_change", args=[relayer.pk]))
 
-    def _ask_or_set_paused(self, request: HttpRequest, pending: PendingAction, act: Pausing) -> HttpResponse:
-        form = ReasonForm(request.POST if pending.is_confirmed else None, required=act.paused)
+    def _confirm_or_set_paused(self, request: HttpRequest, pending: PendingAction, verb: str) -> HttpResponse:
+        paused = verb == PAUSE
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=paused)
         if pending.is_confirmed and form.is_valid():
-            count = set_all_paused(pending.selection, act.paused, form.cleaned_data["reason"])
-            self._report(request, act.done, count, len(pending.selection) - count, act.left_alone)
+            count = set_all_paused(pending.selection, paused, form.cleaned_data["reason"])
+            self._report(request, f"{verb}d", count, len(pending.selection) - count, SKIPPED[verb])
             return pending.leave()
         relayers = self.get_queryset(request)
-        others = pending.count(relayers.filter(paused=act.paused))
-        texts = [act.explanation.format(counted(len(pending.selection) - others))]
+        others = pending.count(relayers.filter(paused=paused))
+        texts = [f"{verb} {counted(len(pending.selection) - others)}. {EFFECTS[verb]}"]
         if others:
-            texts.append(f"Left alone, as {act.left_alone}: {counted(others)}.")
+            texts.append(f"Skipped: {counted(others)} ({SKIPPED[verb]}).")
         table = pending.first(relayers, {"Name": lambda row: row.name, "State": self.state})
-        title = f"{act.word} {'relayer' if len(pending.selection) == 1 else 'relayers'}"
+        title = f"{verb} {model_ngettext(Relayer._meta, len(pending.selection))}"
         return confirmation.ask(request, self, pending, title, texts, table, form)
 
     @admin.action(description="Check selected relayers now", permissions=["change"])
@@ -237,14 +219,14 @@ class RelayerAdmin(ResourceAdmin):
 
     def check_now(self, request: HttpRequest, relayers: list[Relayer]) -> None:
         count = check_soon([relayer.pk for relayer in relayers])
-        self._report(request, "To be checked at once", count, len(relayers) - count, "being checked")
+        self._report(request, "Queued for a check", count, len(relayers) - count, "being checked")
 
-    def _report(self, request: HttpRequest, done: str, count: int, others: int, left_alone: str) -> None:
+    def _report(self, request: HttpRequest, done: str, count: int, others: int, reason: str) -> None:
         text = f"{done}: {counted(count)}."
         if others:
-            text += f" Left alone, as {left_alone}: {others:,}."
+            text += f" Skipped: {others:,} ({reason})."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
 
 
 def counted(number: int) -> str:
-    return "1 relayer" if number == 1 else f"{number:,} relayers"
+    return f"{number:,} {model_ngettext(Relayer._meta, number)}"

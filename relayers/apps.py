@@ -1,13 +1,25 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.core.checks import CheckMessage, Error, register
+from django.core.exceptions import ImproperlyConfigured
+
+from chain.networks import networks
 
 
 class RelayersConfig(AppConfig):
     name = "relayers"
-    signer_follower = "relayers.following.RelayerFollower"
+    signer_follower = "relayers.writes.RelayerFollower"
     admin_panels = {"relayers.Relayer": ["relayers.panels.Status", "relayers.panels.TimeLine"]}
     attention_subjects = {20: "relayers.attention.relayers"}
     dashboard_cards = {10: "relayers.dashboard.relayers"}
 
-    def ready(self) -> None:
-        # Registers the checks.
-        from relayers import checks  # noqa: F401
+
+@register()
+def check_networks(**kwargs: Any) -> list[CheckMessage]:
+    """Report a mistake in NETWORKS_FILE at startup and before every command."""
+    try:
+        networks()
+    except ImproperlyConfigured as error:
+        return [Error(f"NETWORKS_FILE: {error}", hint="See docs/networks.md for the fields.", id="relayers.E001")]
+    return []

@@ -1,7 +1,7 @@
-"""A relayer's balance by hour, for the chart of its page.
+"""A relayer's balance by hour, for the chart on its page.
 
-The health check keeps, for each hour in which the balance changed, what it read last: pairs of the hour's beginning as
-a Unix time and the balance in wei. In hours without an entry the balance was that of the entry before.
+The health check keeps an entry for each hour in which the balance changed: the start of the hour as a Unix time, and
+the last balance in wei. In an hour without an entry the balance was that of the entry before.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Entry = Sequence[int | str]
 
 
 def with_reading(entries: Sequence[Entry], balance: str, now: datetime) -> list[list[int | str]]:
-    """Return the entries after a reading, as JSON holds them: none of before the last day but the newest of those."""
+    """Return the entries after a reading: those of the last day, and the newest one before it."""
     hour = _hour(now)
     kept = [list(entry) for entry in entries if int(entry[0]) < hour]
     if not kept or kept[-1][1] != balance:
@@ -24,13 +24,10 @@ def with_reading(entries: Sequence[Entry], balance: str, now: datetime) -> list[
 
 
 def by_hour(entries: Sequence[Entry], start: datetime, hours: int) -> list[int | None]:
-    """Return the balance in each of so many hours from a start, or None where it is unknown."""
-    first = _hour(start)
-    found: list[int | None] = []
-    for hour in range(first, first + hours * HOUR, HOUR):
-        balances = [int(balance) for began, balance in entries if int(began) <= hour]
-        found.append(balances[-1] if balances else None)
-    return found
+    """Return the balance in each of these hours, or None where it is unknown."""
+    starts = range(_hour(start), _hour(start) + hours * HOUR, HOUR)
+    known = ([int(balance) for began, balance in entries if int(began) <= hour] for hour in starts)
+    return [balances[-1] if balances else None for balances in known]
 
 
 def _hour(moment: datetime) -> int:

@@ -20,19 +20,17 @@ from relayer_service.fleet.sections import ConcurrentChange, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
-from relayers.following import RelayerFollower
 from relayers.models import MAX_CHAIN_ID, Relayer
 from relayers.policies import POLICIES, EvmAddressField, validate_policies
-from relayers.rpc_urls import RpcUrlsField
-from relayers.writes import NODE_FIELDS, RelayerWrite
+from relayers.serializers import RpcUrlsField
+from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
 from signers.models import Signer
 
-# What the rule of `Relayer.clean` depends on.
+# The fields that `Relayer.clean` checks.
 NETWORK_FIELDS = {*NODE_FIELDS, "address"}
-# What an entry that leaves it out sets; a pause stays.
-LEFT_OUT: dict[str, Any] = {"chain_id": None, "address": None, "custom_rpc_urls": None, "policies": {}}
-UNKNOWN_ADDRESS = "an unknown one"
+# Values of fields that an entry omits; `paused` stays as it is.
+DEFAULTS: dict[str, Any] = {"chain_id": None, "address": None, "custom_rpc_urls": None, "policies": {}}
 
 
 class PoliciesField(ObjectField):
@@ -68,13 +66,13 @@ class RelayerSection(Section):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.answers = Answers()
-        # Signers whose relayers follow to an address, also those that the file does not name.
+        # Signers whose relayers move to an address, those that are not in the file included.
         self.followed: list[tuple[Signer, str]] = []
-        # By path, the writes of relayers whose nodes are asked.
-        self.asking: dict[str, RelayerWrite] = {}
+        # By path, the writes of relayers whose nodes are called.
+        self.with_nodes: dict[str, RelayerWrite] = {}
 
     def note_change(self, path: str, row: Any) -> None:
-        """Move the relayers of a signer with another config to its address, those not in the file included."""
+        """Plan to move the relayers of a signer with a changed config to its address, also those not in the file."""
         if not isinstance(row, Signer):
             return
         stored = row.relayers.order_by("sequence").values_list("identifier", "address")
@@ -87,32 +85,32 @@ class RelayerSection(Section):
         if found:
             self.followed.append((row, found))
         if moved and found:
-            self.file.ask(path, f"the address of relayers that the file does not name becomes {found}: {names}")
+            self.file.ask(path, f"relayers that are not in the file move to the address {found}: {names}")
         elif moved:
-            self.file.fault(path, f"{warning} Relayers that the file does not name need it: {names}")
+            self.file.fault(path, f"{warning} Relayers that are not in the file need it: {names}")
 
     def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> RelayerWrite | None:
         write = RelayerWrite(row) if row else RelayerWrite.of_new_row(values)
         write.answers = self.answers
         rows = {name: self.sections[each].known.get(values.get(name, "")) for name, each in self.references.items()}
-        write.set(LEFT_OUT | values | rows)
+        write.set(DEFAULTS | values | rows)
         sound = bool(broken & NETWORK_FIELDS) or self.file.check(path, write.row.clean)
-        # A signer with a fault of its own is not asked.
+        # A signer whose entry has a fault is not called.
         if rows["signer_id"] is None or broken & {"network_type", "address"}:
             return None
         if not self.file.check(path, write.check_account) or broken or not sound:
             return None
         before, after = write.before.get("address", ""), write.row.address
         if before.lower() not in {"", after.lower()} and "signer_id" not in write.fields:
-            self.file.ask(f"{path}.address", f"it changes from {before} to {after or UNKNOWN_ADDRESS}")
+            self.file.ask(f"{path}.address", f"changes from {before} to {after or 'an unknown address'}")
         if write.is_new or write.columns & NODE_FIELDS:
-            self.asking[path] = write
+            self.with_nodes[path] = write
         return write
 
     def finish(self) -> None:
-        """Check that nodes are on their relayers' chains, all of them asked at once."""
-        self.answers.chain_ids([url for write in self.asking.values() for url in write.row.own_urls()])
-        for path, write in self.asking.items():
+        """Check that nodes are on their relayers' chains; all are called at once."""
+        self.answers.chain_ids([url for write in self.with_nodes.values() for url in write.row.own_urls()])
+        for path, write in self.with_nodes.items():
             self.file.check(path, write.check_nodes)
             self.report_warnings(path, write)
 
@@ -130,12 +128,11 @@ class RelayerSection(Section):
         super().save()
         for signer, address in self.followed:
             RelayerFollower().follow(signer, address)
-        # Those of relayers that stay as they are too.
-        self.answers.note_errors()
+        # Also for signers whose relayers do not change.
+        self.answers.save_errors()
 
     @classmethod
     def dump_row(cls, row: Relayer, variables: Variables) -> dict[str, Any]:
-        """Return a relayer as an entry; what is not set is left out."""
         names = [name for name in POLICIES[row.network_type]().fields if name in row.policies]
         urls = [
             {
@@ -161,7 +158,7 @@ class RelayerSection(Section):
 
 
 def open_urls(relayer: Relayer) -> list[tuple[str, int]]:
-    """Return a relayer's own RPC URLs, each with its weight; empty where one may hold a key or cannot be read."""
+    """Return the custom RPC URLs with their weights; "" for a URL that may hold a key or cannot be decrypted."""
     try:
         own = relayer.custom_rpc_urls or []
     except DecryptionError:

@@ -1,24 +1,24 @@
-"""The overview's card of relayers."""
+"""The card of relayers on the overview."""
 
 from django.http import HttpRequest
 from django.urls import reverse
 
 from relayer_service.admin.attention import read_once
 from relayer_service.admin.dashboard import Card, label, link
-from relayers.attention import CONDITIONS, list_of, numbers
+from relayers.attention import CONDITIONS, counts_by_state, list_url
 from relayers.formatting import VARIANTS
 
-# States that staff choose.
+# States that staff set: not a problem.
 CALM = {"paused"}
 
 
 def relayers(request: HttpRequest) -> Card | None:
-    """Return the card of how many relayers there are, and how many in which state."""
+    """Return the card with the number of relayers, in all and by state."""
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    counts = read_once(request, numbers)
+    counts = read_once(request, counts_by_state)
     page = reverse("admin:relayers_relayer_changelist")
-    rows = [[link(name.capitalize(), list_of(name)), marked(name, counts[name])] for name in CONDITIONS]
+    rows = [[link(name.capitalize(), list_url(name)), marked(name, counts[name])] for name in CONDITIONS]
     return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
 
 

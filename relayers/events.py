@@ -1,4 +1,4 @@
-"""The events about relayers."""
+"""Events of relayers."""
 
 from typing import TypedDict, TypeVar
 
@@ -22,7 +22,7 @@ class RelayerDisabledData(RelayerData):
 
 
 class RelayerBalanceData(RelayerData):
-    # In wei, as text: no JSON number is exact at this size everywhere.
+    # In wei, as text: many JSON parsers round numbers of this size.
     balance: str
     min_balance: str
 
@@ -35,15 +35,15 @@ class RelayerEvent(Event[Data]):
         return data["relayer_id"]
 
 
-RELAYER_DISABLED = RelayerEvent("relayer.disabled", RelayerDisabledData, "The health check has disabled a relayer.")
-RELAYER_ENABLED = RelayerEvent("relayer.enabled", RelayerData, "The health check has enabled a relayer again.")
-RELAYER_PAUSED = RelayerEvent("relayer.paused", RelayerData, "Staff have paused a relayer.")
-RELAYER_RESUMED = RelayerEvent("relayer.resumed", RelayerData, "Staff have resumed a relayer.")
+RELAYER_DISABLED = RelayerEvent("relayer.disabled", RelayerDisabledData, "The health check disabled a relayer.")
+RELAYER_ENABLED = RelayerEvent("relayer.enabled", RelayerData, "The health check enabled a relayer again.")
+RELAYER_PAUSED = RelayerEvent("relayer.paused", RelayerData, "A relayer was paused.")
+RELAYER_RESUMED = RelayerEvent("relayer.resumed", RelayerData, "A relayer was resumed.")
 RELAYER_LOW_BALANCE = RelayerEvent(
-    "relayer.low_balance", RelayerBalanceData, "The balance of a relayer has fallen below its `min_balance`."
+    "relayer.low_balance", RelayerBalanceData, "The balance of a relayer fell below its `min_balance`."
 )
 RELAYER_BALANCE_RECOVERED = RelayerEvent(
     "relayer.balance_recovered",
     RelayerBalanceData,
-    "The balance of a relayer is no longer below its `min_balance`, which is `0` where it was removed.",
+    "The balance of a relayer is no longer below its `min_balance`, which is `0` if it was removed.",
 )

@@ -1,4 +1,4 @@
-"""How the admin narrows the list of relayers."""
+"""Filters of the admin's list of relayers, and of other lists by network."""
 
 from typing import Any
 
@@ -11,9 +11,8 @@ from chain.networks import networks
 from relayer_service.admin.filters import StateFilter
 from relayers.models import ACTIVE, CONDITIONS, NODES_FAILING, Relayer
 
-# The value of the network filter for all networks that the service does not know.
+# The value of the filter for all networks that the service does not define.
 OTHER = "other"
-# States, in the order of the tabs.
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
 NAMES = """
 WITH RECURSIVE names(name) AS (
@@ -30,7 +29,7 @@ class RelayerStateFilter(StateFilter):
 
 
 class NetworkFilter(DropdownFilter):
-    """Offer the networks that the service knows: to list those in the table, all of it would be read."""
+    """Offers the networks that the service defines: a list of those in use would read the whole table."""
 
     title = "network"
     parameter_name = "network"
@@ -45,7 +44,7 @@ class NetworkFilter(DropdownFilter):
 
 
 def other_networks(model: type[Model]) -> list[str]:
-    """Return the networks of a table that the service does not know; the index leads from one name to the next."""
+    """Return the networks of a table that the service does not define; each step reads one entry of the index."""
     with connection.cursor() as cursor:
         cursor.execute(NAMES.format(table=model._meta.db_table))
         return [name for (name,) in cursor.fetchall() if name is not None and name not in networks()]

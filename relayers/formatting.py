@@ -1,4 +1,4 @@
-"""How the admin shows relayers at a glance: states, balances, addresses."""
+"""States, balances and addresses of relayers, as the admin shows them."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.utils.html import format_html, format_html_join
 
 from chain.networks import networks
 from relayer_service.admin.dashboard import label
-from relayers.account import why_no_address
+from relayers.account import missing_address_reason
 from relayers.models import ACTIVE, Relayer
 from relayers.policy_fields import coins
 
@@ -32,27 +32,23 @@ ADDRESS = """
 
 
 def badges(relayer: Relayer) -> str:
-    """Return a badge for each state that the relayer is in."""
     return format_html_join(" ", "{}", ([label(state, VARIANTS[state])] for state in relayer.states))
 
 
 def address(row: Any) -> str:
-    """Return the address of a relayer or a token, with a button that copies it, or why there is none."""
+    """Return the address of a relayer or a token with a Copy button, or the reason why it is unknown."""
     if row.address:
         return format_html(ADDRESS, row.pk, row.address[:-ADDRESS_END], row.address[-ADDRESS_END:])
     if not isinstance(row, Relayer):
         return "unknown"
-    why = why_no_address(row.signer)
-    return format_html('<span class="no-address" title="{}">unknown</span>', why)
+    return format_html('<span class="no-address" title="{}">unknown</span>', missing_address_reason(row.signer))
 
 
 def balance(relayer: Relayer) -> str:
-    """Return a balance in whole coins of its network; in wei where the network is unknown."""
     return "unknown" if relayer.balance is None else coins(relayer.balance, networks().get(relayer.network))
 
 
 def balance_and_limit(relayer: Relayer) -> str:
-    """Return a balance with the minimum that is set for it."""
     minimum = relayer.policies.get("min_balance")
     if minimum is None:
         return balance(relayer)

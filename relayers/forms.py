@@ -15,14 +15,14 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
 from relayers.models import Relayer
 from relayers.policies import validate_evm_address
-from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, shown
-from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlsField
+from relayers.policy_fields import FORM_FIELDS, PREFIX, shown
+from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
 from relayers.writes import NODE_PATH, RelayerWrite
 
 COLUMNS = ["name", "network", "chain_id", "address", "signer", "notification", "paused"]
 # API name of each field, where it differs.
 API_NAMES = {"signer": "signer_id", "notification": "notification_id"}
-UNREADABLE = "Those that are set cannot be opened: {}. URLs that are typed here take their place."
+UNREADABLE = "The stored URLs cannot be decrypted: {}. URLs entered here replace them."
 
 
 class NetworkInput(UnfoldAdminTextInputWidget):
@@ -43,21 +43,28 @@ class RelayerForm(ResourceForm):
     field_names = {name: field for field, name in API_NAMES.items()}
 
     network = forms.CharField(
-        max_length=64, widget=NetworkInput, help_text="One that is offered, or another with a chain id and RPC URLs."
+        max_length=64,
+        widget=NetworkInput,
+        help_text="A suggested network, or another one with a chain ID and RPC URLs.",
     )
-    rpc_urls = RpcUrlsField(
+    rpc_urls = RpcUrlRowsField(
         label="RPC URLs",
         required=False,
-        help_text="Instead of the network's public nodes. Calls go to each in proportion to its weight, 0 to 100; "
-        "0 is off. Kept secret: of those that are set, only the host is shown.",
+        help_text="Used instead of the network's public nodes. Each gets calls in proportion to its weight, 0 to 100; "
+        "a node with weight 0 gets none. URLs are stored encrypted, and only their host is shown.",
     )
 
-    # Shared with another form that checks the same request again.
+    # Shared by the forms that validate the same request twice.
     answers: Answers | None = None
 
     class Meta:
         model = Relayer
         fields = ["identifier", *COLUMNS]
+        labels = {"chain_id": "Chain ID"}
+        help_texts = {
+            "chain_id": "Required for a network that is not suggested. The nodes must report this chain ID.",
+            "address": "Derived from the signer, if it can provide it.",
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -70,19 +77,17 @@ class RelayerForm(ResourceForm):
             field.show_hidden_initial = bool(self.instance.pk)
         self.rows = self._rpc_url_rows()
         if not self.is_bound and "identifier" in self.fields:
-            # A new relayer's id is suggested by a script, until one is typed.
+            # A script suggests an ID until one is typed.
             self.fields["identifier"].widget.attrs["data-slug-of"] = self["name"].id_for_label
 
     def _read_amounts_in_coins(self) -> None:
-        """Read the minimum balance in the coin of the network that is typed, and show what is set in it."""
+        """Read and show the minimum balance in the coin of the submitted network."""
         typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
-        field = self.fields[f"{PREFIX}min_balance"]
-        assert isinstance(field, AmountField)
+        field: Any = self.fields[f"{PREFIX}min_balance"]
         field.show_in(networks().get(typed), self.instance.policies.get("min_balance"))
 
     def _rpc_url_rows(self) -> RpcUrlRowSet:
-        field = self.fields["rpc_urls"]
-        assert isinstance(field, RpcUrlsField)
+        field: Any = self.fields["rpc_urls"]
         try:
             rpc_urls = self.instance.custom_rpc_urls or []
         except DecryptionError:
@@ -90,7 +95,7 @@ class RelayerForm(ResourceForm):
             masked = ", ".join(entry["url"] for entry in self.instance.masked_rpc_urls)
             field.help_text = f"{UNREADABLE.format(masked)} {field.help_text}"
         rows: RpcUrlRowSet = RpcUrlRows(self.data if self.is_bound else None, rpc_urls)
-        field.show(rows)
+        field.rows = field.widget.rows = rows
         return rows
 
     def clean_address(self) -> str:
@@ -102,7 +107,7 @@ class RelayerForm(ResourceForm):
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         changed = set(self.changed_data) if self.instance.pk else cleaned.keys()
         values = {API_NAMES.get(name, name): cleaned[name] for name in COLUMNS if name in changed & cleaned.keys()}
-        # Those that staff have not changed stay as they are stored now.
+        # Policies that staff did not change keep their stored values.
         stored, typed = self.instance.policies, {name: cleaned.get(PREFIX + name) for name in FORM_FIELDS}
         policies = {name: typed[name] if PREFIX + name in changed else stored.get(name) for name in FORM_FIELDS}
         values["policies"] = {name: value for name, value in policies.items() if value is not None}
@@ -111,7 +116,7 @@ class RelayerForm(ResourceForm):
         return values
 
     def _post_clean(self) -> None:
-        """Ask signer and nodes once all else is valid."""
+        """Call the signer and nodes once everything else is valid."""
         super()._post_clean()  # type: ignore[misc]  # not in the stubs
         if self.errors:
             return
@@ -138,12 +143,12 @@ class RelayerForm(ResourceForm):
         super().add_faults(ValidationError(faults))
 
     def _nodes(self) -> dict[str, tuple[str, RpcUrlRow | None]]:
-        """Return the URL of each node, as it may be shown, and its row, by the path in faults and warnings."""
+        """Return the masked URL of each node and its row, by its path in faults and warnings."""
         merged = enumerate(self.rows.merged())
         return {NODE_PATH.format(index): (mask(entry["url"]), row) for index, (entry, row) in merged}
 
     def _update_errors(self, errors: ValidationError) -> None:
-        """Leave out errors that only follow from one that is reported already."""
+        """Drop errors that only follow from another one."""
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs

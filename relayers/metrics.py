@@ -1,4 +1,4 @@
-"""What Prometheus reads of relayers, their checks and their nodes."""
+"""Prometheus metrics of relayers, their health checks and their nodes."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,17 +11,17 @@ from chain import breakers
 from relayer_service.observability.metrics import StateCollector, refreshers, shared
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.resources import first_state
-from relayers.models import ACTIVE, CONDITIONS, TROUBLES, Relayer
+from relayers.models import ACTIVE, CONDITIONS, PROBLEMS, Relayer
 
-CHECKS = Counter("relayer_health_checks_total", "Health checks of relayers that were written.")
+CHECKS = Counter("relayer_health_checks_total", "Completed health checks of relayers.")
 LAST_CHECK = Gauge(
     "relayer_health_check_last_timestamp_seconds",
-    "When this worker last wrote a health check; 0 if it never has.",
+    "When this worker last completed a health check; 0 if never.",
     multiprocess_mode="livemostrecent",
 )
 NODES_PAUSED = Gauge(
     "relayer_nodes_paused",
-    "Nodes whose circuit breaker this process has opened, and which are still paused.",
+    "Nodes that are paused by a circuit breaker of this process.",
     multiprocess_mode="livesum",
 )
 refreshers.append(lambda: NODES_PAUSED.set(breakers.paused_by_this_process()))
@@ -33,22 +33,21 @@ def observe_checks(count: int) -> None:
 
 
 class RelayerCollector(StateCollector):
-    name, text, states = "relayer_relayers", "Relayers, by the worst of their states.", list(CONDITIONS)
+    name, text, states = "relayer_relayers", "Relayers by their worst state.", list(CONDITIONS)
 
     def rows(self) -> QuerySet[Any]:
-        relayers: QuerySet[Any] = Relayer.objects.order_by().annotate(state=first_state(TROUBLES, ACTIVE))
+        relayers: QuerySet[Any] = Relayer.objects.order_by().annotate(state=first_state(PROBLEMS, ACTIVE))
         return relayers
 
     def more(self) -> Iterable[Metric]:
         low = Relayer.objects.filter(balance_is_low=True).count()
         yield GaugeMetricFamily("relayer_relayers_low_balance", "Relayers below their minimum balance.", low)
         now = database_now()
-        oldest = (
-            Relayer.objects.filter(due_at__lte=now).exclude(Relayer.leased()).aggregate(oldest=Min("due_at"))["oldest"]
-        )
+        due = Relayer.objects.filter(due_at__lte=now).exclude(Relayer.leased())
+        oldest = due.aggregate(oldest=Min("due_at"))["oldest"]
         yield GaugeMetricFamily(
             "relayer_health_check_oldest_due_seconds",
-            "For how long the health check that has waited longest is due; 0 if none is.",
+            "How long the oldest due health check has been waiting; 0 if none is due.",
             (now - oldest).total_seconds() if oldest else 0,
         )
 

@@ -8,20 +8,21 @@ from eth_utils.address import to_checksum_address
 
 from chain.networks import networks, unknown
 from notifications.models import Notification
+from relayer_service.api.exceptions import NotFound
 from relayer_service.audit.values import hidden_column
+from relayer_service.net.addresses import mask
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
-from relayers.rpc_urls import masked
 from signers.models import Signer
 
 MAX_CHAIN_ID = 2**63 - 1
-# A change of one of these makes it another account, of which nothing is known yet.
+# A change of one of these makes it another account, whose readings start over.
 ACCOUNT_COLUMNS = {"network", "chain_id", "address"}
-# What was read of an account, as it is for another one.
-FORGOTTEN: dict[str, Any] = {
+# Columns with readings of the account, and their values before the first one.
+NO_READINGS: dict[str, Any] = {
     "nonce": None,
     "balance_text": "",
     "balance_at": None,
@@ -30,8 +31,8 @@ FORGOTTEN: dict[str, Any] = {
 }
 
 ACTIVE = "active"
-# What can be wrong with a relayer, the worst first; several can be at once. Each has an index of its own.
-TROUBLES = {
+# Problems of a relayer, the worst first; it can have several. Each has its own index.
+PROBLEMS = {
     "disabled": models.Q(system_disabled=True),
     "paused": models.Q(paused=True),
     "low balance": models.Q(balance_is_low=True),
@@ -40,22 +41,20 @@ TROUBLES = {
     & ~models.Q(address="")
     & (models.Q(checked_at=None) | models.Q(nonce=None) | models.Q(balance_text="")),
 }
-# Not yet disabled: the next failed checks do it.
+# Still enabled: more failed checks disable it.
 NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
 CONDITIONS = {
     ACTIVE: models.Q(system_disabled=False, paused=False, balance_is_low=False)
     & models.Q(checked_at__isnull=False, nonce__isnull=False)
     & ~models.Q(address="")
     & ~models.Q(balance_text=""),
-    **TROUBLES,
+    **PROBLEMS,
 }
+NOT_FOUND = "Relayer with ID {} not found"
 
 
 class Relayer(Resource, Leased):
-    """An account on a network, with the signer that signs for it and what it may do.
-
-    `due_at` and `lease` are those of its health check.
-    """
+    """An account on a network, with its signer and policies. `due_at` and `lease` are those of its health check."""
 
     reserved_ending = re.compile(
         r"/(rpc|status|balance|sign|sign-typed-data|sign-transaction|transactions(/.*)?)/?\Z", re.DOTALL
@@ -92,12 +91,12 @@ class Relayer(Resource, Leased):
     )
     policies = models.JSONField(default=dict, editable=False)
 
-    # By default it is checked at once.
+    # A new relayer is due at once.
     due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
     # A claim leaves `due_at` as it is: no index has this column, so that PostgreSQL updates none (a HOT update).
     leased_until = models.DateTimeField(null=True, editable=False)
     lease_end = "leased_until"
-    # What the health check has read. Amounts are text: not every database stores integers of 256 bits exactly.
+    # Readings of the health check. Amounts are text: not every database stores integers of 256 bits exactly.
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
     balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
@@ -129,7 +128,6 @@ class Relayer(Resource, Leased):
             models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),
             models.CheckConstraint(condition=~models.Q(name=""), name="relayer_name_not_empty"),
             models.CheckConstraint(condition=models.Q(network_type="evm"), name="relayer_network_type_known"),
-            # A reason while it is disabled, and none while it is not.
             models.CheckConstraint(
                 condition=models.Q(system_disabled=True, disabled_reason_type="NonceSyncFailed")
                 | models.Q(system_disabled=False, disabled_reason_type="", disabled_reason_details=""),
@@ -139,7 +137,7 @@ class Relayer(Resource, Leased):
 
     @property
     def states(self) -> list[str]:
-        """The troubles that it has, as `TROUBLES` says them in SQL, or that it is active."""
+        """The names of its problems, which `PROBLEMS` has in SQL, or "active" if it has none."""
         held = {
             "disabled": self.system_disabled,
             "paused": self.paused,
@@ -149,11 +147,11 @@ class Relayer(Resource, Leased):
             and not self.system_disabled
             and (self.checked_at is None or self.nonce is None or not self.balance_text),
         }
-        return [state for state in TROUBLES if held[state]] or [ACTIVE]
+        return [state for state in PROBLEMS if held[state]] or [ACTIVE]
 
     @property
     def balance(self) -> int | None:
-        """The last balance that could be read, in wei, or None if none was."""
+        """The last balance that was read, in wei."""
         return int(self.balance_text) if self.balance_text else None
 
     @property
@@ -176,31 +174,31 @@ class Relayer(Resource, Leased):
             "balance_is_low": self.balance_is_low,
         }
 
-    def forget_account(self) -> set[str]:
-        """Clear what was read of another account; return the changed columns."""
-        for name, value in deepcopy(FORGOTTEN).items():
+    def clear_readings(self) -> set[str]:
+        """Clear the readings of another account; return the changed columns."""
+        for name, value in deepcopy(NO_READINGS).items():
             setattr(self, name, value)
-        return {*FORGOTTEN}
+        return {*NO_READINGS}
 
     def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
-        """Set the relayer's own nodes; the same ones stay as they are, as setting them encrypts them again."""
+        """Set the custom nodes. Equal ones are not set, as that would encrypt them again."""
         try:
             is_same = (self.custom_rpc_urls or []) == rpc_urls
         except DecryptionError:
             is_same = False
         if not is_same:
             self.custom_rpc_urls = rpc_urls or None
-            self.masked_rpc_urls = masked(rpc_urls)
+            self.masked_rpc_urls = [{**entry, "url": mask(entry["url"])} for entry in rpc_urls]
 
     def own_urls(self) -> list[str]:
-        """Return the relayer's own nodes; none where they cannot be decrypted."""
+        """Return the URLs of the custom nodes; none if they cannot be decrypted."""
         try:
             return [entry["url"] for entry in self.custom_rpc_urls or []]
         except DecryptionError:
             return []
 
     def node_urls(self) -> list[tuple[str, int]]:
-        """Return the nodes to ask, each with its weight: the relayer's own, else those of its network."""
+        """Return the nodes to call, each with its weight: the custom ones, or else those of the network."""
         own = self.custom_rpc_urls or []
         if own:
             return [(entry["url"], entry["weight"]) for entry in own]
@@ -214,8 +212,20 @@ class Relayer(Resource, Leased):
         if known is None and not (self.masked_rpc_urls and self.chain_id):
             faults["network"] = unknown(self.network, "it needs custom RPC URLs and a chain id")
         if known is not None and self.chain_id not in {None, known.chain_id}:
-            faults["chain_id"] = f"{self.network} has the chain id {known.chain_id}"
+            faults["chain_id"] = f"must be {known.chain_id}, the chain ID of {self.network}"
         if self.address:
             self.address = to_checksum_address(self.address)
         if faults:
             raise ValidationError(faults)
+
+
+def find_relayer(identifier: str, rows: models.QuerySet[Relayer] | None = None) -> Relayer:
+    """Return a relayer, of all rows or of these; raise `NotFound` if there is none.
+
+    Never cached: code that decides about money reads `paused`, `system_disabled` and `policies` here, at the latest in
+    the transaction that decides (with `rows` locked, where two may decide at once).
+    """
+    found = (Relayer.objects.all() if rows is None else rows).filter(identifier=identifier).first()
+    if found is None:
+        raise NotFound(NOT_FOUND.format(identifier))
+    return found

@@ -1,5 +1,6 @@
-"""The panels of a relayer's page: its live status with the button that has it checked, and its time line."""
+"""The panels of a relayer's page: its live status with a Check button, and its time line."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -14,30 +15,36 @@ from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.amounts import decimal_text
+from relayer_service.audit.actors import ActorKind
+from relayer_service.audit.models import AuditEntry
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from relayers import formatting, timeline
-from relayers.account import why_no_address
+from relayers import formatting
+from relayers.account import missing_address_reason
 from relayers.balance_hours import by_hour
 from relayers.models import Relayer
 
 BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"
 BALANCE_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
 HEADERS = ["Node", "Weight", "Health", "Latency", "Head block"]
+MAX_ENTRIES = 15
+# Texts for a state that begins, and for one that ends.
+STATES = {
+    "system_disabled": ("Disabled", "Enabled again"),
+    "paused": ("Paused", "Resumed"),
+    "balance_is_low": ("Balance low", "Balance recovered"),
+}
 
 
 class Status(Panel):
-    """Asks the nodes in a request of its own, so that the page need not wait for them."""
+    """The status, read from the nodes in a separate request, so that the page does not wait for them."""
 
     template = "admin/relayers/relayer/status_panel.html"
     views = ["status", "check"]
 
     def context(self, request: HttpRequest, relayer: Any) -> dict[str, Any]:
-        may_check = self.admin.has_change_permission(request, relayer)
-        return {
-            "status_url": self.url("status", relayer),
-            "check_url": self.url("check", relayer) if may_check else "",
-        }
+        check_url = self.url("check", relayer) if self.admin.has_change_permission(request, relayer) else ""
+        return {"status_url": self.url("status", relayer), "check_url": check_url}
 
     @object_view("view", method="GET")
     def status(self, request: HttpRequest, relayer: Any) -> HttpResponse:
@@ -49,28 +56,42 @@ class Status(Panel):
 
 
 class TimeLine(Panel):
-    """What became of the relayer, by whom and why, and its balance in the last day."""
+    """The newest entries of the relayer's audit log, and its balance in the last day."""
 
     template = "admin/relayers/relayer/time_line.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
-        return {
-            "time_line": {
-                "lines": timeline.lines(relayer),
-                "history_url": self.url("history", relayer),
-                **balance_chart(relayer),
-            }
-        }
+        entries = [timeline_entry(entry) for entry in AuditEntry.objects.for_row(relayer)[:MAX_ENTRIES]]
+        history_url = self.url("history", relayer)
+        return {"time_line": {"entries": entries, "history_url": history_url, **balance_chart(relayer)}}
+
+
+def timeline_entry(entry: AuditEntry) -> dict[str, Any]:
+    actor = entry.who[:1].lower() + entry.who[1:]
+    return {"at": entry.at, "change": ", ".join(_changes(entry)), "actor": actor, "reason": entry.reason}
+
+
+def _changes(entry: AuditEntry) -> Iterator[str]:
+    if entry.action != AuditEntry.Action.CHANGED:
+        yield entry.get_action_display()
+        return
+    for name, (begun, ended) in STATES.items():
+        # A change of the account clears its balance; only a check finds that a balance has recovered.
+        is_cleared = name == "balance_is_low" and entry.actor_kind != ActorKind.HEALTH_CHECK
+        if name in entry.changes and not is_cleared:
+            yield begun if entry.changes[name][1] else ended
+    if others := sorted(entry.changes.keys() - STATES):
+        yield f"Changed: {', '.join(others)}"
 
 
 def balance_chart(relayer: Relayer) -> dict[str, Any]:
-    """Return the chart of the balance in the last day, with the minimum, and its caption; none before any is read."""
+    """Return the chart of the balance in the last day, with the minimum, and its caption; {} if none was read."""
     day, network = LastDay(), networks().get(relayer.network)
     decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
     balances = by_hour(relayer.balance_hours, day.start, HOURS)
     if not any(balance is not None for balance in balances):
         return {}
-    # As text, which the chart reads as numbers to draw them: none is rounded here.
+    # As text, which the chart parses: no number is rounded here.
     points = [None if balance is None else decimal_text(balance, decimals) for balance in balances]
     datasets = [line(f"Balance ({unit})", points, BALANCE_COLOUR)]
     minimum = relayer.policies.get("min_balance")
@@ -80,25 +101,19 @@ def balance_chart(relayer: Relayer) -> dict[str, Any]:
 
 
 def line(label: str, points: list[str | None], colour: str) -> dict[str, Any]:
-    return {
-        "label": label,
-        "data": points,
-        "borderColor": colour,
-        "backgroundColor": colour,
-        "pointRadius": 0,
-        "stepped": True,
-    }
+    style = {"borderColor": colour, "backgroundColor": colour, "pointRadius": 0, "stepped": True}
+    return {"label": label, "data": points, **style}
 
 
 def status(relayer: Any) -> dict[str, Any]:
-    """Ask the nodes of a relayer; return what they and the last health check have found."""
+    """Call the nodes of a relayer; return their status and the result of the last health check."""
     try:
         urls = relayer.node_urls()
         with waiting_for_others():
             rows = [row(node) for node in nodes.statuses(urls, relayer.expected_chain_id)]
-        fault = "" if rows else "There is no node to ask: neither the relayer nor its network has RPC URLs."
+        fault = "" if rows else "There are no nodes: neither the relayer nor its network has RPC URLs."
     except DecryptionError:
-        rows, fault = [], "The RPC URLs cannot be opened with the encryption keys that are set."
+        rows, fault = [], "The RPC URLs cannot be decrypted with the configured encryption keys."
     facts = {
         "State": formatting.badges(relayer),
         "Nonce": "unknown" if relayer.nonce is None else str(relayer.nonce),
@@ -106,16 +121,16 @@ def status(relayer: Any) -> dict[str, Any]:
         "Last check": ago(relayer.checked_at),
     }
     if relayer.balance_at and relayer.balance_at != relayer.checked_at:
-        facts["Balance read"] = f"{ago(relayer.balance_at)}: later checks could not read it"
+        facts["Balance read"] = f"{ago(relayer.balance_at)}; later checks could not read it"
     if not relayer.address:
-        facts["No address"] = why_no_address(relayer.signer)
+        facts["No address"] = missing_address_reason(relayer.signer)
     if relayer.system_disabled:
         facts["Reason"] = f"{relayer.disabled_reason_type}: {relayer.disabled_reason_details}"
     return {"facts": facts, "nodes": {"headers": HEADERS, "rows": rows}, "fault": fault}
 
 
 def row(node: NodeStatus) -> list[str]:
-    weight = str(node.weight) if node.weight else "0, off"
+    weight = str(node.weight) if node.weight else "0 (disabled)"
     head = "-" if node.head_block is None else f"{node.head_block:,}"
     latency = "-" if node.milliseconds is None else f"{node.milliseconds} ms"
     return [node.url, weight, health(node), latency, head]
@@ -123,6 +138,5 @@ def row(node: NodeStatus) -> list[str]:
 
 def health(node: NodeStatus) -> str:
     badge = label("failed", "danger") if node.error else label("ok", "success")
-    # By the circuit breaker; staff pause relayers, not nodes.
     breaker = label("circuit open", "warning") if node.paused else ""
     return format_html('<span class="node-health">{}{}<span>{}</span></span>', badge, breaker, node.error)

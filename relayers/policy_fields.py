@@ -1,4 +1,4 @@
-"""A field of the admin's form for each policy: staff read and type text, the policy's own rules check it."""
+"""The admin's form field of each policy: staff enter text, which the policy's API field validates."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,20 +19,18 @@ PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
 MAX_DIGITS = 40
 MAX_QUOTE = 60
-# Policies that may be typed in the network's coin.
-IN_COINS = {"min_balance"}
 AMOUNT = re.compile(r"(?P<whole>[0-9]{1,40})(?:\.(?P<part>[0-9]{1,40}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
 
 Policy = serializers.Field[Any, Any, Any, Any]
 
 
 def whole_number(text: str) -> int | str:
-    """Return digits as a number; any other text as it is, for the rules to refuse."""
+    """Return digits as a number, and any other text as it is, for the validators to refuse."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else text
 
 
 class TypedField(forms.CharField):
-    """Text that `parse` makes the value of a policy from; None where it is not set."""
+    """Text that `parse` turns into the value of a policy; None if it is empty."""
 
     def __init__(self, policy: Policy, parse: Callable[[str], Any], **kwargs: Any) -> None:
         super().__init__(required=False, **kwargs)
@@ -50,21 +48,18 @@ class TypedField(forms.CharField):
 
 
 class AmountField(TypedField):
-    """An amount of the native coin: a whole number of wei, or a number with its unit, as in `0.5 ETH`."""
-
-    def __init__(self, policy: Policy, **kwargs: Any) -> None:
-        super().__init__(policy, partial(amount, network=None), **kwargs)
+    """An amount of the native coin: a whole number of wei, or a number with its unit, such as `0.5 ETH`."""
 
     def show_in(self, network: Network | None, value: int | None) -> None:
-        """Read what is typed in the coin of a network, and say in it what is set now."""
+        """Accept the coin of a network, and show the stored value in it."""
         self.parse = partial(amount, network=network)
         what, symbol = str(self.policy.help_text).removesuffix("."), network.symbol if network else "ETH"
         now = "" if value is None else f"Set to {coins(value, network)}. "
-        self.help_text = f"{now}{what}, or in the network's coin, as in 0.5 {symbol}."
+        self.help_text = f"{now}{what}, or in the network's coin, for example 0.5 {symbol}."
 
 
 def amount(text: str, network: Network | None) -> int | str:
-    """Return in wei what was typed with or without a unit; any other text as it is, for the rules to refuse."""
+    """Return an amount with or without a unit in wei, and any other text as it is, for the validators to refuse."""
     match = AMOUNT.fullmatch(text)
     if match is None:
         return whole_number(text)
@@ -73,20 +68,19 @@ def amount(text: str, network: Network | None) -> int | str:
     if not unit and not match["part"]:
         unit = "wei"
     if unit not in decimals:
-        example = f", or an amount with its coin, as in 0.5 {network.symbol}" if network else ""
-        raise forms.ValidationError(f"a whole number of wei{example} is required")
+        example = f", or an amount with its coin, for example 0.5 {network.symbol}" if network else ""
+        raise forms.ValidationError(f"must be a whole number of wei{example}")
     if len(part) > decimals[unit]:
-        raise forms.ValidationError(f"{match['unit']} has {decimals[unit]} decimal places")
+        raise forms.ValidationError(f"{match['unit']} has at most {decimals[unit]} decimal places")
     return whole_number(f"{match['whole']}{part:0<{decimals[unit]}}".lstrip("0") or "0")
 
 
 def coins(value: int, network: Network | None) -> str:
-    """Return an amount of wei in whole coins of a network, or in wei where that is unknown."""
+    """Return an amount of wei in coins of a network, or in wei if the network is unknown."""
     return f"{decimal_text(value, network.decimals)} {network.symbol}" if network else f"{value} wei"
 
 
 def _texts(detail: Any, value: Any) -> Iterator[str]:
-    """Yield the faults of one policy; those of a list name the entry."""
     if isinstance(detail, dict):
         for index, faults in detail.items():
             yield from (f"{value[int(index)][:MAX_QUOTE]}: {fault}" for fault in faults)
@@ -106,23 +100,21 @@ def form_field(name: str, policy: Policy) -> forms.Field:
             widget=UnfoldAdminSelectWidget,
             help_text=help_text,
         )
+    if name == "min_balance":
+        widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})
+        return AmountField(policy, whole_number, label=label, widget=widget, help_text=help_text)
     if isinstance(policy, IntegerField):
-        if name in IN_COINS:
-            widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})
-            return AmountField(policy, label=label, widget=widget, help_text=help_text)
-        # Text, as browsers round such large numbers.
+        # A text input, as browsers round large numbers.
         number = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})
         return TypedField(policy, whole_number, label=label, widget=number, help_text=help_text)
     lines = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": "Not set"})
     return TypedField(policy, str.split, label=label, widget=lines, help_text=f"{help_text} One on each line.")
 
 
-# By the policy's name.
 FORM_FIELDS = {name: form_field(name, policy) for name, policy in EvmPolicies().fields.items()}
 
 
 def shown(value: Any) -> str:
-    """Return the value of a policy as its field shows it."""
     if value is None:
         return ""
     if isinstance(value, bool):

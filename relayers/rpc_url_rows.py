@@ -1,6 +1,5 @@
-"""The admin's editor for RPC URLs: a row for each, with URLs that are set shown masked and kept until replaced."""
+"""The admin's editor for RPC URLs: a row for each; stored URLs are shown masked and kept until replaced."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,23 +11,19 @@ from unfold.widgets import UnfoldAdminTextInputWidget, UnfoldBooleanWidget
 
 from relayer_service.net.addresses import mask
 from relayers.policy_fields import whole_number
-from relayers.rpc_urls import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
+from relayers.serializers import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 
 PREFIX = "rpc_urls"
-GONE = "Another has replaced or removed this URL meanwhile: open the page again."
+GONE = "This URL was replaced or removed concurrently. Reload the page."
 
 RpcUrl = dict[str, Any]
 
 
 def names(rpc_urls: list[RpcUrl]) -> list[str]:
-    """Return a name for each URL, by which it is found again and which does not reveal it."""
-    seen: Counter[str] = Counter()
-    found = []
-    for entry in rpc_urls:
-        seen[entry["url"]] += 1
-        text = f"{seen[entry['url']]} {entry['url']}"
-        found.append(salted_hmac("relayers.rpc_urls", text, algorithm="sha256").hexdigest())
-    return found
+    """Return a name for each URL that identifies it without revealing it."""
+    urls = [entry["url"] for entry in rpc_urls]
+    texts = [f"{urls[: index + 1].count(url)} {url}" for index, url in enumerate(urls)]
+    return [salted_hmac("relayers.rpc_urls", text, algorithm="sha256").hexdigest() for text in texts]
 
 
 class RpcUrlRow(forms.Form):
@@ -38,7 +33,7 @@ class RpcUrlRow(forms.Form):
         required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", "spellcheck": "false"}),
     )
-    # With the value that the page showed, so that another's change meanwhile is not reverted.
+    # With the value that the page showed, so that a concurrent change is not reverted.
     weight = forms.CharField(
         required=False,
         initial=str(MAX_WEIGHT),
@@ -51,7 +46,7 @@ class RpcUrlRow(forms.Form):
         super().__init__(*args, **kwargs)
         self.masked = masked.get(self["kept"].value() or "", "")
         self.is_kept = bool(self["kept"].value())
-        placeholder = "Another URL in its place" if self.is_kept else "https://node.example.com/v1/key"
+        placeholder = "Replace with another URL" if self.is_kept else "https://node.example.com/v1/key"
         self.fields["url"].widget.attrs |= {"placeholder": placeholder, "aria-label": placeholder}
         self.fields["weight"].widget.attrs["aria-label"] = "Weight"
 
@@ -73,7 +68,7 @@ class RpcUrlRow(forms.Form):
 
 
 class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django cannot subscript it
-    """Applies what staff did to the rows that they saw to the URLs that are stored now."""
+    """Merges the edits of staff, who saw an earlier version, into the stored URLs."""
 
     def __init__(self, data: Any, rpc_urls: list[RpcUrl]) -> None:
         self.stored = dict(zip(names(rpc_urls), rpc_urls, strict=True))
@@ -84,10 +79,6 @@ class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django canno
             form_kwargs={"masked": {name: mask(entry["url"]) for name, entry in self.stored.items()}},
         )
 
-    @property
-    def is_edited(self) -> bool:
-        return any(row.is_edited for row in self.forms)
-
     def clean(self) -> None:
         for row in self.forms:
             if row.is_kept and row.is_edited and row["kept"].value() not in self.stored:
@@ -96,7 +87,7 @@ class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django canno
             raise forms.ValidationError(f"at most {MAX_URLS} URLs are allowed")
 
     def merged(self) -> Iterator[tuple[RpcUrl, RpcUrlRow | None]]:
-        """Yield the URLs as they are to be, each with the row that it comes from."""
+        """Yield the URLs to store, each with the row that it comes from."""
         rows = {row["kept"].value(): row for row in self.forms if row.is_kept}
         for name, entry in self.stored.items():
             row = rows.get(name)
@@ -130,16 +121,13 @@ class RpcUrlsWidget(forms.Widget):
         return None
 
 
-class RpcUrlsField(forms.Field):
-    widget: RpcUrlsWidget = RpcUrlsWidget  # type: ignore[assignment]  # Django makes an instance of it
+class RpcUrlRowsField(forms.Field):
+    widget: RpcUrlsWidget = RpcUrlsWidget  # type: ignore[assignment]  # Django instantiates it
     rows: RpcUrlRowSet
-
-    def show(self, rows: RpcUrlRowSet) -> None:
-        self.rows = self.widget.rows = rows
 
     def clean(self, value: Any) -> None:
         if not self.rows.is_valid():
             raise forms.ValidationError([*self.rows.non_form_errors(), "Correct the marked rows."])
 
     def has_changed(self, initial: Any, data: Any) -> bool:
-        return self.rows.is_edited
+        return any(row.is_edited for row in self.rows.forms)

@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows of relayers beside their serializer."""
+"""Parameters, responses and examples of the OpenAPI document for relayers and networks."""
 
 from typing import Any
 
@@ -12,55 +12,47 @@ from relayers.serializers import (
     UpdateRelayerSerializer,
 )
 
-RELAYER_EXAMPLE = OpenApiExample(
-    "Relayer",
-    {
-        "id": "relayer-1",
-        "name": "Relayer 1",
-        "network": "sepolia",
-        "network_type": "evm",
-        "address": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
-        "signer_id": "signer-1",
-        "notification_id": "notification-1",
-        "paused": False,
-        "system_disabled": True,
-        "disabled_reason": {
-            "details": "The nonce could not be read from any node: no node answered.",
-            "type": "NonceSyncFailed",
-        },
-        "custom_rpc_urls": [{"url": "https://rpc.example.com/***", "weight": 100}],
-        "policies": {
-            "eip1559_pricing": True,
-            "gas_limit_estimation": True,
-            "gas_price_cap": 100_000_000_000,
-            "min_balance": 500_000_000_000_000_000,
-            "private_transactions": False,
-            "whitelist_receivers": ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"],
-        },
+RELAYER: dict[str, Any] = {
+    "id": "relayer-1",
+    "name": "Relayer 1",
+    "network": "sepolia",
+    "network_type": "evm",
+    "address": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+    "signer_id": "signer-1",
+    "notification_id": "notification-1",
+    "paused": False,
+    "system_disabled": True,
+    "disabled_reason": {
+        "details": "The nonce could not be read from any node: no node answered.",
+        "type": "NonceSyncFailed",
     },
-    response_only=True,
-)
+    "custom_rpc_urls": [{"url": "https://rpc.example.com/***", "weight": 100}],
+    "policies": {
+        "eip1559_pricing": True,
+        "gas_limit_estimation": True,
+        "gas_price_cap": 100_000_000_000,
+        "min_balance": 500_000_000_000_000_000,
+        "private_transactions": False,
+        "whitelist_receivers": ["0x70997970C51812dc3A010C7d01b50e0d17dc79C8"],
+    },
+}
+RELAYER_EXAMPLE = OpenApiExample("Relayer", RELAYER, response_only=True)
+NEW_RELAYER = {
+    name: RELAYER[name] for name in ("id", "name", "network", "network_type", "signer_id", "notification_id")
+}
 
 CREATE_RELAYER: dict[str, Any] = {
     "request": CreateRelayerSerializer,
     "responses": {
         201: OpenApiResponse(
-            RelayerSerializer, description="The relayer was created; the log entries say what could not be checked."
+            RelayerSerializer,
+            description="The relayer was created; the log entries list the checks that were skipped.",
         )
     },
     "examples": [
         OpenApiExample(
             "create",
-            {
-                "id": "relayer-1",
-                "name": "Relayer 1",
-                "network": "sepolia",
-                "network_type": "evm",
-                "signer_id": "signer-1",
-                "notification_id": "notification-1",
-                "paused": False,
-                "policies": {"min_balance": 500_000_000_000_000_000},
-            },
+            {**NEW_RELAYER, "paused": False, "policies": {"min_balance": 500_000_000_000_000_000}},
             request_only=True,
         ),
         RELAYER_EXAMPLE,
@@ -68,14 +60,14 @@ CREATE_RELAYER: dict[str, Any] = {
 }
 UPDATE_RELAYER: dict[str, Any] = {
     "request": UpdateRelayerSerializer,
-    "responses": {200: OpenApiResponse(RelayerSerializer, description="The relayer as it is now.")},
+    "responses": {200: OpenApiResponse(RelayerSerializer, description="The updated relayer.")},
     "examples": [
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
         OpenApiExample(
             "policies",
             {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},
-            summary="Set a policy and remove another",
+            summary="Set one policy and remove another",
             request_only=True,
         ),
         RELAYER_EXAMPLE,
@@ -119,6 +111,6 @@ NETWORK_EXAMPLE = OpenApiExample(
     response_only=True,
 )
 LIST_NETWORKS: dict[str, Any] = {
-    "parameters": [OpenApiParameter("q", str, description="Only those whose name begins with this.")],
+    "parameters": [OpenApiParameter("q", str, description="Only networks whose name starts with this.")],
     "examples": [NETWORK_EXAMPLE],
 }

@@ -3,6 +3,8 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
+from django.core import exceptions
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -18,27 +20,30 @@ from relayer_service.api.serializers import (
     ListField,
     NewIdentifierField,
     ObjectField,
+    StrictSerializer,
     StringField,
 )
-from relayer_service.net.addresses import mask
+from relayer_service.net import addresses, outgoing
+from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.clock import timestamp
 from relayers.account import Answers
 from relayers.models import MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmAddressField, EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
-from relayers.rpc_urls import MAX_WEIGHT, RpcUrlsField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers.models import Signer
 
+MAX_WEIGHT = 100
+MAX_URLS = 50
 MAX_COUNT = 2**31 - 1
-# The least number that JavaScript writes with an exponent.
+# The smallest number that JavaScript writes with an exponent.
 FIRST_EXPONENT = 1e21
 REFERENCES: dict[str, Any] = {"signer_id": Signer, "notification_id": Notification}
 
 
 class DisabledReasonSerializer(ResourceSerializer):
-    """Why the health check has disabled a relayer."""
+    """Why the health check disabled a relayer."""
 
-    details = StringField(source="disabled_reason_details", help_text="In words.")
+    details = StringField(source="disabled_reason_details", help_text="The reason, for people to read.")
     type = StringField(
         source="disabled_reason_type",
         help_text="`NonceSyncFailed`: the account's nonce cannot be read from any node.",
@@ -47,23 +52,57 @@ class DisabledReasonSerializer(ResourceSerializer):
 
 @extend_schema_serializer(component_name="RpcUrl")
 class MaskedRpcUrlSerializer(serializers.Serializer[Any]):
-    """A node, as answers show it: user info, path and query are masked, as providers put keys there."""
+    """A node, with user info, path and query masked, as providers put keys there."""
 
     url = StringField()
-    weight = IntegerField(max_value=MAX_WEIGHT, help_text="In proportion to the others; 0 is off.")
+    weight = IntegerField(max_value=MAX_WEIGHT, help_text="Share of the calls, relative to the others; 0: none.")
+
+
+def validate_node_url(value: str) -> None:
+    """Raise `ValidationError` for a URL that no node can have; connecting checks what the host resolves to."""
+    parts = addresses.split_http_url(value)
+    if parts.path == f"/{MASK}":
+        raise exceptions.ValidationError("this URL is masked: send the whole URL")
+    address = addresses.literal_address(parts.hostname or "")
+    if address and not outgoing.is_allowed_server(address):
+        raise exceptions.ValidationError("this address is not allowed: it is private, reserved or a metadata service")
+
+
+@extend_schema_field(OpenApiTypes.URI)
+class NodeUrlField(StringField):
+    default_validators = [validate_node_url]
+
+
+class RpcUrlSerializer(StrictSerializer):
+    """A node: its URL, and its share of the calls."""
+
+    url = NodeUrlField(help_text="An absolute http or https URL.")
+    weight = IntegerField(
+        max_value=MAX_WEIGHT,
+        required=False,
+        default=MAX_WEIGHT,
+        help_text="Share of the calls, relative to the others, from 0 to 100; 0: none.",
+    )
+
+
+class RpcUrlsField(ListField):
+    child = RpcUrlSerializer()
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=MAX_URLS, **kwargs)
 
 
 class RelayerSerializer(ResourceSerializer):
-    """An account on a network, and what it may do; what is not set is left out."""
+    """An account on a network, with its policies; fields that are not set are omitted."""
 
     id = StringField(source="identifier")
     name = StringField()
     network = StringField()
     network_type = StringField(help_text="`evm`.")
-    address = StringField(required=False, help_text="The account; left out while it is not known.")
+    address = StringField(required=False, help_text="The account; omitted while it is unknown.")
     signer_id = StringField(source="signer.identifier", help_text="The signer that signs for it.")
     notification_id = StringField(
-        source="notification.identifier", required=False, help_text="The notification that is told of its events."
+        source="notification.identifier", required=False, help_text="The notification that its events are sent to."
     )
     paused = BooleanField(help_text="Set by staff.")
     system_disabled = BooleanField(help_text="Set and cleared by the health check.")
@@ -73,13 +112,15 @@ class RelayerSerializer(ResourceSerializer):
 
 
 class StatusSerializer(serializers.Serializer[Any]):
-    """A relayer as its last health check found it."""
+    """A relayer as of its last health check."""
 
     network_type = StringField()
-    balance = StringField(allow_null=True, help_text="In wei, as it was last read; null as long as it never was.")
+    balance = StringField(allow_null=True, help_text="In wei, as last read; null until it is first read.")
     balance_at = StringField(allow_null=True, help_text="When the balance was read.")
-    nonce = StringField(allow_null=True, help_text="Of the next transaction; null while it is unknown.")
-    pending_transactions_count = IntegerField(max_value=MAX_COUNT, help_text="0: the service sends none yet.")
+    nonce = StringField(allow_null=True, help_text="The nonce of the next transaction; null while it is unknown.")
+    pending_transactions_count = IntegerField(
+        max_value=MAX_COUNT, help_text="Always 0: the service does not send transactions yet."
+    )
     last_confirmed_transaction_timestamp = StringField(allow_null=True)
     paused = BooleanField()
     system_disabled = BooleanField()
@@ -100,20 +141,20 @@ class StatusSerializer(serializers.Serializer[Any]):
 
 
 class BalanceSerializer(serializers.Serializer[Any]):
-    """The balance of an account, read now."""
+    """The balance of an account, read from a node."""
 
     balance = IntegerField(max_value=2**256 - 1)
     unit = StringField(help_text="`wei`.")
 
 
 class NetworkSerializer(serializers.Serializer[Any]):
-    """A network that relayers can be on."""
+    """A network that relayers can use."""
 
     id = StringField(help_text="`type:name`.")
     name = StringField()
     network_type = StringField()
     chain_id = IntegerField(max_value=MAX_CHAIN_ID)
-    symbol = StringField(help_text="Of its coin.")
+    symbol = StringField(help_text="The symbol of its native coin.")
     is_testnet = BooleanField()
     average_blocktime_ms = IntegerField(max_value=MAX_COUNT)
     explorer_urls = ListField(child=StringField(), required=False)
@@ -138,10 +179,7 @@ class NetworkSerializer(serializers.Serializer[Any]):
 
 @extend_schema_field(EvmPolicies)
 class PoliciesField(ObjectField):
-    """Policies, whose names and values depend on the network type.
-
-    Clients that have no other numbers write an amount of 22 digits or more with an exponent: it is read exactly.
-    """
+    """Policies of any network type. An amount of 22 digits or more that a client writes with an exponent is exact."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return {name: exact(value) for name, value in super().to_internal_value(data).items()}
@@ -149,11 +187,11 @@ class PoliciesField(ObjectField):
 
 @extend_schema_field(EvmPoliciesPatch)
 class PoliciesPatchField(PoliciesField):
-    """Policies to change, and those to remove."""
+    """Policies to change; null removes one."""
 
 
 def exact(value: Any) -> Any:
-    """Return a number that was written with an exponent as the whole number that it is, and all else as it is."""
+    """Return the integer for a large number that was written with an exponent; any other value as it is."""
     if not isinstance(value, WrittenFloat) or value < FIRST_EXPONENT:
         return value
     written = Decimal(value.text)
@@ -161,33 +199,38 @@ def exact(value: Any) -> Any:
 
 
 class CreateRelayerSerializer(CreateSerializer):
-    """A relayer to create. Its signer and its own nodes are asked before it is saved."""
+    """A relayer to create. Its signer and custom nodes are called before it is saved."""
 
     answer_class = RelayerSerializer
     write_class = RelayerWrite
 
     id = NewIdentifierField()
     name = StringField(max_length=255)
-    network = StringField(max_length=64, help_text="One of `GET /networks`, or another with `chain_id` and nodes.")
+    network = StringField(
+        max_length=64, help_text="A name from `GET /networks`, or another one with `chain_id` and RPC URLs."
+    )
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)
     chain_id = IntegerField(
-        min_value=1, max_value=MAX_CHAIN_ID, required=False, help_text="Of a network that the service does not know."
+        min_value=1,
+        max_value=MAX_CHAIN_ID,
+        required=False,
+        help_text="Required if the network is not in `GET /networks`.",
     )
-    address = EvmAddressField(required=False, help_text="Derived from the signer where it can give it.")
+    address = EvmAddressField(required=False, help_text="Derived from the signer, if it can provide it.")
     signer_id = StringField()
     notification_id = StringField(required=False)
     paused = BooleanField()
-    custom_rpc_urls = RpcUrlsField(required=False, help_text="Instead of the network's public nodes.")
+    custom_rpc_urls = RpcUrlsField(required=False, help_text="Nodes to call instead of the network's public ones.")
     policies = PoliciesField(required=False)
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        with faults_of_policies():
+        with policy_faults():
             policies = validate_policies(attrs["network_type"], attrs.get("policies", {}))
-        return {**attrs, "policies": policies, **referred(attrs)}
+        return {**attrs, "policies": policies, **referenced_rows(attrs)}
 
 
 class UpdateRelayerSerializer(UpdateSerializer):
-    """What to change of a relayer, as a JSON Merge Patch: what is left out stays, null removes."""
+    """Changes of a relayer, as a JSON Merge Patch: omitted fields stay, null removes."""
 
     answer_class = RelayerSerializer
     write_class = RelayerWrite
@@ -196,29 +239,29 @@ class UpdateRelayerSerializer(UpdateSerializer):
     name = StringField(required=False, max_length=255)
     paused = BooleanField(required=False)
     notification_id = StringField(required=False, allow_null=True)
-    custom_rpc_urls = RpcUrlsField(required=False, allow_null=True, help_text="All of them: a list is replaced whole.")
-    policies = PoliciesPatchField(
-        required=False, allow_null=True, help_text="Merged by name: a policy that is null is removed."
+    custom_rpc_urls = RpcUrlsField(
+        required=False, allow_null=True, help_text="The whole list: it replaces the stored one."
     )
+    policies = PoliciesPatchField(required=False, allow_null=True, help_text="Merged by name; null removes a policy.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.answers = Answers()
-        # Asked before the row is locked: a node that hangs must not hold up other changes.
+        # Called before the row is locked: a node that hangs must not delay other changes.
         self.answers.chain_ids([entry["url"] for entry in attrs.get("custom_rpc_urls") or []])
         return attrs
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.write.answers = self.answers
-        values = {**attrs, **referred(attrs)}
+        values = {**attrs, **referenced_rows(attrs)}
         if "policies" in attrs:
             row, patch = self.write.row, attrs["policies"]
-            with faults_of_policies():
+            with policy_faults():
                 values["policies"] = {} if patch is None else merge_policies(row.network_type, row.policies, patch)
         return values
 
 
-def referred(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows whose ids were sent, by the names of the fields."""
+def referenced_rows(attrs: dict[str, Any]) -> dict[str, Any]:
+    """Return the rows whose IDs were sent, by field name."""
     rows: dict[str, Any] = {}
     for name, model in REFERENCES.items():
         if attrs.get(name) is not None:
@@ -229,8 +272,8 @@ def referred(attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def faults_of_policies() -> Iterator[None]:
-    """Name the field in the faults of policies."""
+def policy_faults() -> Iterator[None]:
+    """Add the field `policies` to the path of faults."""
     try:
         yield
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Pausing relayers, one or many at once, and the events of their state."""
+"""Pausing and resuming relayers, one or many, with their events."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,43 +11,34 @@ from relayer_service.storage.selections import Selection
 from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData
 from relayers.models import Relayer
 
-# Relayers that are locked and written together: few enough that nobody waits long for the locks.
+# Relayers that are locked and written together: few enough that others do not wait long for the locks.
 BATCH_SIZE = 2_000
 EVENT_COLUMNS = ["identifier", "name", "network", "network_type"]
-
-Written = list[tuple[int, str]]
 
 
 def event_data(relayer: Relayer) -> RelayerData:
     return _data(relayer.identifier, relayer.name, relayer.network, relayer.network_type)
 
 
-def set_paused(relayer: Relayer, paused: bool, reason: str = "") -> bool:
-    """Pause or resume a relayer, emit the event and record it with its reason; return False if it was so already."""
-    done = set_all_paused(Selection.from_keys([relayer.pk]), paused, reason)
-    relayer.paused = paused
-    return bool(done)
-
-
 def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
-    """Pause or resume relayers as `set_paused` does, and return how many were not so already.
+    """Pause or resume relayers, emit the events and record the reason; return how many changed.
 
-    A batch is one transaction: a relayer is never paused without its event and its entry in the audit log, and what
-    was done before a failure stays.
+    Each batch is a transaction: a relayer is never paused without its event and its audit entry, and the batches
+    before a failure stay.
     """
     done, targets = 0, set[int]()
     for batch in selection.batches(BATCH_SIZE):
         with transaction.atomic():
-            written, told = _write(batch, paused)
+            written, woken = _write(batch, paused)
             record_same(Relayer, written, {"paused": not paused}, {"paused": paused}, reason)
         done += len(written)
-        targets |= told
+        targets |= woken
     wake(targets)
     return done
 
 
 def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
-    """Pause or resume relayers and emit the events, for callers that record the changes with others."""
+    """Pause or resume relayers and emit the events, for callers that record the changes themselves."""
     chosen = {relayer.pk: relayer for relayer in relayers}
     if not chosen:
         return
@@ -58,10 +49,10 @@ def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
         relayer.paused = paused
 
 
-def _write(keys: Sequence[int], paused: bool) -> tuple[Written, set[int]]:
-    """Write those that are not so already, and emit their events; return keys and ids, and which webhooks to wake."""
+def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], set[int]]:
+    """Write the relayers that change and emit their events; return their keys and IDs, and the webhooks to wake."""
     others = Relayer.objects.filter(pk__in=keys, paused=not paused)
-    # In the order in which others lock them. Rows and no models, which take longer to make than all the rest.
+    # In the order in which others lock them. Tuples: model instances would take longer than everything else.
     locked = others.select_for_update(of=("self",)).order_by("pk")
     rows = list(locked.values_list("pk", "notification", "notification__enabled", *EVENT_COLUMNS))
     Relayer.objects.filter(pk__in=[row[0] for row in rows]).update(paused=paused)

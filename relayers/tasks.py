@@ -1,8 +1,9 @@
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from django.db import transaction
 
 from relayer_service.background.tasks import periodic, push, task
+from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.models import Relayer
@@ -10,13 +11,12 @@ from relayers.models import Relayer
 
 @periodic(seconds=2)
 def check_relayers() -> None:
-    """Check the relayers that are due."""
     health.check_due()
 
 
 @task()
 def check_relayers_now() -> None:
-    """Check relayers at the request of staff, without waiting for the next round."""
+    """Check due relayers now, without waiting for the periodic run."""
     health.check_due()
 
 
@@ -27,3 +27,18 @@ def check_soon(keys: Collection[int]) -> int:
         count = rows.exclude(Relayer.leased()).update(due_at=DatabaseNow(), lease=None)
         push(check_relayers_now)
     return count
+
+
+class CheckRelayers(JobKind):
+    model_label = "relayers.Relayer"
+    permission = "relayers.change_relayer"
+    title = "Check relayers now"
+    job_title = "Check {} now"
+    explanation = "Nonce and balance are read from the nodes now, without waiting for the next check: {}."
+    done = "Queued for a check"
+    left_alone = "being checked"
+    # The health check records what it changes.
+    is_recorded = False
+
+    def run(self, keys: Sequence[int]) -> Result:
+        return Result(check_soon(keys))

@@ -25,17 +25,8 @@ from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottl
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from relayers.lookup import NOT_FOUND
-from relayers.models import CONDITIONS, Relayer
-from relayers.schema import (
-    BALANCE,
-    CREATE_RELAYER,
-    LIST_NETWORKS,
-    NETWORK_EXAMPLE,
-    RELAYER_EXAMPLE,
-    STATUS,
-    UPDATE_RELAYER,
-)
+from relayers import schema
+from relayers.models import CONDITIONS, NOT_FOUND, Relayer
 from relayers.serializers import (
     CreateRelayerSerializer,
     NetworkSerializer,
@@ -48,10 +39,10 @@ logger = logging.getLogger(__name__)
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_relayers", summary="List relayers", examples=[RELAYER_EXAMPLE]),
-    create=extend_schema(operation_id="create_relayer", summary="Create a relayer", **CREATE_RELAYER),
-    retrieve=extend_schema(operation_id="get_relayer", summary="Get a relayer", examples=[RELAYER_EXAMPLE]),
-    partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **UPDATE_RELAYER),
+    list=extend_schema(operation_id="list_relayers", summary="List relayers", examples=[schema.RELAYER_EXAMPLE]),
+    create=extend_schema(operation_id="create_relayer", summary="Create a relayer", **schema.CREATE_RELAYER),
+    retrieve=extend_schema(operation_id="get_relayer", summary="Get a relayer", examples=[schema.RELAYER_EXAMPLE]),
+    partial_update=extend_schema(operation_id="update_relayer", summary="Update a relayer", **schema.UPDATE_RELAYER),
     destroy=extend_schema(operation_id="delete_relayer", summary="Delete a relayer"),
 )
 class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
@@ -68,20 +59,18 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         ("create", "partial_update", "destroy"), "manage"
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
-    action_errors = {
-        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
-    }
+    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase}}
     idempotent_actions = {"create": "lifecycle"}
     filter_extension = "lifecycle"
     list_filters = {
         "q": begins("identifier", "name"),
-        "network": equals("network", "Only those on this network."),
-        "signer_id": equals("signer__identifier", "Only those of this signer."),
-        "state": one_of(CONDITIONS, "Only those in this state; one relayer can be in several."),
+        "network": equals("network", "Only relayers on this network."),
+        "signer_id": equals("signer__identifier", "Only relayers of this signer."),
+        "state": one_of(CONDITIONS, "Only relayers in this state; a relayer can be in several."),
     }
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
-    # Actions that ask nodes or a signer.
+    # Actions that call nodes or a signer.
     waiting_actions = {"create", "partial_update", "balance"}
     id_taken_message = "Relayer with this ID already exists"
     not_found_message = NOT_FOUND
@@ -90,7 +79,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     tags = ["Relayers"]
 
     def get_parsers(self) -> list[Any]:
-        # There is no action yet; and no request at first, where the OpenAPI document is made.
+        # There is no action yet, and no request while the OpenAPI document is generated.
         is_patch = getattr(self.request, "method", "") == "PATCH"
         return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
@@ -105,17 +94,17 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
             rows = rows.filter(identifier__in=only)
         return rows if self.action == "list" else rows.select_related("signer", "notification")
 
-    @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **STATUS)
+    @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **schema.STATUS)
     @action(detail=True)
     def status(self, request: Request, **kwargs: Any) -> Response:
-        """Return what the last health check has found; no node is asked."""
+        """Return the result of the last health check, without a call to a node."""
         return Response(StatusSerializer(self.get_object()).data)
 
-    @extend_schema(operation_id="get_relayer_balance", summary="Get a relayer's balance", **BALANCE)
+    @extend_schema(operation_id="get_relayer_balance", summary="Get a relayer's balance", **schema.BALANCE)
     @action(detail=True)
     def balance(self, request: Request, **kwargs: Any) -> Response:
-        """Return the balance of the account, read from a node now."""
-        # The number may be larger than orjson writes.
+        """Return the balance of the account, read from a node."""
+        # The number may be too large for orjson.
         return Response({"balance": orjson.Fragment(str(read_balance(self.get_object()))), "unit": "wei"})
 
 
@@ -134,11 +123,11 @@ def read_balance(relayer: Relayer) -> int:
 
 
 @extend_schema_view(
-    list=extend_schema(operation_id="list_networks", summary="List networks", **LIST_NETWORKS),
-    retrieve=extend_schema(operation_id="get_network", summary="Get a network", examples=[NETWORK_EXAMPLE]),
+    list=extend_schema(operation_id="list_networks", summary="List networks", **schema.LIST_NETWORKS),
+    retrieve=extend_schema(operation_id="get_network", summary="Get a network", examples=[schema.NETWORK_EXAMPLE]),
 )
 class NetworkViewSet(ResourceViewSet):
-    """The networks that the service knows, by the id `type:name`. They come from a file."""
+    """The networks that the service defines, by the ID `type:name`."""
 
     lookup_url_kwarg = "network_id"
     serializer_class = NetworkSerializer
@@ -150,14 +139,11 @@ class NetworkViewSet(ResourceViewSet):
     def list(self, request: Request) -> Response:
         page, beginning = PageRequest.parse(request.query_params), request.query_params.get("q", "").lower()
         known = [network for network in networks().values() if network.name.startswith(beginning)]
-        shown = [self._shown(network) for network in known[page.offset : page.offset + page.per_page]]
+        shown = [NetworkSerializer(network).data for network in known[page.offset : page.offset + page.per_page]]
         return Response(envelope.Page(shown, page.logs, page.pagination(len(known))))
 
     def retrieve(self, request: Request, network_id: str) -> Response:
         for network in networks().values():
             if network_id.removesuffix("/") == f"{network.network_type}:{network.name}":
-                return Response(self._shown(network))
+                return Response(NetworkSerializer(network).data)
         raise NotFound(self.not_found_message.format(network_id))
-
-    def _shown(self, network: Any) -> Any:
-        return self.get_serializer_class()(network).data

@@ -1,53 +1,54 @@
-"""The one way in which relayers are created and changed."""
+"""Creating and changing relayers, for REST, the admin and fleet files; and moving them to the address of a new key."""
 
 from collections.abc import Sequence
 from typing import Self
 
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from eth_utils.address import to_checksum_address
 
 from chain.networks import closed, networks
 from notifications.models import Notification
-from relayer_service.audit.recording import snapshot
+from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.writes import BATCH_SIZE, Values, Write
-from relayers.account import Answers, check_signer, choose_address
-from relayers.models import ACCOUNT_COLUMNS, Relayer
+from relayers.account import Answers
+from relayers.models import ACCOUNT_COLUMNS, NO_READINGS, Relayer
 from relayers.states import write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing
+from signers.followers import Follower
 from signers.models import Signer
 
-# What decides which chain the relayer's own nodes must be on.
+# The fields that decide which chain the custom nodes must be on.
 NODE_FIELDS = {"network", "chain_id", "custom_rpc_urls"}
-# The path of a node in faults and warnings.
 NODE_PATH = "custom_rpc_urls[{}].url"
-# The attribute that a value is set to, by its API name.
+# The attribute of each API name.
 ATTRIBUTES = {name: name for name in ("name", "network", "network_type", "chain_id", "policies")} | {
     "signer_id": "signer",
     "notification_id": "notification",
 }
-UNKNOWN = "there is none with this id"
-CHANGED = "the signer was changed meanwhile: try again"
+UNKNOWN = "object with this ID does not exist"
+CHANGED = "the signer was changed concurrently: try again"
 
 
 class RelayerWrite(Write[Relayer]):
     """A relayer to create or to change.
 
-    `signer_id` and `notification_id` are rows, `policies` are valid and replace those that are set. The `address` is
-    the signer's; one that is given must be that, as far as the signer can be asked. Empty, the signer is asked for it;
-    None, it is asked unless the stored address is known to be its own; left out, that one stays even where the signer
-    cannot be asked.
+    `signer_id` and `notification_id` are rows; `policies` are valid and replace the stored ones. The `address` is the
+    signer's, and a given one must equal it, as far as it can be read. Empty: it is read from the signer. None: it is
+    read unless the stored one is known to be the signer's. Left out: the stored one stays if it cannot be read.
     """
 
     model = Relayer
 
     def __init__(self, row: Relayer) -> None:
         super().__init__(row)
-        # Replaced by those of the request or file that this write is a part of.
+        # Replaced by those of the request or file that this write belongs to.
         self.answers = Answers()
         self.given: Values = {}
-        # Whether to pause or to resume: more than a column, as the webhook gets an event.
+        # Whether to pause or to resume; not only a column, as the webhook gets an event.
         self.paused: bool | None = None
         self.stored_signer = None if self.is_new else row.signer
 
@@ -62,9 +63,9 @@ class RelayerWrite(Write[Relayer]):
             self.paused = values["paused"]
 
     def check(self) -> None:
-        """Apply all rules to a new relayer; to one that exists those that do not ask its signer.
+        """Apply all rules to a new relayer, and those that do not call its signer to an existing one.
 
-        One that only is paused must not depend on what has become of its network.
+        A relayer whose network no longer exists can still be paused.
         """
         if self.is_new:
             self.row.clean()
@@ -76,17 +77,18 @@ class RelayerWrite(Write[Relayer]):
         self.check_nodes()
 
     def check_account(self) -> None:
-        """Refuse a signer that cannot sign here, and set the address. This may ask the signer, and takes a while."""
+        """Check that the signer can sign for the network, and set the address; this may call the signer."""
         row = self.row
-        check_signer(row.signer, row.network_type)
-        self._settle_address()
+        if unfit := signing.incompatibility(row.signer, row.network_type):
+            raise ValidationError({"signer_id": unfit})
+        self._set_address()
         if "network" in self.given and row.network in closed() and row.network not in networks():
-            # It has nodes of its own, so it is let in: somebody may still run such a network.
+            # Accepted with custom nodes: somebody may still run such a network.
             self.warnings.append(("network", closed()[row.network]))
         self._note_changes()
 
-    def _settle_address(self) -> None:
-        """Set the address to the signer's, unless the stored one is still right."""
+    def _set_address(self) -> None:
+        """Set the address to the signer's, unless the stored one is known to be correct."""
         signer, given, stored = self.row.signer, self.given.get("address"), self.before.get("address", "")
         is_same_key = bool(stored) and _is_same_key(self.stored_signer, signer)
         is_kept = given is None or given.lower() == stored.lower()
@@ -97,25 +99,28 @@ class RelayerWrite(Write[Relayer]):
         found, warning = self.answers.address(signer)
         if warning:
             self.warnings.append(("address", warning))
-        if not (warning and is_same_key and "address" not in self.given):
-            self.row.address = choose_address(found, given or "")
+        if warning and is_same_key and "address" not in self.given:
+            return
+        address = to_checksum_address(given) if given else found
+        if found not in {"", address}:
+            raise ValidationError({"address": f"must be {found}, the signer's address"})
+        self.row.address = address
 
     def check_nodes(self) -> None:
-        """Refuse nodes of another chain than the relayer's, where it may be another one; this asks the nodes."""
+        """Check that custom nodes are on the relayer's chain, if that may have changed; this calls the nodes."""
         if not (self.is_new or NODE_FIELDS & self.given.keys()):
             return
         faults, expected = {}, self.row.expected_chain_id
         for index, found in enumerate(self.answers.chain_ids(self.row.own_urls())):
             path = NODE_PATH.format(index)
             if isinstance(found, str):
-                self.warnings.append((path, f"the chain id of this node was not checked: {found}"))
+                self.warnings.append((path, f"the chain ID of this node was not checked: {found}"))
             elif found != expected:
-                faults[path] = f"this node is on chain {found} instead of {expected}"
+                faults[path] = f"this node is on chain {found}, not on {expected}"
         if faults:
             raise ValidationError(faults)
 
     def _note_changes(self) -> None:
-        """Note what is different of a relayer that exists."""
         if self.is_new:
             return
         now = snapshot(self.row)
@@ -137,7 +142,7 @@ class RelayerWrite(Write[Relayer]):
 
     @classmethod
     def lock_signers(cls, writes: Sequence[Self]) -> None:
-        """Lock the signers that addresses come from, before relayers as everywhere; refuse those with another key."""
+        """Lock the signers that addresses come from, always before relayers; raise if one has another key by now."""
         found = [write.row for write in writes if write.is_new or write.columns & {"address", "signer"}]
         signers = {row.signer.pk: row.signer for row in found}
         keys = sorted(signers)
@@ -151,26 +156,46 @@ class RelayerWrite(Write[Relayer]):
     @classmethod
     def save_rows(cls, writes: Sequence[Self]) -> None:
         for write in writes:
-            write._prepare()
+            if write.is_new:
+                # Paused once it is saved, with the event.
+                write.row.paused = False
+            elif write.columns:
+                if write.columns & ACCOUNT_COLUMNS:
+                    write.columns |= write.row.clear_readings()
+                # A health check in progress has read the old relayer, so it loses its lease.
+                write.row.due_at, write.row.lease = DatabaseNow(), None
+                write.columns |= {"due_at", "lease"}
         super().save_rows(writes)
         for answers in {write.answers for write in writes}:
-            answers.note_errors()
+            answers.save_errors()
         for paused in (True, False):
             write_paused([write.row for write in writes if write.paused is paused], paused)
         if any(write.is_new or write.columns for write in writes):
             push(check_relayers_now)
 
-    def _prepare(self) -> None:
-        if self.is_new:
-            # Paused once it is saved, with the event.
-            self.row.paused = False
-        elif self.columns:
-            if self.columns & ACCOUNT_COLUMNS:
-                self.columns |= self.row.forget_account()
-            # A health check that is under way read the relayer as it was before, so it loses its lease.
-            self.row.due_at, self.row.lease = DatabaseNow(), None
-            self.columns |= {"due_at", "lease"}
-
 
 def _is_same_key(stored: Signer | None, signer: Signer) -> bool:
     return stored is not None and (stored.pk, stored.config_version) == (signer.pk, signer.config_version)
+
+
+class RelayerFollower(Follower):
+    def rows(self, signer: Signer) -> QuerySet[Relayer]:
+        return Relayer.objects.filter(signer=signer).order_by("pk")
+
+    def follow(self, signer: Signer, address: str) -> int:
+        """Move relayers to the address, record it, and have the new account checked at once."""
+        moved, after = 0, {"address": address, "balance_is_low": False}
+        # In the order in which others lock them. None can be added: that needs the lock of the signer.
+        rows = self.rows(signer).exclude(address=address).select_for_update(no_key=True)
+        while batch := list(rows.only("identifier", "address", "balance_is_low")[:BATCH_SIZE]):
+            # A check in progress has read the old account, so it loses its lease.
+            Relayer.objects.filter(pk__in=[relayer.pk for relayer in batch]).update(
+                address=address, due_at=DatabaseNow(), lease=None, **NO_READINGS
+            )
+            before = ({name: getattr(relayer, name) for name in after} for relayer in batch)
+            reason = f"Follows the signer {signer}."
+            record(changed(*row, after, reason) for row in zip(batch, before, strict=True))
+            moved += len(batch)
+        if moved:
+            push(check_relayers_now)
+        return moved

@@ -8,7 +8,7 @@ from django.urls import reverse
 from relayer_service.admin.attention import read_once
 from relayer_service.admin.charts import LastDay
 from relayer_service.admin.dashboard import Card, alarm, link
-from relayers.attention import list_of as relayers_list_of
+from relayers.attention import list_url as relayers_list_of
 from rpc import attention, errors
 from rpc.calls import LATENCY_AXIS, OK_COLOUR, Group, Sums, datasets
 from rpc.dispatch import OK

@@ -1,4 +1,4 @@
-"""Finding the relayer of a JSON-RPC call, which only reads: code that decides about money uses `relayers.lookup`."""
+"""Finding the relayer of a JSON-RPC call, which only reads: code that decides about money uses `find_relayer`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any
 from chain.nodes import Node
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.storage.ttl_cache import TTLCache
-from relayers.lookup import find_relayer
-from relayers.models import Relayer
+from relayers.models import Relayer, find_relayer
 
 # A burst of calls shares one read of a relayer and of fee tokens.
 CACHE_SECONDS = 1

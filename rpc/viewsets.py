@@ -11,7 +11,7 @@ from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.background.shares import WAITING
-from relayers.lookup import NOT_FOUND
+from relayers.models import NOT_FOUND
 from rpc.dispatch import answer
 from rpc.relayer_lookup import find_cached_relayer
 from rpc.schema import CALL, RpcSchema

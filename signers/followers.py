@@ -2,7 +2,7 @@
 
 An app names its follower in its `AppConfig`:
 
-    signer_follower = "relayers.following.RelayerFollower"
+    signer_follower = "relayers.writes.RelayerFollower"
 """
 
 from abc import ABC, abstractmethod

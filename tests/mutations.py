@@ -197,8 +197,8 @@ MUTATIONS: dict[int, Mutation] = {
     23: Mutation(
         "The list of relayers shows the keys in RPC URLs.",
         "relayers/models.py",
-        "self.masked_rpc_urls = masked(rpc_urls)",
-        "self.masked_rpc_urls = rpc_urls",
+        '"url": mask(entry["url"])} for entry in rpc_urls]',
+        '"url": entry["url"]} for entry in rpc_urls]',
         ("tests/relayers/test_rpc_urls.py", "tests/contract/test_relayers.py"),
     ),
     24: Mutation(

@@ -12,11 +12,11 @@ from django.utils import timezone
 from playwright.sync_api import Page
 
 from relayer_service.models import AuditEntry, Job, PeriodicRun
-from relayers.states import set_paused
 from rpc.models import FeeToken
 from tests.browser.conftest import add_session
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 from tokens.writes import issue
 
 AXE = Path(__file__).parent.parent / "node/node_modules/axe-core/axe.min.js"

@@ -14,10 +14,10 @@ from playwright.sync_api import Page, expect
 from notifications.models import Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.models import AuditEntry
-from relayers.states import set_paused
 from tests.api import WireApi
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 from tokens.models import AccessToken
 
 LIST = "/admin/relayer_service/auditentry/"

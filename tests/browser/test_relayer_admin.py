@@ -119,7 +119,7 @@ def test_relayers_are_filtered_and_paused_together(
     page.locator("#action-toggle").check()
     page.locator("select[name=action]").select_option(label="Pause selected relayers")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_text("To be paused: 2 relayers.")).to_be_visible()
+    expect(page.get_by_text("Pause 2 relayers.")).to_be_visible()
     assert page.locator(".confirmation tbody td:first-child").all_inner_texts() == ["mainnet-1", "hardhat-payroll"]
     page.get_by_label("Reason").fill("The vault is being moved to another data centre")
     take_screenshot(page, "relayers-pause")
@@ -205,7 +205,7 @@ def test_what_a_minimum_balance_means_and_why_there_is_no_address_is_shown(
     Relayer.objects.filter(pk=fleet.pk).update(address="", balance_is_low=True, balance_text="93100000000000000")
     page.goto(f"{LIST}{fleet.pk}/change/", wait_until="networkidle")
     expect(page.get_by_text("0.0931 ETH, below the minimum of 0.1 ETH")).to_be_visible()
-    expect(page.get_by_text("The signer could not be asked: Vault refused the AppRole login.")).to_be_visible()
+    expect(page.get_by_text("The signer failed: Vault refused the AppRole login.")).to_be_visible()
     take_screenshot(page, "relayer-without-address")
     page.locator("[name=policy_min_balance]").fill("0.5 ETH")
     page.locator("[name=policy_private_transactions]").scroll_into_view_if_needed()
@@ -221,7 +221,7 @@ def test_a_node_of_another_chain_is_named_in_its_row(page: Page, fleet: Relayer,
     page.locator("[name=rpc_urls-0-weight]").fill("60")
     page.get_by_role("button", name="Save", exact=True).click()
     rows = page.locator(".rpc-url")
-    expect(rows.nth(1).get_by_text(f"this node is on chain 5 instead of {HARDHAT_CHAIN}")).to_be_visible()
+    expect(rows.nth(1).get_by_text(f"this node is on chain 5, not on {HARDHAT_CHAIN}")).to_be_visible()
     expect(rows.nth(0).locator(".rpc-url-error")).to_have_count(0)
     expect(page.locator("[name=rpc_urls-0-weight]")).to_have_value("60")
 
@@ -250,7 +250,7 @@ def test_the_page_of_a_relayer_shows_its_nodes_live(
     page.wait_for_load_state("networkidle")
     take_screenshot(page, "relayer")
     page.get_by_role("button", name="Check now").click()
-    expect(page.get_by_text("To be checked at once: 1 relayer.")).to_be_visible()
+    expect(page.get_by_text("Queued for a check: 1 relayer.")).to_be_visible()
 
 
 def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], Page], fleet: Relayer) -> None:

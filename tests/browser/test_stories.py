@@ -14,12 +14,12 @@ from notifications.models import Delivery, Notification
 from relayer_service.background import tasks
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
-from relayers.states import set_paused
 from tests import processes
 from tests.browser.conftest import TakeScreenshot
 from tests.concurrency import wait_until
 from tests.notifications.receivers import Receiver, answer, receiver
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 
 FLEET = 25_000
 

@@ -16,7 +16,7 @@ from pytest_django import Settings
 from chain import networks
 from chain.networks import BaseFeeRule, Network, NetworkKind
 from relayer_service.net.addresses import validate_http_url
-from relayers.checks import check_networks
+from relayers.apps import check_networks
 from relayers.models import Relayer
 from tests.servers import PROJECT
 

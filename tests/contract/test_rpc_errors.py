@@ -76,7 +76,7 @@ def test_an_unknown_method_is_not_found(api: Api, method: str) -> None:
         ),
         (
             PARAMS | {"fee_token": RECEIVER.swapcase().replace("X", "x", 1)},
-            "fee_token: the checksum of this address is wrong: a character was mistyped",
+            "fee_token: invalid checksum: a character of this address is mistyped",
         ),
         (
             PARAMS | {"transaction": transfer(SEPOLIA_CHAIN)},
@@ -178,7 +178,7 @@ def test_a_transaction_that_the_chain_rejects_gets_the_reason(
         (
             {"whitelist_receivers": [RECEIVER]},
             text(signed(2, to="")),
-            "The relayer's policy whitelist_receivers does not allow contracts to be created.",
+            "The relayer's policy whitelist_receivers does not allow creating contracts.",
         ),
     ],
 )

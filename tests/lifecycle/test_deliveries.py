@@ -1,4 +1,4 @@
-"""What became of a webhook, told to the program that receives it; and keys that are changed without a gap."""
+"""Deliveries of a webhook over the API, and signing keys that are rotated without a gap."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_no_test_event_is_sent_to_an_id_that_none_can_have(manager: Api, db: Non
     assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
 
 
-def test_a_notification_that_is_deleted_meanwhile_gets_no_test_event(
+def test_a_notification_that_is_deleted_concurrently_gets_no_test_event(
     manager: Api, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     factories.notification("hook-1")

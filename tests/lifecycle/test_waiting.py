@@ -1,4 +1,4 @@
-"""Operations that wait for nodes or signers: limited, and without what others need meanwhile."""
+"""Operations that wait for nodes or signers: limited, and without holding resources of others."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def operations(url: str, db: None) -> list[tuple[str, str, Any]]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_whoever_waits_holds_no_database_connection(
+def test_a_waiting_request_holds_no_database_connection(
     manager: Api, operations: list[tuple[str, str, Any]], watched: WatchedNode
 ) -> None:
     assert [manager(*operation).status for operation in operations] == [200, 201, 200]
@@ -63,7 +63,7 @@ def test_whoever_waits_holds_no_database_connection(
     assert watched.held == [connection.vendor == "sqlite"] * len(operations)
 
 
-def test_whoever_would_wait_is_refused_when_all_threads_for_it_do(
+def test_a_request_is_refused_when_all_waiting_threads_are_taken(
     manager: Api, operations: list[tuple[str, str, Any]], watched: WatchedNode
 ) -> None:
     with ExitStack() as stack:

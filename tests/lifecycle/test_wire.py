@@ -119,9 +119,9 @@ def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager:
     body = {"id": "r", "name": "R", "network": "holesky", "network_type": "evm", "chain_id": 17000, "paused": False}
     shown = {name: value for name, value in body.items() if name != "chain_id"}
     data = shown | {"signer_id": "broken", "system_disabled": False, "custom_rpc_urls": urls}
-    node = "custom_rpc_urls[0].url: the chain id of this node was not checked: the connection failed"
+    node = "custom_rpc_urls[0].url: the chain ID of this node was not checked: the connection failed"
     logs = [
-        "address: The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex.",
+        "address: The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex.",
         "network: holesky was shut down in 2025: use hoodi, or sepolia",
         node,
     ]
@@ -162,7 +162,7 @@ def test_the_balance_of_a_relayer_is_read_from_a_node_exactly(manager: Api, node
     answered(send(manager, "GET", "/api/v1/relayers/relayer-1/balance"), {"balance": 2**70, "unit": "wei"})
 
 
-def test_a_balance_that_no_node_tells_is_unavailable(manager: Api) -> None:
+def test_a_balance_that_no_node_returns_is_unavailable(manager: Api) -> None:
     factories.relayer(network="hardhat", rpc_urls=[{"url": "http://127.0.0.1:9", "weight": 100}])
     answer = send(manager, "GET", "/api/v1/relayers/relayer-1/balance")
     assert (answer.status, answer.body) == (503, bodies.failure("Service Unavailable"))

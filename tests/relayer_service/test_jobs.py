@@ -17,8 +17,8 @@ from relayer_service.jobs import running
 from relayer_service.jobs.kinds import Result
 from relayer_service.models import Job
 from relayer_service.storage.selections import Selection
-from relayers.jobs import CheckRelayers
 from relayers.models import Relayer
+from relayers.tasks import CheckRelayers
 from signers.models import Signer
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may, told

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from notifications.models import Notification
+from relayer_service.storage.selections import Selection
 from relayers.models import Relayer
+from relayers.states import set_all_paused
 from signers.models import Signer
 
 # The first account that Hardhat and Anvil start with; its key is public.
@@ -42,3 +44,10 @@ def relayer(**changes: Any) -> Relayer:
     created.set_rpc_urls(rpc_urls)
     created.save()
     return created
+
+
+def set_paused(relayer: Relayer, paused: bool, reason: str = "") -> bool:
+    """Pause or resume a relayer, as staff do; return False if nothing changed."""
+    done = set_all_paused(Selection.from_keys([relayer.pk]), paused, reason)
+    relayer.paused = paused
+    return bool(done)

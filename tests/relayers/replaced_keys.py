@@ -16,12 +16,12 @@ def move_key(signer: Signer) -> None:
 
 
 def replace_meanwhile(signer: Signer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace a key after the signer was asked for its address."""
-    ask = account.ask_address
+    """Replace a key after the signer's address was read."""
+    ask = account.read_address
 
     def ask_and_move(asked: Signer) -> tuple[str, str]:
         answer = ask(asked)
         move_key(signer)
         return answer
 
-    monkeypatch.setattr(account, "ask_address", ask_and_move)
+    monkeypatch.setattr(account, "read_address", ask_and_move)

@@ -14,7 +14,7 @@ HARDHAT_CHAIN = 31337
 
 @dataclass
 class StandInNode:
-    """What the node answers, and what it was asked."""
+    """The responses of the node, and the calls that it got."""
 
     chain_id: int = HARDHAT_CHAIN
     head_block: int = 20_000_123

@@ -1,4 +1,4 @@
-"""Nodes that tell the chain id that their URL names, and count how often they are asked."""
+"""Nodes that report the chain ID in their URL, and count the calls."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_the_list_is_filtered(admin_client: Client, query: str, identifiers: lis
     assert found(admin_client, query) == identifiers
 
 
-def test_the_networks_that_are_not_known_are_found_together(admin_client: Client) -> None:
+def test_unknown_networks_are_filtered_together(admin_client: Client) -> None:
     factories.relayer(identifier="one", network="mainnet")
     factories.relayer(identifier="two", network="my-chain")
     assert found(admin_client, "network=other") == ["two"]
@@ -174,11 +174,11 @@ def test_the_list_makes_as_many_queries_for_many_relayers_as_for_few(admin_clien
 @pytest.mark.parametrize(
     ("action", "word", "event", "left_alone"),
     [
-        ("pause_selected", "Paused", "relayer.paused", "paused already"),
+        ("pause_selected", "Paused", "relayer.paused", "already paused"),
         ("resume_selected", "Resumed", "relayer.resumed", "not paused"),
     ],
 )
-def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
+def test_many_relayers_are_paused_and_resumed_with_events(
     admin_client: Client, action: str, word: str, event: str, left_alone: str
 ) -> None:
     paused = action == "pause_selected"
@@ -187,7 +187,7 @@ def test_many_relayers_are_paused_and_resumed_at_once_and_tell_their_webhooks(
     chosen.append(factories.relayer(identifier="so already", paused=paused, notification=hook))
     factories.relayer(identifier="not chosen", paused=not paused, notification=hook)
     page = confirm(admin_client, LIST, select(action, *chosen), reason="The vault is moved")
-    assert told(page) == [f"{word}: 2 relayers. Left alone, as {left_alone}: 1."]
+    assert told(page) == [f"{word}: 2 relayers. Skipped: 1 ({left_alone})."]
     assert set(Relayer.objects.filter(paused=paused).values_list("identifier", flat=True)) == {
         "one",
         "two",
@@ -223,18 +223,18 @@ def test_one_relayer_is_checked_now_from_its_page(admin_client: Client) -> None:
     assert f'action="{page_of(relayer, "check")}"' in admin_client.get(page_of(relayer)).content.decode()
     assert admin_client.get(page_of(relayer, "check")).status_code == 405
     page = admin_client.post(page_of(relayer, "check"), follow=True)
-    assert told(page) == ["To be checked at once: 1 relayer."]
+    assert told(page) == ["Queued for a check: 1 relayer."]
     assert Relayer.objects.filter(due_at__lte=timezone.now()).exists()
 
 
 def facts(page: Any) -> dict[str, str]:
-    """What the status says of the relayer."""
+    """Return the facts of the status panel."""
     texts = {name: re.sub("<[^>]*>", " ", value) for name, value in page.context["facts"].items()}
     return {name: " ".join(text.split()) for name, text in texts.items()}
 
 
 def nodes(page: Any) -> list[list[str]]:
-    """What the status says of each node, with the time that it took left out."""
+    """Return the rows of the status panel, without latencies."""
     found = [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in page.context["nodes"]["rows"]]
     return [[re.sub(r"^\d+ ms$", "N ms", cell) for cell in row] for row in found]
 
@@ -257,7 +257,7 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
     assert nodes(page) == [
         [good, "70", "ok", "N ms", "20,000,123"],
         [bad, "30", "failed circuit open the connection failed", "-", "-"],
-        [good, "0, off", "ok", "N ms", "20,000,123"],
+        [good, "0 (disabled)", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()
 
@@ -268,22 +268,22 @@ def test_the_status_says_how_old_a_balance_is_that_later_checks_could_not_read(a
     shown = facts(admin_client.get(page_of(relayer, "status")))
     assert (shown["Balance"], shown["Balance read"]) == (
         "1.500000000000000001 ETH",
-        "3 hours ago: later checks could not read it",
+        "3 hours ago; later checks could not read it",
     )
 
 
-NOT_ASKED = "The signer was not asked yet, or was changed since: save the relayer, which asks it."
+NOT_ASKED = "The signer has not provided its address since it was last changed. Save the relayer to read it."
 
 
 @pytest.mark.parametrize(
     ("signer_type", "last_error", "why"),
     [
         ("plain", "", NOT_ASKED),
-        ("plain", "It is <b>down</b>.", "The signer could not be asked: It is <b>down</b>."),
+        ("plain", "It is <b>down</b>.", "The signer failed: It is <b>down</b>."),
         (
             "provider_a_kms",
             "It is down.",
-            f"The signer's type does not work here: {BOTO3.missing()}",
+            f"The signer's type is not available: {BOTO3.missing()}",
         ),
     ],
 )
@@ -300,7 +300,7 @@ def test_a_relayer_without_an_address_says_why(
     assert escape(why) in status.content.decode()
 
 
-def test_the_list_makes_as_many_queries_for_many_relayers_without_an_address_as_for_one(admin_client: Client) -> None:
+def test_the_queries_of_the_list_do_not_grow_with_relayers_without_address(admin_client: Client) -> None:
     factories.relayer(address="", signer=factories.signer("signer-a"))
     with CaptureQueriesContext(connection) as few:
         admin_client.get(LIST)
@@ -336,7 +336,7 @@ def test_the_status_names_a_node_of_another_chain(admin_client: Client, node: St
     assert (health, head) == ("failed on chain 5 instead of 31337", "-")
 
 
-def test_the_status_tells_why_a_relayer_is_disabled(admin_client: Client) -> None:
+def test_the_status_shows_why_a_relayer_is_disabled(admin_client: Client) -> None:
     relayer = factories.relayer(
         network="my-chain",
         system_disabled=True,
@@ -351,14 +351,14 @@ def test_the_status_tells_why_a_relayer_is_disabled(admin_client: Client) -> Non
 
 def test_the_status_of_a_relayer_without_nodes_says_so(admin_client: Client) -> None:
     page = admin_client.get(page_of(factories.relayer(network="my-chain"), "status"))
-    assert page.context["fault"] == "There is no node to ask: neither the relayer nor its network has RPC URLs."
+    assert page.context["fault"] == "There are no nodes: neither the relayer nor its network has RPC URLs."
 
 
-def test_the_status_of_urls_that_cannot_be_opened_says_so(admin_client: Client, settings: Settings) -> None:
+def test_the_status_reports_urls_that_cannot_be_decrypted(admin_client: Client, settings: Settings) -> None:
     relayer = factories.relayer(rpc_urls=[{"url": URL, "weight": 100}])
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = admin_client.get(page_of(relayer, "status"))
-    assert page.context["fault"] == "The RPC URLs cannot be opened with the encryption keys that are set."
+    assert page.context["fault"] == "The RPC URLs cannot be decrypted with the configured encryption keys."
 
 
 def test_the_page_of_a_relayer_does_not_wait_for_its_nodes(admin_client: Client, node: StandInNode) -> None:
@@ -398,7 +398,7 @@ def test_staff_who_may_only_look_see_no_secret_and_no_button(client: Client, nod
     assert nodes(viewer.get(page_of(relayer, "status")))[0][0] == shown
 
 
-def test_staff_who_may_only_look_change_nothing_and_have_no_node_asked(client: Client, node: StandInNode) -> None:
+def test_staff_who_may_only_view_change_nothing_and_call_no_node(client: Client, node: StandInNode) -> None:
     viewer = staff_who_may(client, "view_relayer")
     later = timezone.now() + timedelta(minutes=1)
     relayer = factories.relayer(network="hardhat", due_at=later, rpc_urls=[{"url": node.url, "weight": 70}])

@@ -1,4 +1,4 @@
-"""The admin's form for relayers: what it checks, and whom it asks before it saves."""
+"""The admin's form for relayers: its checks, and its calls to signers and nodes."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def test_a_relayer_is_added_with_the_address_of_its_signer_and_checked_at_once(
 @pytest.mark.parametrize(
     ("typed", "fault"),
     [
-        ("0x12", "an EVM address is required: 0x and 40 hexadecimal digits"),
+        ("0x12", "must be an EVM address: 0x and 40 hexadecimal digits"),
         (
             factories.ADDRESS.replace("F39", "f39").replace("9F", "9f")[:-1] + "7",
-            "the checksum of this address is wrong: a character was mistyped",
+            "invalid checksum: a character of this address is mistyped",
         ),
     ],
 )
@@ -72,11 +72,11 @@ def test_a_text_that_is_no_address_is_refused(admin_client: Client, typed: str, 
     assert not Relayer.objects.exists()
 
 
-def test_a_signer_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
+def test_a_signer_that_fails_is_a_warning(admin_client: Client) -> None:
     page = add(admin_client, signer=factories.signer("broken", "not a key").pk, address=OTHER_ADDRESS.lower())
     assert Relayer.objects.get().address == OTHER_ADDRESS
     error = "The key must be a secp256k1 private key: 32 bytes in hex."
-    warning = f"relayer-1: The signer cannot give its address: {error}"
+    warning = f"relayer-1: The signer cannot provide its address: {error}"
     assert [text for text in told(page) if "added" not in text] == [warning]
     assert Signer.objects.get(identifier="broken").last_error == error
 
@@ -129,17 +129,17 @@ def test_a_node_of_another_chain_is_refused_in_its_row(
     weights = {"rpc_urls-1-weight": "1", "rpc_urls-1-kept": ""}
     page = add(admin_client, network="my-chain", chain_id=HARDHAT_CHAIN, **nodes, **weights)
     shown = other_node.url.replace("/v1/s3cret", "/***")
-    fault = f"this node is on chain 5 instead of {HARDHAT_CHAIN}"
+    fault = f"this node is on chain 5, not on {HARDHAT_CHAIN}"
     assert errors(page) == {"rpc_urls": [f"{shown}: {fault}"]}
     assert row_errors(page) == [{}, {"url": [fault]}]
     assert not Relayer.objects.exists()
 
 
-def test_a_node_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
+def test_a_node_that_cannot_be_reached_is_a_warning(admin_client: Client) -> None:
     url = f"http://127.0.0.1:{free_port()}/s3cret"
     page = add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": url})
     assert Relayer.objects.get().custom_rpc_urls == [rpc_url(url)]
-    fault = "the chain id of this node was not checked: the connection failed"
+    fault = "the chain ID of this node was not checked: the connection failed"
     warning = f"relayer-1: {url.replace('s3cret', '***')}: {fault}"
     assert [text for text in told(page) if "added" not in text] == [warning]
 
@@ -152,7 +152,7 @@ def test_a_node_that_cannot_be_asked_is_a_warning(admin_client: Client) -> None:
         ({"network": "other", "chain_id": HARDHAT_CHAIN}, ["eth_chainId"]),
     ],
 )
-def test_nodes_are_asked_only_when_something_about_them_changes(
+def test_nodes_are_called_only_when_something_about_them_changes(
     admin_client: Client, node: StandInNode, changes: dict[str, str], asked: list[str]
 ) -> None:
     relayer = factories.relayer(network="hardhat", rpc_urls=[rpc_url(node.url)])
@@ -161,7 +161,7 @@ def test_nodes_are_asked_only_when_something_about_them_changes(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_is_locked_while_nodes_and_signers_are_asked(
+def test_nothing_is_locked_while_nodes_and_signers_are_called(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inside: list[bool] = []
@@ -218,7 +218,7 @@ def test_policies_are_changed_and_unset_one_by_one(
 
 
 AMOUNT = f"a whole number from 0 to {LARGEST} is required"
-IN_COINS = "a whole number of wei, or an amount with its coin, as in 0.5 ETH is required"
+IN_COINS = "must be a whole number of wei, or an amount with its coin, for example 0.5 ETH"
 
 
 @pytest.mark.parametrize(
@@ -229,8 +229,8 @@ IN_COINS = "a whole number of wei, or an amount with its coin, as in 0.5 ETH is 
         ("min_balance", "1.5", IN_COINS),
         ("min_balance", "1e18", IN_COINS),
         ("min_balance", "1 POL", IN_COINS),
-        ("min_balance", "0.1234567890123456789 ETH", "ETH has 18 decimal places"),
-        ("min_balance", "0.5 wei", "wei has 0 decimal places"),
+        ("min_balance", "0.1234567890123456789 ETH", "ETH has at most 18 decimal places"),
+        ("min_balance", "0.5 wei", "wei has at most 0 decimal places"),
         ("min_balance", f"{10**21} ETH", AMOUNT),
         ("min_balance", "9" * 5000, AMOUNT),
         ("min_balance", "٣", AMOUNT),
@@ -238,7 +238,7 @@ IN_COINS = "a whole number of wei, or an amount with its coin, as in 0.5 ETH is 
         (
             "whitelist_receivers",
             f"{factories.ADDRESS}\n0x12",
-            "0x12: an EVM address is required: 0x and 40 hexadecimal digits",
+            "0x12: must be an EVM address: 0x and 40 hexadecimal digits",
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_minimum_balance_may_be_typed_in_the_coin_of_the_network(
 
 def test_the_coin_of_an_unknown_network_is_unknown(admin_client: Client) -> None:
     page = add(admin_client, network="my-chain", policy_min_balance="0.5 ETH")
-    assert errors(page)["policy_min_balance"] == ["a whole number of wei is required"]
+    assert errors(page)["policy_min_balance"] == ["must be a whole number of wei"]
 
 
 def test_the_form_says_what_a_minimum_balance_means(admin_client: Client) -> None:

@@ -1,4 +1,4 @@
-"""The admin's editor for RPC URLs: rows that are kept, weighed, replaced, removed and added, and never tell a URL."""
+"""The admin's editor for RPC URLs: rows that are kept, weighed, replaced, removed and added; URLs stay masked."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_there_are_at_most_50_urls(admin_client: Client) -> None:
 
 
 @pytest.mark.usefixtures("no_node")
-def test_a_url_that_another_added_meanwhile_stays(admin_client: Client) -> None:
+def test_a_url_that_was_added_concurrently_stays(admin_client: Client) -> None:
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
     sent = fields(admin_client.get(change(relayer)))
     relayer.set_rpc_urls([rpc_url(C, 1), rpc_url(A, 70)])
@@ -120,11 +120,11 @@ def test_a_url_that_another_added_meanwhile_stays(admin_client: Client) -> None:
         ({"name": "Another name"}, []),
         (
             {"rpc_urls-0-weight": "5"},
-            [{"url": ["Another has replaced or removed this URL meanwhile: open the page again."]}, {}],
+            [{"url": ["This URL was replaced or removed concurrently. Reload the page."]}, {}],
         ),
     ],
 )
-def test_a_url_that_another_removed_meanwhile_cannot_be_changed(
+def test_a_url_that_was_removed_concurrently_cannot_be_changed(
     admin_client: Client, changes: dict[str, str], faults: list[dict[str, list[str]]]
 ) -> None:
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
@@ -157,7 +157,7 @@ def test_urls_that_cannot_be_opened_are_kept_or_replaced(admin_client: Client, s
     before = Relayer.objects.values_list("custom_rpc_urls", flat=True).get()
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     text = admin_client.get(change(relayer)).content.decode()
-    assert "Those that are set cannot be opened: https://a.example.com/***." in text
+    assert "The stored URLs cannot be decrypted: https://a.example.com/***." in text
     edit(admin_client, relayer, name="Another name")
     assert Relayer.objects.values_list("name", "custom_rpc_urls").get() == ("Another name", before)
     edit(admin_client, relayer, **{"rpc_urls-0-url": B})

@@ -68,7 +68,7 @@ def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Clien
     }
 
 
-def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
+def test_nodes_are_checked_against_a_network_that_was_set_concurrently(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nodes, "chain_ids", lambda urls: [5 for _ in urls])
@@ -106,7 +106,7 @@ def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
     assert relayer.policies == POLICIES | {"min_balance": 9, "gas_price_cap": 9}
 
 
-def test_a_relayer_that_is_added_paused_tells_the_webhook_of_it(admin_client: Client) -> None:
+def test_a_relayer_that_is_added_paused_emits_an_event(admin_client: Client) -> None:
     add(admin_client, paused="on", notification=factories.notification().pk)
     assert Relayer.objects.get().paused
     assert Delivery.objects.get().event == "relayer.paused"

@@ -1,4 +1,4 @@
-"""A relayer in trouble, as the overview tells of it from its check to the next."""
+"""Relayers with problems on the overview, from one check to the next."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def relayer(clock: Clock) -> Relayer:
 
 
 def relayers_of(client: Client) -> list[str]:
-    """Return what is said of relayers, without the worker that does not run here."""
+    """Return the lines about relayers, without the worker that does not run here."""
     found = attention(client)
-    return [line for line in found if "Treasury" in line or line.startswith("Relayers")]
+    return [line for line in found if "Treasury" in line or line.startswith(("Relayers", "Disabled relayers"))]
 
 
 @pytest.mark.usefixtures("relayer")
@@ -64,16 +64,16 @@ def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(cli
     clock.forward(120)
     checked(AccountReading(reason="the connection failed"))
     assert relayers_of(staff) == [
-        "Relayers whose nodes fail 1",
+        "Relayers with failing nodes 1",
         (
-            "Treasury (relayer-1) on sepolia The last check could not read it from any node; "
-            "after 2 in a row it is disabled."
+            "Treasury (relayer-1) on sepolia The last check failed on every node; "
+            "after 2 failures in a row it is disabled."
         ),
     ]
     clock.forward(120)
     checked(AccountReading(reason="the connection failed"))
     assert relayers_of(staff) == [
-        "Relayers that are disabled 1",
+        "Disabled relayers 1",
         (
             "Treasury (relayer-1) on sepolia The nonce could not be read from any node: the connection failed. "
             "Since 2026-01-01 12:04 UTC, for less than a minute"

@@ -28,7 +28,7 @@ def entry(hours_ago: int, balance: str) -> list[Any]:
         ([entry(1, "7")], "5", [entry(1, "7"), entry(0, "5")]),
         # Back at what it was in the hour before.
         ([entry(1, "7"), entry(0, "5")], "7", [entry(1, "7")]),
-        # Of what was before the last day, the newest tells the balance at its beginning.
+        # The newest entry before the last day has the balance at its start.
         ([entry(26, "1"), entry(25, "2"), entry(3, "3")], "5", [entry(25, "2"), entry(3, "3"), entry(0, "5")]),
     ],
 )
@@ -56,5 +56,5 @@ def test_a_check_keeps_the_balance_of_the_hour_and_one_that_reads_none_does_not(
 @pytest.mark.django_db
 def test_the_balances_of_another_account_are_forgotten() -> None:
     relayer = factories.relayer(balance_hours=[entry(0, "5")])
-    relayer.save(update_fields=relayer.forget_account())
+    relayer.save(update_fields=relayer.clear_readings())
     assert Relayer.objects.get().balance_hours == []

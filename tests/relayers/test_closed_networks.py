@@ -1,4 +1,4 @@
-"""Networks that were shut down: who names one is told so, and what to use instead."""
+"""Networks that were shut down: the fault or warning names the successor."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def loaded(db: None, tmp_path: Path, nodes: StubNodes) -> dict[str, Any]:
         "relayers": relayers,
         "fee_tokens": [],
     }
-    # A file has to say that this is no reference.
+    # Escaped in a file, as this is not a reference.
     load(json.dumps(content).replace("${", "$${").encode(), tmp_path)
     return content
 
@@ -71,7 +71,7 @@ def dump(*options: str) -> tuple[str, str]:
 
 
 def secrets_of(dumped: Any, original: Any) -> dict[str, str]:
-    """Return the variables that a dump asks for, with what stands in their place in the original."""
+    """Return the variables of a dump, with their values in the original."""
     if isinstance(dumped, dict):
         return {key: text for name in dumped for key, text in secrets_of(dumped[name], original.get(name)).items()}
     if isinstance(dumped, list):
@@ -167,7 +167,7 @@ def test_what_was_dumped_makes_the_same_service_anew(
     }
 
 
-def test_a_dump_tells_no_secret(loaded: dict[str, Any]) -> None:
+def test_a_dump_contains_no_secret(loaded: dict[str, Any]) -> None:
     output, errors = dump()
     assert "-SECRET" not in output + errors
     assert KEY not in output + errors
@@ -214,7 +214,7 @@ def test_what_cannot_be_opened_is_dumped_as_variables(loaded: dict[str, Any], se
     ]
 
 
-def test_an_empty_service_gives_an_empty_file(db: None) -> None:
+def test_an_empty_service_dumps_an_empty_file(db: None) -> None:
     assert json.loads(dump()[0]) == {
         "signers": [],
         "notifications": [],

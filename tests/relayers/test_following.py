@@ -20,9 +20,9 @@ from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
 from relayers import health
 from relayers.account import Answers
-from relayers.following import RelayerFollower
 from relayers.health import AccountReading
-from relayers.models import FORGOTTEN, Relayer
+from relayers.models import NO_READINGS, Relayer
+from relayers.writes import RelayerFollower
 from signers import signing
 from signers.models import Signer
 from tests.api import Api
@@ -111,7 +111,7 @@ def test_relayers_follow_a_key_that_is_confirmed_and_are_checked_at_once(
     assert f"signer-1: moved to {OTHER_ADDRESS}: 1 relayer" in told(page)
     relayer.refresh_from_db()
     assert (relayer.address, address_of(relayer.signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
-    assert {name: getattr(relayer, name) for name in seen} == FORGOTTEN
+    assert {name: getattr(relayer, name) for name in seen} == NO_READINGS
     assert relayer.due_at
     assert relayer.due_at <= timezone.now()
     assert not under_way.release(later, nonce=5)
@@ -199,7 +199,7 @@ def test_a_relayer_is_not_created_with_the_address_of_a_replaced_key(
     signer = factories.signer()
     replace_meanwhile(signer, monkeypatch)
     answer = manager.post("/api/v1/relayers", BODY)
-    fault = bodies.bad_request("signer_id: the signer was changed meanwhile: try again")
+    fault = bodies.bad_request("signer_id: the signer was changed concurrently: try again")
     assert (answer.status, answer.body) == (400, fault)
     assert not Relayer.objects.exists()
 
@@ -223,7 +223,7 @@ def test_a_relayer_that_is_created_while_a_key_is_replaced_follows_it(
         writer.start()
         wait_until(lambda: replaced.is_set() or waits_for_a_lock())
 
-    monkeypatch.setattr(Answers, "note_errors", begin)
+    monkeypatch.setattr(Answers, "save_errors", begin)
     assert manager.post("/api/v1/relayers", BODY).status == 201
     writer.join()
     assert replaced.is_set()
@@ -313,7 +313,7 @@ def test_a_key_that_was_replaced_in_vault_shows_when_its_signer_is_verified(vaul
     vault.secrets["/v1/secret/data/main"] = {"value": OTHER_KEY}
     asked = len(vault.asked)
     assert not check().system_disabled
-    # A check asks no other server for a key.
+    # A check calls no other server for a key.
     assert len(vault.asked) == asked
     signing.verify(Signer.objects.get())
     assert check().disabled_reason_details == MISMATCH

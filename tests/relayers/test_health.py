@@ -115,9 +115,7 @@ def test_a_good_check_writes_what_the_chain_says(hardhat: str, settings: Any) ->
 
 
 @pytest.mark.django_db
-def test_a_relayer_whose_nodes_all_fail_is_disabled_and_one_that_reads_its_nonce_again_is_enabled(
-    hardhat: str, clock: Clock
-) -> None:
+def test_a_relayer_is_disabled_when_all_nodes_fail_and_enabled_when_one_answers(hardhat: str, clock: Clock) -> None:
     data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
     with node(good, hardhat) as one:
         on_nodes(one.url, notification=factories.notification())
@@ -176,7 +174,7 @@ def test_a_nonce_that_cannot_be_one_is_none(nonce: Any) -> None:
         on_nodes(one.url)
         check()
         relayer = check()
-    details = "The nonce could not be read from any node: a node answered, but not with a nonce."
+    details = "The nonce could not be read from any node: no node returned a nonce."
     assert state(relayer) == REASON | {"disabled_reason_details": details}
 
 
@@ -210,7 +208,7 @@ def test_a_check_that_cannot_read_the_balance_keeps_the_last_one_and_its_time(
 
 
 @pytest.mark.django_db
-def test_a_balance_that_one_node_does_not_tell_is_asked_of_the_next(hardhat: str) -> None:
+def test_a_balance_that_one_node_does_not_return_is_read_from_the_next(hardhat: str) -> None:
     with node(telling(balance=error(-32000, "no balances today"))) as one:
         on_nodes(one.url, hardhat)
         assert {check().balance for _ in range(6)} == {TEN_THOUSAND}
@@ -222,12 +220,12 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
     check()
     assert check().balance_is_low
     (line,) = [record for record in caplog.records if record.name == "relayers.health"]
-    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of the relayer relayer-1 is low")
+    assert (line.levelname, line.getMessage()) == ("WARNING", "The balance of relayer relayer-1 is low")
     assert line.fields == {"relayer": "relayer-1", "network": "local"}  # type: ignore[attr-defined]
 
 
 @pytest.mark.django_db
-def test_a_balance_that_falls_below_the_minimum_and_recovers_is_told_once_each(hardhat: str, clock: Clock) -> None:
+def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: Clock) -> None:
     def told(name: str, balance: str, minimum: str) -> dict[str, Any]:
         data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
         amounts = {"balance": balance, "min_balance": minimum}
@@ -305,5 +303,5 @@ def test_urls_that_cannot_be_opened_fail_one_relayer_alone(hardhat: str) -> None
         assert check_due() == 2
     first, second = Relayer.objects.all()
     assert (first.nonce, state(first)) == (0, NO_REASON)
-    details = "The nonce could not be read from any node: its RPC URLs cannot be opened."
+    details = "The nonce could not be read from any node: its RPC URLs cannot be decrypted."
     assert state(second) == REASON | {"disabled_reason_details": details}

@@ -1,4 +1,4 @@
-"""Who checks which relayer when, and what is written and told although others write at the same time."""
+"""When relayers are checked and by which worker, and the results under concurrent writes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_relayers_on_the_same_nodes_are_read_in_one_request(hardhat: str) -> Non
         for number in range(60):
             on_nodes(one.url if number % 6 else other.url, identifier=f"relayer-{number}")
         assert check_due() == 60
-        # Two calls for each; the chain id is asked for until a first answer has told it.
+        # Two calls for each; the chain ID is read until a node has reported it.
         assert [len(asked) - asked.count("eth_chainId") for asked in one.methods] == [50, 50]
         assert [len(asked) - asked.count("eth_chainId") for asked in other.methods] == [20]
     assert set(Relayer.objects.values_list("nonce", flat=True)) == {0}
@@ -90,7 +90,7 @@ def test_an_edit_by_staff_during_the_check_is_not_overwritten(hardhat: str) -> N
 
 
 @pytest.mark.django_db
-def test_events_go_to_the_notification_that_staff_have_chosen_meanwhile() -> None:
+def test_events_go_to_a_notification_that_was_set_concurrently() -> None:
     relayer = on_nodes(notification=factories.notification(), failed_checks=1)
     (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
     other = factories.notification("hook-2")
@@ -100,7 +100,7 @@ def test_events_go_to_the_notification_that_staff_have_chosen_meanwhile() -> Non
 
 
 @pytest.mark.django_db
-def test_a_check_whose_relayer_was_deleted_meanwhile_writes_and_tells_nothing() -> None:
+def test_a_check_whose_relayer_was_deleted_writes_and_emits_nothing() -> None:
     on_nodes(notification=factories.notification(), failed_checks=1)
     (taken,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
     Relayer.objects.all().delete()
@@ -109,7 +109,7 @@ def test_a_check_whose_relayer_was_deleted_meanwhile_writes_and_tells_nothing() 
 
 
 @pytest.mark.django_db
-def test_a_check_that_took_longer_than_its_lease_writes_and_tells_nothing() -> None:
+def test_a_check_that_took_longer_than_its_lease_writes_and_emits_nothing() -> None:
     on_nodes(notification=factories.notification(), failed_checks=1)
     (late,) = Relayer.objects.all().claim(1, timedelta(seconds=-1))
     (held,) = Relayer.objects.all().claim(1, timedelta(minutes=1))
@@ -252,7 +252,7 @@ def test_a_relayer_that_a_killed_worker_had_taken_can_be_checked_at_once(hardhat
 
 
 @pytest.mark.django_db
-def test_nodes_are_asked_at_once_and_not_one_after_the_other(hardhat: str) -> None:
+def test_nodes_are_called_at_once_and_not_one_after_the_other(hardhat: str) -> None:
     together = threading.Barrier(30)
 
     def meet(handler: faults.Handler, asked: Any) -> None:
@@ -282,7 +282,7 @@ def test_nodes_that_hang_do_not_delay_the_check_of_others(hardhat: str) -> None:
         begun.wait(PATIENCE_SECONDS)
         try:
             wait_for_check("relayer-2")
-            # One that becomes due meanwhile does not wait either.
+            # A relayer that becomes due in the meantime does not wait either.
             on_nodes(hardhat, identifier="relayer-3")
             wait_for_check("relayer-3")
         finally:

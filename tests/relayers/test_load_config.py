@@ -1,4 +1,4 @@
-"""`manage.py load_config`: what a file names is made so, all of it or nothing, and no secret is told."""
+"""`manage.py load_config`: a file is applied as a whole or not at all, and no secret is printed."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_of_a_sparse_relayer_the_address_is_the_signers(tmp_path: Path) -> None:
     assert (relayer.custom_rpc_urls, relayer.masked_rpc_urls, relayer.policies) == (None, [], {})
 
 
-def test_a_second_run_changes_nothing_and_says_so(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
+def test_a_second_run_reports_no_changes(tmp_path: Path, full: dict[str, Any], nodes: StubNodes) -> None:
     load(document(full), tmp_path)
     before, asked = rows(), len(nodes.asked)
     assert load(document(full), tmp_path) == (
@@ -126,7 +126,7 @@ def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dic
     assert relayer.custom_rpc_urls == [{"url": nodes.url(778), "weight": 100}]
     assert relayer.masked_rpc_urls == [{"url": f"http://127.0.0.1:{nodes.port}/***", "weight": 100}]
     assert relayer.policies == full["policies"] | {"gas_price_cap": 2**53 + 2}
-    # What was known of an account on another chain is not known of this one, which is checked at once.
+    # The readings of the account on the other chain are cleared, and it is checked at once.
     assert (relayer.nonce, relayer.balance, relayer.balance_is_low) == (None, None, False)
     assert relayer.due_at is not None
     assert relayer.due_at <= timezone.now()
@@ -156,14 +156,14 @@ def test_what_a_relayer_of_the_file_leaves_out_is_removed_but_not_its_pause(
     assert (relayer.paused, relayer.address) == (True, ADDRESS)
 
 
-def test_what_the_file_does_not_name_is_left_alone(tmp_path: Path, full: dict[str, Any]) -> None:
+def test_rows_that_are_not_in_the_file_stay(tmp_path: Path, full: dict[str, Any]) -> None:
     load(document(full), tmp_path)
     before = rows()
     assert load({}, tmp_path) == (["0 created, 0 updated, 0 unchanged."], [])
     assert rows() == before
 
 
-def test_a_dry_run_tells_what_would_change_and_changes_nothing(tmp_path: Path, full: dict[str, Any]) -> None:
+def test_a_dry_run_reports_changes_and_makes_none(tmp_path: Path, full: dict[str, Any]) -> None:
     load(document(full), tmp_path)
     before = rows()
     signer = {"id": "signer-2", "type": "plain", "config": {"key": OTHER_KEY}}
@@ -202,7 +202,7 @@ def test_an_unchanged_secret_is_not_sealed_anew(tmp_path: Path, full: dict[str, 
     assert Signer.objects.get(identifier="vault").full_config() == CONFIGS["provider_c"] | {"key_name": "another"}
 
 
-def test_pausing_and_resuming_tell_the_webhook(tmp_path: Path) -> None:
+def test_pausing_and_resuming_emit_events(tmp_path: Path) -> None:
     relayer = SPARSE | {"notification_id": "hook-1"}
     for paused in (True, True, False, False):
         load(document(relayer | {"paused": paused}), tmp_path)
@@ -269,10 +269,10 @@ def test_a_relayer_can_move_to_a_signer_and_a_webhook_that_the_file_creates(tmp_
     )
 
 
-def test_a_signer_that_cannot_be_asked_is_a_warning_and_the_given_address_is_taken(tmp_path: Path) -> None:
+def test_a_signer_that_fails_is_a_warning_and_the_given_address_is_used(tmp_path: Path) -> None:
     signer = {"id": "signer-1", "type": "plain", "config": {"key": "no-key-SECRET"}}
     relayers = [SPARSE, SPARSE | {"id": "relayer-2", "address": ADDRESS.lower()}]
-    words = "The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex."
+    words = "The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex."
     _, errors = load(document(*relayers, signer=signer), tmp_path)
     assert errors == [f"Warning: relayers[0].address: {words}", f"Warning: relayers[1].address: {words}"]
     assert [relayer.address for relayer in Relayer.objects.order_by("sequence")] == ["", ADDRESS]
@@ -285,14 +285,14 @@ def test_a_signing_key_that_cannot_sign_is_a_warning(tmp_path: Path) -> None:
     ]
 
 
-def test_a_node_that_cannot_be_asked_is_a_warning(tmp_path: Path) -> None:
+def test_a_node_that_cannot_be_reached_is_a_warning(tmp_path: Path) -> None:
     urls = {"custom_rpc_urls": [{"url": "http://127.0.0.1:1/node-key-SECRET"}]}
     _, errors = load(document(SPARSE | urls), tmp_path)
-    words = "the chain id of this node was not checked: the connection failed"
+    words = "the chain ID of this node was not checked: the connection failed"
     assert errors == [f"Warning: relayers[0].custom_rpc_urls[0].url: {words}"]
 
 
-def test_a_row_that_was_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_row_that_was_changed_concurrently_is_not_overwritten(tmp_path: Path) -> None:
     load(document(SPARSE), tmp_path)
     planned = plan(
         document(SPARSE | {"name": "Mine"}, notifications=[NOTIFICATION | {"url": "https://a.example.com"}])
@@ -303,7 +303,7 @@ def test_a_row_that_was_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> 
     assert (Relayer.objects.get().name, Notification.objects.get().url) == ("Theirs", NOTIFICATION["url"])
 
 
-def test_an_id_that_was_taken_meanwhile_changes_nothing() -> None:
+def test_an_id_that_was_taken_concurrently_changes_nothing() -> None:
     planned = plan(document(SPARSE))
     Notification.objects.create(identifier="hook-1", url="https://theirs.example.com")
     with pytest.raises(ConcurrentChange):
@@ -353,7 +353,7 @@ def test_the_example_for_a_node_of_ones_own_loads(tmp_path: Path) -> None:
     assert Relayer.objects.get().address == ADDRESS
 
 
-def test_why_a_signer_gave_no_address_is_kept_and_forgotten_when_it_gives_one(db: None, tmp_path: Path) -> None:
+def test_the_error_of_a_signer_is_kept_until_it_provides_an_address(db: None, tmp_path: Path) -> None:
     broken = SIGNER | {"config": {"key": "not a key"}}
     load(document(SPARSE, signer=broken), tmp_path, "--dry-run")
     assert not Signer.objects.exists()

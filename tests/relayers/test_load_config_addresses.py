@@ -24,8 +24,8 @@ def test_a_fleet_file_moves_relayers_only_with_a_flag(tmp_path: Path) -> None:
     replaced = {"signers": [SIGNER | {"config": {"key": OTHER_KEY}}], "relayers": entries[:1]}
     before = rows()
     asked = [
-        f"signers[0]: the address of relayers that the file does not name becomes {OTHER_ADDRESS}: relayer-2",
-        f"relayers[0].address: it changes from {ADDRESS} to {OTHER_ADDRESS}",
+        f"signers[0]: relayers that are not in the file move to the address {OTHER_ADDRESS}: relayer-2",
+        f"relayers[0].address: changes from {ADDRESS} to {OTHER_ADDRESS}",
     ]
     with pytest.raises(CommandError) as refused:
         load(replaced, tmp_path)
@@ -52,9 +52,9 @@ def test_a_fleet_file_names_the_relayers_of_a_key_whose_address_cannot_be_read(t
     entries = [SPARSE | {"address": ADDRESS}, SPARSE | {"id": "relayer-2", "address": ADDRESS}]
     load({"signers": [SIGNER], "relayers": entries}, tmp_path)
     unreadable = [SIGNER | {"config": {"key": "no-key-SECRET"}}]
-    warning = "The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex."
+    warning = "The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex."
     assert faults({"signers": unreadable, "relayers": entries[:1]}, tmp_path) == [
-        f"signers[0]: {warning} Relayers that the file does not name need it: relayer-2"
+        f"signers[0]: {warning} Relayers that are not in the file need it: relayer-2"
     ]
     load({"signers": unreadable, "relayers": entries}, tmp_path)
     assert {relayer.address for relayer in Relayer.objects.all()} == {ADDRESS}

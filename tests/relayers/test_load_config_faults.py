@@ -1,4 +1,4 @@
-"""What `load_config` refuses: every fault of a file with its path, nothing changed, and no secret told."""
+"""Faults of `load_config`: each with its path, nothing changed, and no secret printed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def nodes() -> Iterator[StubNodes]:
         yield running
 
 
-def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
+def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     load(document(), tmp_path)
     content = {
         "signers": [
@@ -79,13 +79,13 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         "relayers[1].network: unknown network: it needs custom RPC URLs and a chain id",
         "relayers[2].network_type: must be one of: evm",
         f"relayers[2].chain_id: a whole number from 1 to {2**63 - 1} is required",
-        "relayers[2].address: an EVM address is required: 0x and 40 hexadecimal digits",
+        "relayers[2].address: must be an EVM address: 0x and 40 hexadecimal digits",
         "relayers[2].paused: true or false is required",
         "relayers[3].policies.x: unknown field",
         f"relayers[3].policies.gas_price_cap: {amount}",
         f"relayers[3].policies.min_balance: {amount}",
-        "relayers[3].policies.whitelist_receivers[0]: an EVM address is required: 0x and 40 hexadecimal digits",
-        "relayers[3].chain_id: mainnet has the chain id 1",
+        "relayers[3].policies.whitelist_receivers[0]: must be an EVM address: 0x and 40 hexadecimal digits",
+        "relayers[3].chain_id: must be 1, the chain ID of mainnet",
         "relayers[4].custom_rpc_urls[0].url: an absolute http or https URL is required",
         "relayers[4].custom_rpc_urls[1].weight: a whole number from 0 to 100 is required",
         "relayers[5].system: unknown field",
@@ -100,7 +100,7 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
     ]
 
 
-def test_an_id_that_stands_twice_is_one_fault(tmp_path: Path) -> None:
+def test_a_duplicate_id_is_one_fault(tmp_path: Path) -> None:
     other = {"id": "signer-1", "type": "plain", "config": {"key": OTHER_KEY}}
     assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: duplicate id"]
 
@@ -119,12 +119,12 @@ def test_a_faulty_relayer_may_leave_out_the_weight_of_a_url(tmp_path: Path) -> N
     assert faults(document(relayer), tmp_path) == ["relayers[0].name: a string is required"]
 
 
-def test_a_node_on_another_chain_is_refused_and_asked_once(tmp_path: Path, nodes: StubNodes) -> None:
+def test_a_node_on_another_chain_is_refused_and_called_once(tmp_path: Path, nodes: StubNodes) -> None:
     urls = {"custom_rpc_urls": [{"url": nodes.url(11155111)}, {"url": nodes.url(5)}]}
     told = faults(document(SPARSE | urls, SPARSE | urls | {"id": "relayer-2"}), tmp_path)
     assert told == [
-        "relayers[0].custom_rpc_urls[1].url: this node is on chain 5 instead of 11155111",
-        "relayers[1].custom_rpc_urls[1].url: this node is on chain 5 instead of 11155111",
+        "relayers[0].custom_rpc_urls[1].url: this node is on chain 5, not on 11155111",
+        "relayers[1].custom_rpc_urls[1].url: this node is on chain 5, not on 11155111",
     ]
     assert sorted(nodes.asked) == ["/11155111/node-key-SECRET", "/5/node-key-SECRET"]
 
@@ -212,7 +212,7 @@ def test_a_reference_that_stands_for_nothing_is_one_fault_with_its_path(
     ]
 
 
-def test_no_value_of_a_secret_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_value_of_a_secret_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HIDDEN", "hidden-SECRET")
     signers = [{"id": name, "type": name, "config": secret} for name, secret in CONFIGS.items()]
     signers.append({"id": "wrong", "type": "plain", "config": {"key": ["a-SECRET"], "${HIDDEN}": "b-SECRET"}})

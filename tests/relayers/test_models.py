@@ -1,4 +1,4 @@
-"""What a relayer's own rules say."""
+"""The rules of the model."""
 
 from __future__ import annotations
 

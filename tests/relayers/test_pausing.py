@@ -1,4 +1,4 @@
-"""Many relayers are paused and resumed at once, after a page that asks why."""
+"""Pausing and resuming many relayers, after a confirmation with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry
 from relayer_service.storage.selections import Selection
 from relayers import states
-from relayers.admin import PAUSE
 from relayers.models import Relayer
 from relayers.states import set_all_paused
 from tests.concurrency import in_threads
@@ -75,7 +74,7 @@ def test_each_relayer_has_its_own_event_and_entry(monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_the_workers_are_told_once_for_each_webhook(
+def test_the_workers_are_notified_once_for_each_webhook(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(states, "BATCH_SIZE", 2)
@@ -96,7 +95,7 @@ def test_events_for_a_disabled_webhook_are_skipped_and_counted() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_pause_the_same_relayers_each_is_told_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_concurrent_pauses_emit_one_event_for_each_relayer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(states, "BATCH_SIZE", 3)
     make_relayers(0, 20, factories.notification())
     counts = in_threads(*[partial(set_all_paused, everything(), True)] * 3)
@@ -131,8 +130,8 @@ def test_the_page_asks_why_and_says_how_many_and_what_happens(admin_client: Clie
     page = admin_client.post(LIST, select("pause_selected", Relayer.objects.all()[0], select_across="1"))
     assert page.context["title"] == "Pause relayers"
     assert page.context["texts"] == [
-        PAUSE.explanation.format("11 relayers"),
-        "Left alone, as paused already: 1 relayer.",
+        "Pause 11 relayers. Webhooks get relayer.paused; fee estimates are still available.",
+        "Skipped: 1 relayer (already paused).",
     ]
     assert [row[0] for row in asked(page)] == [f"r-{number}" for number in range(10)]
     assert f'href="{change(Relayer.objects.get(identifier="r-0"))}"' in page.content.decode()
@@ -152,7 +151,7 @@ def test_exactly_what_was_asked_about_is_paused_however_many(admin_client: Clien
     make_relayers(1_100, 1_101)
     page = admin_client.post(url, hidden_fields(page) | {"reason": "Why."}, follow=True)
     assert page.redirect_chain == [(url, 302)]
-    assert told(page) == ["Paused: 1,098 relayers. Left alone, as paused already: 2."]
+    assert told(page) == ["Paused: 1,098 relayers. Skipped: 2 (already paused)."]
     assert not Relayer.objects.get(identifier="r-1100").paused
 
 

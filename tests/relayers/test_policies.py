@@ -19,13 +19,13 @@ LARGEST = 2**128 - 1
 NO_OBJECT = "an object is required"
 NO_BOOLEAN = "true or false is required"
 NO_AMOUNT = "a whole number from 0 to 340282366920938463463374607431768211455 is required"
-NO_ADDRESS = "an EVM address is required: 0x and 40 hexadecimal digits"
-BAD_CHECKSUM = "the checksum of this address is wrong: a character was mistyped"
+NO_ADDRESS = "must be an EVM address: 0x and 40 hexadecimal digits"
+BAD_CHECKSUM = "invalid checksum: a character of this address is mistyped"
 NULL = "null is not allowed here"
 
 
 def faults(policies: Any) -> Any:
-    """What is said against policies, or nothing."""
+    """Return the faults of policies."""
     try:
         validate_policies("evm", policies)
     except ValidationError as error:
@@ -130,7 +130,7 @@ def test_a_thousand_receivers_are_the_most() -> None:
     assert list(faults({"whitelist_receivers": [RECEIVER] * 1001})) == ["whitelist_receivers"]
 
 
-def test_each_fault_is_told() -> None:
+def test_each_fault_is_reported() -> None:
     policies = {"x": 1, "min_balance": -1, "eip1559_pricing": "yes", "gas_price_cap": 1}
     assert faults(policies) == {
         "x": ["unknown field"],

@@ -13,7 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from relayer_service.net.addresses import mask
 from relayers.models import Relayer
-from relayers.rpc_urls import RpcUrlsField
+from relayers.serializers import RpcUrlsField
 from tests.relayers.factories import relayer
 
 URL = "https://rpc.example.com"
@@ -22,7 +22,7 @@ NO_WEIGHT = "a whole number from 0 to 100 is required"
 
 
 def faults(rpc_urls: Any) -> Any:
-    """What is said against RPC URLs, or nothing."""
+    """Return the faults of RPC URLs."""
     try:
         RpcUrlsField().run_validation(rpc_urls)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What staff do to a relayer's state, and what its webhook is told."""
+"""Pausing and resuming a relayer, and the events of its webhook."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from django.db import transaction
 
 from notifications.models import Delivery
 from relayers.models import Relayer
-from relayers.states import set_paused
 from tests.concurrency import in_threads
 from tests.notifications.clock import Clock
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 
 
 def bodies() -> list[Any]:
@@ -25,7 +25,7 @@ DATA = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "n
 
 
 @pytest.mark.django_db
-def test_pausing_and_resuming_tells_the_webhook(clock: Clock) -> None:
+def test_pausing_and_resuming_emit_events(clock: Clock) -> None:
     relayer = factories.relayer(notification=factories.notification())
     assert set_paused(relayer, True)
     assert Relayer.objects.get().paused
@@ -38,7 +38,7 @@ def test_pausing_and_resuming_tells_the_webhook(clock: Clock) -> None:
 
 
 @pytest.mark.django_db
-def test_a_relayer_that_is_so_already_tells_nothing() -> None:
+def test_pausing_a_paused_relayer_emits_nothing() -> None:
     relayer = factories.relayer(notification=factories.notification(), paused=True)
     assert not set_paused(relayer, True)
     assert bodies() == []
@@ -52,7 +52,7 @@ def test_a_relayer_without_a_notification_is_paused_all_the_same() -> None:
 
 
 @pytest.mark.django_db
-def test_a_pause_that_is_rolled_back_tells_nothing() -> None:
+def test_a_pause_that_is_rolled_back_emits_nothing() -> None:
     relayer = factories.relayer(notification=factories.notification())
     with transaction.atomic():
         set_paused(relayer, True)
@@ -71,7 +71,7 @@ def test_pausing_changes_nothing_else() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_two_who_pause_at_once_one_tells_the_webhook() -> None:
+def test_two_concurrent_pauses_emit_one_event() -> None:
     factories.relayer(notification=factories.notification())
     relayers = [Relayer.objects.get() for _ in range(4)]
     results = in_threads(*[partial(set_paused, relayer, True) for relayer in relayers])

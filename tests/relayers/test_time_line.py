@@ -35,11 +35,11 @@ def time_line(client: Client, relayer: Relayer) -> dict[str, Any]:
     return found
 
 
-def test_each_change_is_a_line_with_who_made_it_and_why(admin_client: Client) -> None:
+def test_each_change_is_an_entry_with_its_actor_and_reason(admin_client: Client) -> None:
     relayer = factories.relayer()
     happened(relayer)
-    lines = time_line(admin_client, relayer)["lines"]
-    assert [(line.what, line.who, line.why) for line in lines] == [
+    lines = time_line(admin_client, relayer)["entries"]
+    assert [(line["change"], line["actor"], line["reason"]) for line in lines] == [
         ("Resumed, Changed: name", "user olga", ""),
         ("Paused", "user olga", "Provider is down"),
         ("Enabled again", "health check", ""),
@@ -56,7 +56,7 @@ def test_a_balance_has_recovered_only_where_a_check_found_that(admin_client: Cli
     with acting_as(ActorKind.USER, "olga"):
         # The balance of another account is unknown.
         record([changed(relayer, low | {"address": "0x1"}, {"balance_is_low": False, "address": "0x2"})])
-    assert [line.what for line in time_line(admin_client, relayer)["lines"]] == [
+    assert [line["change"] for line in time_line(admin_client, relayer)["entries"]] == [
         "Changed: address",
         "Balance recovered",
     ]

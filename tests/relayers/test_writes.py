@@ -28,13 +28,13 @@ pytestmark = pytest.mark.django_db
 
 SEPOLIA = 11155111
 NODE = {"url": "https://node.example.com/key", "weight": 100}
-UNREACHABLE = "The signer cannot give its address: It is down."
+UNREACHABLE = "The signer cannot provide its address: It is down."
 UNKNOWN_NETWORK = {"network": ["unknown network: it needs custom RPC URLs and a chain id"]}
 CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 
 
 class FixedAnswers(Answers):
-    """Answers of signers and nodes that are not asked."""
+    """Stubbed answers of signers and nodes."""
 
     def __init__(self, address: tuple[str, str] = (ADDRESS, ""), chain_id: int | str = SEPOLIA) -> None:
         super().__init__()
@@ -84,16 +84,16 @@ def faults(**values: Any) -> dict[str, list[str]]:
         ({"network": "my-chain"}, UNKNOWN_NETWORK),
         ({"network": "my-chain", "chain_id": 5}, UNKNOWN_NETWORK),
         ({"network": "my-chain", "custom_rpc_urls": [NODE]}, UNKNOWN_NETWORK),
-        ({"chain_id": 5}, {"chain_id": [f"sepolia has the chain id {SEPOLIA}"]}),
+        ({"chain_id": 5}, {"chain_id": [f"must be {SEPOLIA}, the chain ID of sepolia"]}),
         ({"network": "holesky"}, {"network": [CLOSED]}),
-        ({"address": OTHER_ADDRESS}, {"address": [f"this is not the signer's address, which is {ADDRESS}"]}),
+        ({"address": OTHER_ADDRESS}, {"address": [f"must be {ADDRESS}, the signer's address"]}),
     ],
 )
 def test_a_relayer_that_breaks_a_rule_is_refused(values: dict[str, Any], expected: dict[str, list[str]]) -> None:
     assert faults(**values) == expected
 
 
-def test_a_signer_of_another_curve_is_refused_and_not_asked() -> None:
+def test_a_signer_of_another_curve_is_refused_and_not_called() -> None:
     answers = FixedAnswers()
     (fault,) = faults(signer_id=stored_signer("transit", "provider_c_transit"), answers=answers)["signer_id"]
     assert fault.endswith("is an Ed25519 signer: it signs messages and cannot serve an evm relayer.")
@@ -102,7 +102,7 @@ def test_a_signer_of_another_curve_is_refused_and_not_asked() -> None:
 
 def test_a_node_of_another_chain_is_refused_with_its_path() -> None:
     urls = [NODE, NODE | {"url": "https://other.example.com"}]
-    text = f"this node is on chain 5 instead of {SEPOLIA}"
+    text = f"this node is on chain 5, not on {SEPOLIA}"
     expected = {"custom_rpc_urls[0].url": [text], "custom_rpc_urls[1].url": [text]}
     assert faults(custom_rpc_urls=urls, answers=FixedAnswers(chain_id=5)) == expected
 
@@ -113,7 +113,7 @@ def test_what_could_not_be_checked_is_a_warning_with_its_path() -> None:
     assert write.warnings == [
         ("address", UNREACHABLE),
         ("network", CLOSED),
-        ("custom_rpc_urls[0].url", "the chain id of this node was not checked: the connection failed"),
+        ("custom_rpc_urls[0].url", "the chain ID of this node was not checked: the connection failed"),
     ]
 
 
@@ -184,7 +184,7 @@ def test_another_signer_brings_its_own_address(found: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("key", "error"), [(factories.KEY, ""), ("not a key", "The key must be")])
-def test_a_saved_relayer_keeps_why_its_signer_could_not_be_asked(key: str, error: str) -> None:
+def test_a_saved_relayer_keeps_the_error_of_its_signer(key: str, error: str) -> None:
     factories.signer(key=key)
     Signer.objects.update(last_error="It is down.")
     write = new(Answers())
@@ -197,22 +197,22 @@ def test_a_saved_relayer_keeps_why_its_signer_could_not_be_asked(key: str, error
 # Locks.
 
 
-def test_a_signer_with_another_key_than_was_asked_is_refused() -> None:
+def test_a_signer_whose_key_changed_concurrently_is_refused() -> None:
     write = new()
     move_key(Signer.objects.get())
     with pytest.raises(ValidationError) as raised:
         write.lock()
-    assert raised.value.message_dict == {"signer_id": ["the signer was changed meanwhile: try again"]}
+    assert raised.value.message_dict == {"signer_id": ["the signer was changed concurrently: try again"]}
 
 
 @pytest.mark.parametrize("field", ["signer_id", "notification_id"])
-def test_what_was_deleted_meanwhile_is_refused(field: str) -> None:
+def test_a_row_that_was_deleted_concurrently_is_refused(field: str) -> None:
     rows: dict[str, Any] = {"signer_id": factories.signer("signer-2"), "notification_id": factories.notification()}
     write = new(**rows)
     type(rows[field])._base_manager.filter(identifier=rows[field].identifier).delete()
     with pytest.raises(ValidationError) as raised:
         write.lock()
-    assert raised.value.message_dict == {field: ["there is none with this id"]}
+    assert raised.value.message_dict == {field: ["object with this ID does not exist"]}
 
 
 def test_a_change_that_refers_to_nothing_new_locks_nothing(
@@ -227,7 +227,7 @@ def test_a_change_that_refers_to_nothing_new_locks_nothing(
 # What is saved.
 
 
-def test_a_change_takes_the_lease_of_a_check_under_way_and_has_the_relayer_checked_at_once(
+def test_a_change_takes_the_lease_of_a_running_check_and_queues_another(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     later = timezone.now() + timedelta(minutes=2)
@@ -274,7 +274,7 @@ def test_what_was_read_of_another_account_is_forgotten(values: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(("paused", "events"), [(True, ["relayer.paused"]), (False, [])])
-def test_a_new_relayer_is_recorded_and_its_webhook_told_of_a_pause(paused: bool, events: list[str]) -> None:
+def test_a_new_relayer_is_recorded_and_emits_its_pause(paused: bool, events: list[str]) -> None:
     new(notification_id=factories.notification(), paused=paused).save()
     assert Relayer.objects.get().paused is paused
     assert [delivery.event for delivery in Delivery.objects.all()] == events

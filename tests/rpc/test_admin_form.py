@@ -170,7 +170,7 @@ def test_a_source_that_becomes_one_of_another_kind_loses_what_it_had(
         ),
         (
             {"kind": "chainlink_native", "heartbeat_seconds": "5", "feed": "0x12"},
-            {"feed": ["an EVM address is required: 0x and 40 hexadecimal digits"]},
+            {"feed": ["must be an EVM address: 0x and 40 hexadecimal digits"]},
         ),
         (
             {"kind": "uniswap_v2", **KINDS["uniswap_v2"], "min_liquidity_text": "1.5"},
@@ -191,7 +191,7 @@ def test_a_fault_of_a_source_is_shown_at_its_field(
         ({"network": "nowhere"}, {"network": ["Select a valid choice. nowhere is not one of the available choices."]}),
         ({"symbol": "ETH"}, {"symbol": ["ETH is the native coin of hardhat"]}),
         ({"symbol": "US DC"}, {"symbol": ["spaces and control characters are not allowed"]}),
-        ({"address": "0x12"}, {"address": ["an EVM address is required: 0x and 40 hexadecimal digits"]}),
+        ({"address": "0x12"}, {"address": ["must be an EVM address: 0x and 40 hexadecimal digits"]}),
         ({"margin_bps": "10001"}, {"margin_bps": ["Ensure this value is less than or equal to 10000."]}),
         ({"max_spread_bps": "-1"}, {"max_spread_bps": ["Ensure this value is greater than or equal to 0."]}),
     ],

@@ -26,8 +26,8 @@ from tests.rpc.config_tokens import (
 pytestmark = pytest.mark.django_db
 
 WRONG_CHECKSUM = "0xa0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
-ADDRESS_FAULT = "an EVM address is required: 0x and 40 hexadecimal digits"
-CHECKSUM_FAULT = "the checksum of this address is wrong: a character was mistyped"
+ADDRESS_FAULT = "must be an EVM address: 0x and 40 hexadecimal digits"
+CHECKSUM_FAULT = "invalid checksum: a character of this address is mistyped"
 SECONDS_FAULT = "a whole number from 1 to 2147483647 is required"
 RATE_FAULT = "a decimal number is required, such as 0.0005 or 3000"
 

@@ -60,10 +60,10 @@ def test_an_address_is_kept_with_the_case_of_its_checksum(written: str) -> None:
     ("address", "message"),
     [
         ("", "This field cannot be blank."),
-        ("USDC", "an EVM address is required: 0x and 40 hexadecimal digits"),
-        (ADDRESS[2:], "an EVM address is required: 0x and 40 hexadecimal digits"),
-        (f"0X{ADDRESS[2:]}", "an EVM address is required: 0x and 40 hexadecimal digits"),
-        (ADDRESS.replace("A0b8", "a0b8"), "the checksum of this address is wrong: a character was mistyped"),
+        ("USDC", "must be an EVM address: 0x and 40 hexadecimal digits"),
+        (ADDRESS[2:], "must be an EVM address: 0x and 40 hexadecimal digits"),
+        (f"0X{ADDRESS[2:]}", "must be an EVM address: 0x and 40 hexadecimal digits"),
+        (ADDRESS.replace("A0b8", "a0b8"), "invalid checksum: a character of this address is mistyped"),
     ],
 )
 def test_what_is_no_address_is_refused(address: str, message: str) -> None:
@@ -153,7 +153,7 @@ def test_a_source_needs_what_its_kind_is_made_of(kind: str) -> None:
         (
             "chainlink_native",
             {"sequencer_feed": "0x1"},
-            {"sequencer_feed": ["an EVM address is required: 0x and 40 hexadecimal digits"]},
+            {"sequencer_feed": ["must be an EVM address: 0x and 40 hexadecimal digits"]},
         ),
         (
             "uniswap_v2",

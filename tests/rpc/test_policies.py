@@ -27,7 +27,7 @@ OTHER_RECEIVER = failure(
     -32004, "Policy refused", "The relayer's policy whitelist_receivers does not allow this receiver."
 )
 NO_CREATION = failure(
-    -32004, "Policy refused", "The relayer's policy whitelist_receivers does not allow contracts to be created."
+    -32004, "Policy refused", "The relayer's policy whitelist_receivers does not allow creating contracts."
 )
 
 
@@ -69,7 +69,7 @@ def test_a_transaction_without_a_gas_limit_has_no_fee_where_it_is_not_estimated(
         failure(
             -32602,
             "Invalid params",
-            "transaction: it has no gas limit, and the relayer's policy is not to estimate it",
+            "transaction: gas is required: the relayer's policy gas_limit_estimation is false",
         ),
         0,
     )

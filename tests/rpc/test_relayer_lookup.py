@@ -8,8 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from relayer_service.api.exceptions import NotFound
-from relayers.lookup import find_relayer
-from relayers.models import Relayer
+from relayers.models import Relayer, find_relayer
 from rpc import dispatch, relayer_lookup
 from rpc.relayer_lookup import find_cached_relayer
 from tests.chain.answering_node import unsigned

@@ -75,7 +75,7 @@ def test_a_nul_is_a_mistake_of_the_callers(wanted: str) -> None:
 def test_an_address_with_a_wrong_checksum_is_a_mistake_of_the_callers() -> None:
     fixed_source(fee_token(address=ADDRESS, decimals=6))
     assert ask_for(ADDRESS.replace("A0b8", "a0b8")) == failure(
-        -32602, "Invalid params", "fee_token: the checksum of this address is wrong: a character was mistyped"
+        -32602, "Invalid params", "fee_token: invalid checksum: a character of this address is mistyped"
     )
 
 

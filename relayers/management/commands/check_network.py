@@ -1,4 +1,4 @@
-"""Ask the nodes of a network what they are, and print it beside what the service knows of the network."""
+"""Query the nodes of a network, and compare them with the network's definition."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,8 +15,10 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("name", help="the network, as relayers name it")
-        parser.add_argument("--url", action="append", default=[], help="a node to ask instead of the network's own")
+        parser.add_argument("name", help="name of the network")
+        parser.add_argument(
+            "--url", action="append", default=[], help="node to query instead of those of the network; repeatable"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, urls = options["name"], options["url"]
@@ -44,6 +46,5 @@ class Command(BaseCommand):
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows as lines whose columns are aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

@@ -2,7 +2,7 @@
 
 const REFRESH_MS = 15_000;
 
-/* An element with data-status-url shows what that address gives, anew every so often while somebody looks. */
+/* An element with data-status-url shows the content of that URL, and refreshes it while the page is visible. */
 async function showStatus(panel) {
   if (document.visibilityState === "visible") {
     try {
@@ -12,7 +12,7 @@ async function showStatus(panel) {
       }
       panel.innerHTML = await response.text();
     } catch {
-      panel.textContent = "The status cannot be read at the moment.";
+      panel.textContent = "The status is not available at the moment.";
     }
   }
   setTimeout(showStatus, REFRESH_MS, panel);
@@ -35,13 +35,13 @@ function addRow(event) {
 
 const MAX_ID_LENGTH = 255;
 
-/* A name as an id: letters without their accents, digits, and hyphens between. */
+/* Return a name as an ID: letters without accents, and digits, separated by hyphens. */
 function slug(name) {
   const plain = name.normalize("NFKD").replace(/\p{Mark}/gu, "").toLowerCase();
   return plain.replace(/[^a-z0-9]+/g, "-").slice(0, MAX_ID_LENGTH).replace(/^-+|-+$/g, "");
 }
 
-/* An input with data-slug-of follows the input with that id, until something is typed into it. */
+/* An input with data-slug-of follows the input with that ID until something is typed into it. */
 function suggestId(input) {
   const source = document.getElementById(input.dataset.slugOf);
   const given = input.value;

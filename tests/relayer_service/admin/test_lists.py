@@ -15,9 +15,9 @@ from django.utils import timezone
 from relayer_service.admin import lists
 from relayers.admin import RelayerAdmin
 from relayers.models import Relayer
-from relayers.states import set_paused
 from tests.notifications.admin_pages import rows, staff_who_may
 from tests.relayers import factories
+from tests.relayers.factories import set_paused
 
 pytestmark = pytest.mark.django_db
 
@@ -160,7 +160,7 @@ def test_a_choice_that_is_searched_for_by_what_no_database_accepts_is_not_found(
 @pytest.mark.parametrize(
     ("path", "searched"),
     [
-        ("relayers/relayer", "the beginning of an id, a name or an address"),
+        ("relayers/relayer", "the start of an ID, name or address"),
         ("notifications/delivery", "the whole webhook-id"),
     ],
 )

@@ -80,7 +80,7 @@ PRICES: dict[str, dict[str, Any]] = {
     "STALE": {"rated_at": NOON - HOUR},
     "NEVER": {"rated_at": None},
 }
-NEVER_ASKED = "The signer was not asked yet, or was changed since: save the relayer, which asks it."
+NEVER_ASKED = "The signer has not provided its address since it was last changed. Save the relayer to read it."
 GONE = "It answered 410 Gone: nothing is sent to it until its URL is changed or a delivery is replayed."
 HOUR_AGO = "Since 2026-01-01 11:00 UTC, for 1 hour"
 SUBJECTS = "the service and its worker, relayers, webhook targets, fee tokens, access tokens"
@@ -95,14 +95,14 @@ def test_where_nothing_is_wrong_all_is_well_with_what_was_checked(staff: Client)
 def test_what_needs_attention_is_named_with_a_reason_and_since_when(staff: Client) -> None:
     trouble()
     assert attention(staff) == [
-        "Relayers that are disabled 1",
+        "Disabled relayers 1",
         "Off (off-0) on sepolia Why.",
         "Relayers with a low balance 1",
         "Dry (dry-0) on sepolia Its balance is 0.000000000000000005 ETH, below the minimum of 0.5 ETH.",
         "Relayers without an address 1",
         f"New (new-0) on sepolia {NEVER_ASKED} Since 2025-12-31 12:00 UTC, for 1 day",
-        "Relayers whose nodes fail 1",
-        "Shaky (shaky-0) on sepolia The last check could not read it from any node; after 2 in a row it is disabled.",
+        "Relayers with failing nodes 1",
+        "Shaky (shaky-0) on sepolia The last check failed on every node; after 2 failures in a row it is disabled.",
         "Webhook targets that fail 1",
         f"slow-0 There was no answer in time. {HOUR_AGO}",
         "Webhook targets that are gone 1",
@@ -136,7 +136,7 @@ def test_ten_of_a_kind_are_named_and_the_others_counted(staff: Client) -> None:
     found = attention(staff)
     assert len(found) == 10 * (1 + 10 + 1)
     assert found[:12] == [
-        "Relayers that are disabled 12",
+        "Disabled relayers 12",
         *(f"Off (off-{number}) on sepolia Why." for number in range(10)),
         "and 2 more",
     ]
@@ -157,8 +157,8 @@ def test_a_service_without_a_worker_reports_it_and_the_late_work(staff: Client, 
         ),
         "Failing periodic work 1",
         "Read prices The last run failed. See the log for its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
-        "Checks that are late 1",
-        "Checks Due for more than two minutes, as no worker has taken them: 1.",
+        "Late health checks 1",
+        "Checks Due for more than two minutes, as no worker has run them: 1.",
         "Deliveries that are late 1",
         "Deliveries Due for more than two minutes, as no worker has sent them: 1.",
     ]

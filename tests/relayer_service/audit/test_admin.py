@@ -19,10 +19,10 @@ from django.test.utils import CaptureQueriesContext
 from relayer_service.admin import audit, audit_log, lists
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
-from relayers.states import set_paused
 from tests.api import Api
 from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import admin_pages, factories
+from tests.relayers.factories import set_paused
 from tokens.models import AccessToken
 
 __all__ = ["clock"]

@@ -18,11 +18,11 @@ from relayer_service.audit.recording import changed, record
 from relayer_service.background import tasks
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
-from relayers.states import set_paused
 from signers.models import Signer
 from tests.api import Api
 from tests.concurrency import in_threads
 from tests.relayers import admin_pages, factories
+from tests.relayers.factories import set_paused
 
 PATH = "/api/v1/notifications/hook-1"
 

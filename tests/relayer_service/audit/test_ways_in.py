@@ -20,7 +20,6 @@ from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.health import AccountReading
 from relayers.models import Relayer
-from relayers.states import set_paused
 from rpc.models import FeeToken, PriceSource
 from signers import signing
 from signers.models import Signer
@@ -31,7 +30,7 @@ from tests.notifications.factories import emit_test, exchange, outcome
 from tests.relayer_service.audit.entries import UNKNOWN, written_by
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import admin_pages, factories
-from tests.relayers.factories import ADDRESS, KEY
+from tests.relayers.factories import ADDRESS, KEY, set_paused
 from tokens.models import AccessToken
 from tokens.writes import issue
 
