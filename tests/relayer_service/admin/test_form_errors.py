@@ -48,7 +48,7 @@ def test_the_errors_of_rows_below_a_form_name_the_row(admin_client: Client) -> N
     rows = {"sources-0-kind": "fixed", "sources-1-kind": "chainlink_native", "sources-1-feed": "0x1"}
     found = summary(admin_client.post("/admin/rpc/feetoken/add/", form | SOURCES | rows))
     assert found[0] == ("id_margin_bps", "Margin: This field is required.")
-    assert ("id_sources-0-rate_text", "Source 1, Rate: required for this kind of source") in found
+    assert ("id_sources-0-rate_text", "Price source 1, Rate: required for this kind of source") in found
     assert [target for target, _ in found if target.startswith("id_sources-1-")]
 
 
