@@ -1,4 +1,4 @@
-"""What Prometheus reads of webhooks."""
+"""Prometheus metrics of webhooks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from django.db.models import QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from notifications import skipped
 from notifications.delivery import counts
 from notifications.models import TARGET_TROUBLES, Notification
 from relayer_service.observability.metrics import StateCollector, shared
@@ -26,7 +25,7 @@ class WebhookCollector(StateCollector):
         held = counts.held().count()
         pending = GaugeMetricFamily(
             "relayer_webhook_deliveries_pending",
-            "Deliveries that are still to arrive; those of disabled targets are held.",
+            "Pending deliveries; those of disabled targets are held.",
             labels=["held"],
         )
         pending.add_metric(["no"], counts.pending().count() - held)
@@ -34,12 +33,12 @@ class WebhookCollector(StateCollector):
         yield pending
         yield GaugeMetricFamily(
             "relayer_webhook_deliveries_failed_last_day",
-            "Deliveries that were given up in the last 24 hours.",
+            "Deliveries that failed for good in the last 24 hours.",
             counts.failed_in_a_day().count(),
         )
         oldest = GaugeMetricFamily(
             "relayer_webhook_oldest_due_seconds",
-            "For how long the oldest delivery that is due has waited; 0 if none is. Those of failing targets have to.",
+            "Wait of the oldest due delivery, 0 if none is due. Deliveries of failing targets wait by design.",
             labels=["target"],
         )
         for target, of_failing in ((OK, False), ("failing", True)):
@@ -47,8 +46,8 @@ class WebhookCollector(StateCollector):
         yield oldest
         yield CounterMetricFamily(
             "relayer_webhook_events_skipped",
-            "Events that were not queued, as their target was disabled.",
-            skipped.total(),
+            "Events that were not queued because their target was disabled.",
+            counts.skipped_events(),
         )
 
 

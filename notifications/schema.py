@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows of notifications beside their serializers."""
+"""OpenAPI of notifications: examples, and what their serializers cannot express."""
 
 from typing import Any
 
@@ -16,8 +16,6 @@ from notifications.serializers import (
 
 
 class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """The type under the name that it has in the contract."""
-
     target_class = "notifications.serializers.TypeField"
 
     def get_name(self) -> str:
@@ -83,14 +81,13 @@ UPDATE_NOTIFICATION: dict[str, Any] = {
             "notification_id",
             str,
             OpenApiParameter.PATH,
-            description="The notification's id; any character in it may be percent-encoded, slashes included.",
+            description="The notification's ID. Any character may be percent-encoded, including slashes.",
             examples=[OpenApiExample("notification", "notification-1")],
         )
     ],
     "request": UpdateNotificationSerializer,
-    "responses": {200: OpenApiResponse(NotificationSerializer, description="The notification as it is now.")},
-    # Made-up values: what has the form of a secret is none. The first one is what docs pages fill in, towards a
-    # notification that may be in use.
+    "responses": {200: OpenApiResponse(NotificationSerializer, description="The updated notification.")},
+    # Docs pages prefill the first example, which must be harmless for a notification that is in use.
     "examples": [
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample(

@@ -71,7 +71,7 @@ def test_every_fault_of_the_file_is_told_at_once(tmp_path: Path) -> None:
         f"signers[3].type: must be one of: {', '.join(SignerType)}",
         "signers[3].config: an object is required",
         "signers[4]: an object is required",
-        "notifications[0].url: this address is not allowed: it is private, local or reserved",
+        "notifications[0].url: private, local and reserved addresses are not allowed",
         "notifications[0].signing_key: a string is required",
         f"relayers[0].signer_id: {ed25519}",
         "relayers[1].signer_id: there is no signer with this id, neither in the file nor in the service",
