@@ -9,6 +9,7 @@ class NotificationWrite(Write[Notification]):
     """Creates or changes a notification. A signing key of None is unchanged, an empty one is removed."""
 
     model = Notification
+    inserts_one_row = True
 
     def set(self, values: Values) -> None:
         if columns := self.row.set_url(values.get("url", self.row.url)):

@@ -1,4 +1,4 @@
-"""What `make run` prints once the service answers: its addresses and, on the first run, login and token."""
+"""The banner of `make run`: the URLs and, on the first run, login and token."""
 
 import io
 import secrets
@@ -14,9 +14,9 @@ def print_banner() -> None:
     url = f"http://{reachable}:{settings.PORT}"
     lines = [f"Service      {url}", f"Admin        {url}/admin/", f"API docs     {url}/api/docs"]
     if settings.EXTENSIONS:
-        lines.append(f"Extensions   {', '.join(settings.EXTENSIONS)} (off with: EXTENSIONS= make run)")
+        lines.append(f"Extensions   {', '.join(settings.EXTENSIONS)} (disable them with: EXTENSIONS= make run)")
     else:
-        lines.append(f"Extensions   none (on with: EXTENSIONS={','.join(extensions.BUILT)} make run)")
+        lines.append(f"Extensions   none (enable them with: EXTENSIONS={','.join(extensions.BUILT)} make run)")
     # Created last and printed at once, so that after a failed start the next one prints them.
     created = create_admin()
     if created:
@@ -24,7 +24,7 @@ def print_banner() -> None:
         lines += [
             f"Admin login  admin / {password}",
             f"Token        {token}",
-            "             (shown this once; keep them)",
+            "             (shown only once)",
             f"             {explanation}",
             f"Try          curl -H 'Authorization: Bearer {token}' {url}/api/v1/signers",
         ]
@@ -35,7 +35,7 @@ def print_banner() -> None:
 
 
 def create_admin() -> tuple[str, str, str] | None:
-    """Create the first user and its token, with every scope that there is.
+    """Create the first user and its token, which has every scope.
 
     Return the password, the token and what it may do in words; None if there is a user already.
     """

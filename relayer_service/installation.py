@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 PIN = re.compile(r"^[\w.-]+(\[.*\])?==", re.MULTILINE)
-# What pip prints of each package; other lines say from which host, and how large it is.
+# The line that pip prints per package; other lines have its host and size.
 FETCHED = ("Collecting ", "Requirement already satisfied: ")
 PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-color", "--progress-bar=off", "--require-hashes"]
-# Of what is fetched, so many parts have a line.
+# Progress is printed this many times.
 PARTS = 4
 
 
 def steps(lines: Iterable[str], total: int, seconds: Callable[[], float]) -> Iterator[str]:
-    """Yield what to print of pip's lines, each with the seconds that have passed."""
+    """Yield the progress lines to print, with the seconds passed."""
     fetched = 0
     for line in lines:
         if line.startswith(FETCHED):

@@ -1,4 +1,4 @@
-"""What `make run` does before the processes start: secrets, checks, migrations, static files."""
+"""The steps of `make run` before the processes start: secrets, checks, migrations, static files."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ from relayer_service.server import CannotStart
 
 
 def prepare_data_dir(data_dir: Path) -> None:
-    """Create the directory, and in it the secrets that are neither there nor in the environment."""
+    """Create the directory, and the secrets that are neither in it nor in the environment."""
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
         for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "TOKEN_PEPPERS"):
@@ -32,7 +32,7 @@ def create_secret(path: Path) -> None:
     value = secrets.token_urlsafe(64)
     if path.name != "secret_key":
         value = "1:" + base64.b64encode(secrets.token_bytes(32)).decode()
-    # Renamed when complete, so that a start that is interrupted here leaves no half of a key.
+    # Renamed when complete, so that an interrupted start leaves no partial key.
     partial = path.with_suffix(f".{os.getpid()}")
     with partial.open("w") as file:
         file.write(value + "\n")
@@ -57,13 +57,13 @@ def prepare_service() -> None:
         prepare_queue()
     except DatabaseError as error:
         reason = str(error).partition("\n")[0]
-        raise CannotStart(f"the database cannot be used ({reason}); look at DATABASE_URL.") from None
+        raise CannotStart(f"the database cannot be used ({reason}); check DATABASE_URL.") from None
     except OSError as error:
         raise CannotStart(f"DATA_DIR {settings.DATA_DIR} cannot be written to ({error.strerror}).") from None
 
 
 def collect_static_files() -> None:
-    """Collect static files, which takes seconds, unless they are the ones that were collected last."""
+    """Collect static files, which takes seconds, unless they are unchanged."""
     from django.contrib.staticfiles.finders import get_finders
 
     state = hashlib.sha256()

@@ -1,4 +1,4 @@
-"""What the service's processes do for each other: end with their parent, and wait for `make run` to have printed."""
+"""Coordination of the service's processes: they end with their parent, and wait for the banner of `make run`."""
 
 import ctypes
 import multiprocessing
@@ -7,8 +7,8 @@ import socket
 import sys
 from contextlib import suppress
 
-# A web process that is stopped first answers with `Connection: close` for so long, for half of it on new connections
-# too. A proxy's keep-alive to this service has to be shorter.
+# How long a stopping web process answers with `Connection: close`, the first half on new connections too. A proxy's
+# keep-alive to this service must be shorter.
 DRAIN_SECONDS = 2
 # Linux' prctl: send a process a signal when its parent has died.
 PR_SET_PDEATHSIG = 1

@@ -5,7 +5,7 @@ import asyncio
 from django.conf import settings
 from granian.rsgi import HTTPProtocol, ProtocolClosed, Scope
 
-# How long a client may take to send a body: time for the largest one over a slow line.
+# How long a client may take to send a body: enough for the largest one over a slow connection.
 TIMEOUT_SECONDS = 10
 # Bodies are kept in memory while they arrive, even anonymous ones. Large ones share the memory of so many of the
 # maximum size.

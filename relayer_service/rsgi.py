@@ -36,7 +36,7 @@ Headers = list[tuple[str, str]]
 
 # At this signal granian's process closes idle connections, finishes the others and ends.
 SERVER_STOP = signal.SIGINT
-# How long a process whose parent was killed may take to finish its requests.
+# How long a process may take to finish its requests after its parent was killed.
 ORPHAN_SECONDS = 4
 
 # Headers of a request that CGI names without the prefix.
@@ -60,7 +60,7 @@ class Application:
         self.pool = Pool("web", settings.WEB_THREADS, in_callers_context=False)
         metrics.forget_ended_processes()
         self._handle_signals()
-        # What is loaded by now stays out of all later garbage collections.
+        # Objects loaded so far are excluded from garbage collection.
         gc.collect()
         gc.freeze()
         wait_for_banner()
@@ -68,7 +68,7 @@ class Application:
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:
         """End a process after its last request."""
         self.pool.shutdown()
-        # What writes or closes something at the end; multiprocessing ends a process without it.
+        # Exit handlers: multiprocessing ends a process without running them.
         atexit._run_exitfuncs()
 
     def _handle_signals(self) -> None:
@@ -93,7 +93,7 @@ class Application:
     async def __rsgi__(self, scope: Scope, protocol: HTTPProtocol) -> None:
         self._end_answered()
         if is_health_probe(scope):
-            # On the event loop: liveness must not depend on the threads, nor on what they wait for.
+            # On the event loop: liveness must not depend on the threads.
             self._answer(scope, protocol, b"", 0)
             return
         body, length = await read_body(scope, protocol)
@@ -110,14 +110,14 @@ class Application:
             self.answered.append(answered)
 
     def _answer(self, scope: Scope, protocol: HTTPProtocol, body: bytes, length: int) -> None:
-        """Run the WSGI application and send its answer."""
+        """Run the WSGI application and send its response."""
         try:
             status, headers, content = run_wsgi(self.wsgi, environ(scope, body, length))
             if self.stopping:
                 headers = [*headers, ("Connection", "close")]
             protocol.response_bytes(int(status[:3]), headers, content)
         except Exception:
-            logger.exception("A request could not be passed on")
+            logger.exception("A request could not be handled")
             protocol.response_bytes(500, [("Content-Type", "application/json")], envelope.failure_bytes(500))
 
     def _end_answered(self) -> None:
@@ -156,7 +156,7 @@ def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, Headers, bytes]:
 
 
 def environ(scope: Scope, body: bytes, length: int) -> dict[str, Any]:
-    """Return a request as WSGI describes it."""
+    """Return the WSGI environ of a request."""
     client, _, _ = scope.client.rpartition(":")
     name, _, port = scope.server.rpartition(":")
     found: dict[str, Any] = {
@@ -189,7 +189,7 @@ def header_variables(scope: Scope) -> dict[str, str]:
     """Return the headers of a request by their names in WSGI's environ."""
     found: dict[str, str] = {}
     for header, value in scope.headers.items():
-        # WSGI could not tell `x_forwarded_for` from the header that a proxy sets.
+        # In WSGI, `x_forwarded_for` would be the header that a proxy sets.
         if "_" in header:
             continue
         variable = variable_of(header)
@@ -197,7 +197,7 @@ def header_variables(scope: Scope) -> dict[str, str]:
             value = found[variable] + ("; " if header == "cookie" else ",") + value
         found[variable] = value
     for header in unreadable_headers(scope):
-        # Other values of it count for nothing.
+        # Other values are ignored.
         found[variable_of(header)] = ""
         # Django refuses an empty host.
         if header != "host":

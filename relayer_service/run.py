@@ -21,7 +21,7 @@ def main() -> int:
     try:
         data_dir = Path(os.environ.get("DATA_DIR") or PROJECT / "var").absolute()
         prepare_data_dir(data_dir)
-        # What the settings of all processes read.
+        # Read by the settings of all processes.
         os.environ["DATA_DIR"] = str(data_dir)
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
         os.environ.setdefault("PROFILE", "local")

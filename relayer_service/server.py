@@ -1,4 +1,4 @@
-"""The web server: granian, with what the settings say. `python -m relayer_service.server` runs it."""
+"""The web server: granian, configured by the settings. Run it with `python -m relayer_service.server`."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ from relayer_service.processes import is_running, signal_when_parent_dies
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 
 APPLICATION = "relayer_service.rsgi:application"
-# Of each connection, for a request line with its headers; the server reads up to twice as much before it refuses.
+# Per connection, for the request line and headers; the server reads up to twice as much before it rejects them.
 MAX_HEAD_BYTES = 32_768
 # Connections that wait to be accepted: enough for a burst, and within the limit of Linux (net.core.somaxconn).
 BACKLOG = 1024
@@ -38,7 +38,7 @@ MAX_CONNECTIONS = 4096
 STOP_SECONDS = 25
 # After a day a process is replaced, in case something in it leaks.
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
-# Files and sockets of a process beside those of its clients.
+# Files and sockets of a process in addition to those of its clients.
 OTHER_FILES = 1024
 # Linux' socket filters, and one that drops the first packet of each new connection.
 SO_ATTACH_FILTER = 26
@@ -52,7 +52,7 @@ DROP_NEW_CONNECTIONS = (
 
 
 class CannotStart(Exception):
-    """Why the service cannot start, in one line that says what to do."""
+    """The service cannot start; the message says what to do."""
 
 
 class WebServer(Server):
@@ -140,13 +140,13 @@ def ignore_new_connections(listener: socket.socket) -> None:
 
 
 def load(application: str) -> Any:
-    """Load an application in a process of its own."""
+    """Load an application in a child process."""
     signal_when_parent_dies(signal.SIGTERM)
     return load_target(application)
 
 
 def allow_connections(count: int) -> None:
-    """Raise the limit of open files to what so many connections need, as far as this process may."""
+    """Raise the limit of open files for this many connections, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = count + OTHER_FILES
     if hard != resource.RLIM_INFINITY:
@@ -166,7 +166,7 @@ def share_metrics() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until a signal; another application than the service's own may be named."""
+    """Serve until a signal; `application` defaults to the service."""
     try:
         listener = listen(settings.HOST, settings.PORT)
         share_metrics()

@@ -22,7 +22,7 @@ PROFILE = env.choice("PROFILE", "production", {"production", "local"})
 LOCAL = PROFILE == "local"
 DEBUG = False
 
-# Secrets, without defaults: a missing one stops the start, a weak one is an error of the checks.
+# Secrets have no default: a missing one fails at startup, a weak one fails the system checks.
 
 SECRET_KEY = env.secret("SECRET_KEY", DATA_DIR)
 ENCRYPTION_KEYS = env.keyring("ENCRYPTION_KEYS", env.secret("ENCRYPTION_KEYS", DATA_DIR))
@@ -33,11 +33,11 @@ TOKEN_PEPPERS = env.keyring("TOKEN_PEPPERS", env.secret("TOKEN_PEPPERS", DATA_DI
 HOST = env.host("HOST", "127.0.0.1")
 PORT = env.integer("PORT", 8000, minimum=1, maximum=65_535)
 
-# Who may reach the service, and how.
+# Access to the service.
 
 ALLOWED_HOSTS = env.listing("ALLOWED_HOSTS", f"localhost,127.0.0.1,[::1],{HOST}" if LOCAL else "")
 CSRF_TRUSTED_ORIGINS = env.listing("CSRF_TRUSTED_ORIGINS")
-# Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed.
+# Proxies whose X-Forwarded-For and X-Forwarded-Proto are trusted.
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 METRICS_ALLOW = env.networks("METRICS_ALLOW")
 READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryption,peppers,worker")
@@ -48,11 +48,11 @@ SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 # Health probes come over plain HTTP from inside.
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
-# Calls of the API are refused instead (`HttpsOnlyMiddleware`): before a redirect a token would be sent in clear.
+# API requests are rejected instead (`HttpsOnlyMiddleware`): before a redirect, the token has already been sent.
 SECURE_REDIRECT_EXEMPT = [r"^health$", r"^ready$", r"^metrics$", r"^api(/|$)"]
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if TRUSTED_PROXIES else None
 
-# What a page may load: only from this origin, and no inline scripts.
+# Pages load resources from this origin only, and no inline scripts.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],
@@ -62,7 +62,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": ["'self'", "'unsafe-inline'"],
         # Swagger UI's style sheet carries its icons.
         "img-src": ["'self'", "data:"],
-        # Redoc searches in a worker that it makes of its own text.
+        # Redoc runs its search in a worker created from a blob.
         "worker-src": ["'self'", "blob:"],
         "object-src": ["'none'"],
         "base-uri": ["'none'"],
@@ -71,12 +71,12 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# Processes and threads, of each process.
+# Processes, and threads per process.
 
 WEB_PROCESSES = env.integer("WEB_PROCESSES", 1, minimum=1)
 WEB_THREADS = env.integer("WEB_THREADS", 64, minimum=1)
-# How long a client may take to send a request's head, may stay idle, and may leave its answer unread. Less than a stop
-# may take, which such a client would otherwise turn into a kill.
+# How long a client may take to send a request's head, stay idle, and leave its response unread. Shorter than the stop
+# timeout, or such a client would get the process killed.
 CLIENT_TIMEOUT_SECONDS = env.integer("CLIENT_TIMEOUT_SECONDS", 20, minimum=1)
 WORKER_THREADS = env.integer("WORKER_THREADS", 32, minimum=1)
 
@@ -90,7 +90,7 @@ DATABASES = {
         pool_size=env.integer("DATABASE_POOL_SIZE", 20, minimum=1),
         statement_timeout_ms=env.integer("DATABASE_STATEMENT_TIMEOUT_MS", 15_000),
         lock_timeout_ms=env.integer("DATABASE_LOCK_TIMEOUT_MS", 5_000),
-        # Off behind a pooler that gives each transaction another connection and knows no prepared statements.
+        # Disable it behind a transaction-level connection pooler that does not support prepared statements.
         prepare=env.boolean("DATABASE_PREPARED_STATEMENTS", True),
     )
 }
@@ -109,10 +109,10 @@ CACHES: dict[str, dict[str, Any]] = {
     )
 }
 
-# Background work: Redis where there is one, else PostgreSQL, else a SQLite file of its own.
+# Task queue: Redis if it is configured, else PostgreSQL, else a separate SQLite file.
 TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sqlite:{DATA_DIR}/tasks.sqlite3"
 
-# What is offered beyond the contract: nothing by default, all that is built in the local profile.
+# Extensions of the contract: none by default, all in the local profile.
 
 EXTENSIONS = env.choices(
     "EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT, planned=extensions.PLANNED
@@ -129,10 +129,10 @@ RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
 RATELIMIT_FAIL_OPEN = True
 
-# What names the tokens that no pepper verifies, for /ready, which cannot import their app.
+# Returns the tokens that no pepper verifies, for /ready, which cannot import `tokens`.
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
 
-# The backend of each signer type; a path of your own replaces one.
+# The backend of each signer type; replace a path to use a custom one.
 SIGNER_BACKENDS = {
     "plain": "signers.backends.local.Local",
     "provider_a_kms": "signers.backends.aws_kms.AwsKms",
@@ -145,38 +145,38 @@ SIGNER_BACKENDS = {
 
 # Webhooks.
 
-# The retry schedule, with the wait before each attempt in seconds: after Standard Webhooks, a little over three days.
+# The retry schedule: seconds before each attempt, as in Standard Webhooks; a little over three days in total.
 WEBHOOK_SCHEDULE = env.integers(
     "WEBHOOK_SCHEDULE", "0,5,300,1800,7200,18000,36000,50400,72000,86400", maximum=30 * 24 * 60 * 60
 )
-# Connection and answer together.
+# For connection and response together.
 WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
-# Days for which a finished delivery stays in the log after its last attempt; 0: for ever.
+# Days to keep a finished delivery after its last attempt; 0 keeps it forever.
 DELIVERIES_KEEP_DAYS = env.integer("DELIVERIES_KEEP_DAYS", 90, maximum=36_500)
 
 # Relayers.
 
-# A JSON file of networks that are added to those of `chain/networks.json`, or replace them by name.
+# A JSON file of networks that are added to `chain/networks.json`, or replace its networks by name.
 NETWORKS_FILE = env.text("NETWORKS_FILE")
 # The timeout of one attempt at one node, and of a call with all its attempts.
 NODE_ATTEMPT_SECONDS = env.integer("NODE_ATTEMPT_SECONDS", 5, minimum=1)
 NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
-# Private and reserved networks in which nodes and the servers of signers may be: all, as they often are beside the
-# service. The metadata services of clouds are never allowed.
+# Private and reserved networks that nodes and signer servers may be in: all, as they often run next to the service.
+# Cloud metadata services are never allowed.
 NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORKS", "0.0.0.0/0,::/0")
 # How often each relayer is checked.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
 
 # The audit log.
 
-# Days for which a change stays in it; 0: for ever.
+# Days to keep a change; 0 keeps it forever.
 AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
 
 # Fleet files.
 
-# What a file may have, in this order: an entry may refer to entries of the sections before its own.
+# The sections of a file, in order: an entry may refer to entries of earlier sections.
 FLEET_SECTIONS = [
     "signers.config.SignerSection",
     "notifications.config.NotificationSection",
@@ -184,7 +184,7 @@ FLEET_SECTIONS = [
     "rpc.config.FeeTokenSection",
 ]
 
-# Jobs: what staff have done with many rows at once, in the worker.
+# Jobs: bulk actions of staff that the worker runs.
 
 JOB_KINDS = {
     "check_relayers": "relayers.jobs.CheckRelayers",
@@ -196,11 +196,11 @@ JOB_KINDS = {
 
 # Fees.
 
-# Each applies to all networks; if it is not set, the value in `chain/networks.json`, else a default.
+# Each overrides the value in `chain/networks.json` for all networks.
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
 FEE_BASE_FEE_MARGIN_BPS = env.optional_integer("FEE_BASE_FEE_MARGIN_BPS", maximum=100_000)
 FEE_GAS_BUFFER_BPS = env.optional_integer("FEE_GAS_BUFFER_BPS", maximum=100_000)
-# Whether a number as JSON-RPC id is answered as a string, as the contract says, or as it was sent.
+# Whether a numeric JSON-RPC id is returned as a string, as in the contract, or as it was sent.
 RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 
 # Django.
@@ -307,7 +307,7 @@ SPECTACULAR_SETTINGS = docs.SETTINGS
 
 UNFOLD = theme.UNFOLD
 
-# Logs: one JSON object a line in production, readable lines in a terminal.
+# Logs: one JSON object per line in production, readable lines in a terminal.
 
 LOGGING = logs.configuration(
     level=env.choice("LOG_LEVEL", "INFO", {"DEBUG", "INFO", "WARNING", "ERROR"}),

@@ -15,12 +15,12 @@ from relayer_service.processes import signal_when_parent_dies
 PROJECT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30
 STOP_SECONDS = 30
-# Within a minute: a process that ends more often is not cured by a restart.
+# Per minute: restarting does not help a process that exits more often.
 MAX_RESTARTS = 5
 
 
 class Supervisor:
-    """Runs the web server and the worker, restarts what dies, and stops both on the first signal."""
+    """Runs the web server and the worker, restarts processes that exit, and stops both on the first signal."""
 
     def __init__(self) -> None:
         self.stopping = False
@@ -50,7 +50,7 @@ class Supervisor:
         return 0 if self.stopping else 1
 
     def _start(self, name: str, gate: int | None = None) -> None:
-        # In a session of its own: Ctrl-C reaches only this process, which then ends the two in order.
+        # In its own session: Ctrl-C reaches only this process, which then stops the two in order.
         command = [sys.executable, *self.arguments[name]]
         self.processes[name] = subprocess.Popen(
             command,
@@ -71,7 +71,7 @@ class Supervisor:
             dead = [name for name, process in self.processes.items() if process.poll() is not None]
             if dead or time.monotonic() > deadline:
                 problem = f"the {dead[0]} process ended" if dead else "the web process does not answer"
-                print(f"Cannot start: {problem}; its reason is above.", file=sys.stderr)
+                print(f"Cannot start: {problem}; see the output above.", file=sys.stderr)
                 return False
             with suppress(BlockingIOError):
                 if gate.recv(1):
@@ -80,16 +80,16 @@ class Supervisor:
         return False
 
     def _restart_dead(self) -> bool:
-        """Restart what died; return False when that has become pointless."""
+        """Restart processes that exited; return False after too many restarts."""
         for name, process in self.processes.items():
             if process.poll() is None or self.stopping:
                 continue
             self.restarts = [moment for moment in self.restarts if moment > time.monotonic() - 60]
             self.restarts.append(time.monotonic())
             if len(self.restarts) > MAX_RESTARTS:
-                print(f"The {name} process keeps dying: stopping.", file=sys.stderr)
+                print(f"The {name} process keeps exiting: stopping.", file=sys.stderr)
                 return False
-            print(f"The {name} process died ({process.returncode}): starting it again.", file=sys.stderr)
+            print(f"The {name} process exited ({process.returncode}): restarting it.", file=sys.stderr)
             kill_session(process)
             self._start(name)
         return True

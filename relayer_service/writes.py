@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from django.db import models
 
-from relayer_service.audit.recording import changed, created, record, snapshot
+from relayer_service.audit.recording import changed, created, insert_recorded, record, snapshot
 from relayer_service.audit.values import NOTHING
 from relayer_service.storage.resources import new_identifier
 
@@ -27,6 +27,8 @@ class Write(Generic[Row]):
     """A row to create or to change: what it was before, and the columns to save of one that exists."""
 
     model: ClassVar[type[models.Model]]
+    # Whether a new row and its audit entry are all that is saved, so that one write needs no transaction.
+    inserts_one_row: ClassVar[bool] = False
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -48,7 +50,7 @@ class Write(Generic[Row]):
     @classmethod
     def of_new_row(cls, values: Values) -> Self:
         """Return the write of a new row, of which only its id is set."""
-        row: Any = cls.model(identifier=values.get("id", new_identifier()))
+        row: Any = cls.model(identifier=values.get("id") or new_identifier())
         return cls(row)
 
     @property
@@ -77,8 +79,11 @@ class Write(Generic[Row]):
         """Lock what the row is about to refer to; raise `ValidationError` where that is not what was checked."""
 
     def save(self, reason: str = "") -> Row:
-        """Save and record, in the transaction of the caller."""
-        self.save_all([self], reason)
+        """Save and record, in the transaction of the caller if it needs one."""
+        if self.is_new and self.inserts_one_row:
+            insert_recorded(self.row, reason)
+        else:
+            self.save_all([self], reason)
         return self.row
 
     @classmethod

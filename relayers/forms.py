@@ -120,6 +120,7 @@ class RelayerForm(ResourceForm):
             self.write.check_nodes()
         except ValidationError as error:
             self.add_faults(error)
+            return
         nodes = self._nodes()
         self.write.warnings = [
             (path, f"{nodes[path][0]}: {text}" if path in nodes else text) for path, text in self.write.warnings

@@ -16,6 +16,7 @@ class SignerWrite(Write[Signer]):
     """A signer to create, or whose config is replaced."""
 
     model = Signer
+    inserts_one_row = True
 
     def __init__(self, row: Signer) -> None:
         super().__init__(row)

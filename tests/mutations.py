@@ -392,10 +392,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     51: Mutation(
         "A signer is created although the audit log could not be written.",
-        "relayer_service/api/viewsets.py",
-        "record([created(serializer.save())])",
-        "row = serializer.save()\n            "
-        "transaction.on_commit(transaction.atomic(lambda: record([created(row)])))",
+        "relayer_service/audit/recording.py",
+        "            record([created(row, reason)])",
+        "            transaction.on_commit(transaction.atomic(lambda: record([created(row, reason)])))",
         ("tests/relayer_service/audit/test_recording.py",),
     ),
     52: Mutation(

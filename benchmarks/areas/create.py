@@ -22,7 +22,7 @@ def measure(bench: Bench) -> list[Row]:
                 fast=bench.fast,
                 after_turn=lambda: remove_new(database),
             )
-    return comparison.rows("signers: create", found, stock=2)
+    return comparison.rows("signers: create", found, stock=1.8, goal=2.2)
 
 
 def remove_new(database: Database) -> None:

@@ -10,6 +10,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -69,17 +70,22 @@ def digest(request: Request) -> str:
 
 
 def run_idempotently(
-    view: GenericViewSet[Any], prepare: Callable[[], Prepared], carry_out: Callable[[Prepared], Any]
+    view: GenericViewSet[Any],
+    prepare: Callable[[], Prepared],
+    carry_out: Callable[[Prepared], Any],
+    *,
+    in_transaction: bool = True,
 ) -> HttpResponse:
     """Answer an action with 201 and what it creates, or with the answer that the same request had before.
 
-    `prepare` checks the request, which may take asking others; `carry_out` runs in a transaction.
+    `prepare` checks the request, which may take asking others; `carry_out` runs in a transaction, unless it needs
+    none and there is no key to store with what it does.
     """
     request, key = view.request, from_request(view)
     if key and (answered := find(key)):
         return answered
     prepared = prepare()
-    with transaction.atomic():
+    with transaction.atomic() if key or in_transaction else nullcontext():
         if key and (answered := claim(key)):
             return answered
         body: bytes = request.accepted_renderer.render(carry_out(prepared))  # type: ignore[assignment]  # ours gives bytes

@@ -86,7 +86,9 @@ class CreateMixin(ResourceViewSet):
     id_taken_message: str
 
     def create(self, request: Request, *args: Any, **kwargs: Any) -> HttpResponse:
-        return idempotency.run_idempotently(self, self._valid, self._create)
+        serializer_class: Any = self.get_serializer_class()
+        in_transaction = not serializer_class.write_class.inserts_one_row
+        return idempotency.run_idempotently(self, self._valid, self._create, in_transaction=in_transaction)
 
     def _valid(self) -> BaseSerializer[Any]:
         serializer = self.get_serializer(data=self.request.data)
@@ -94,7 +96,7 @@ class CreateMixin(ResourceViewSet):
         return serializer
 
     def _create(self, serializer: Any) -> envelope.WithLogs:
-        """Save in the transaction that `run_idempotently` has begun, and that a conflict ends."""
+        """Save, in the transaction that `run_idempotently` has begun if one is needed; a conflict ends it."""
         try:
             serializer.save()
         except IntegrityError:

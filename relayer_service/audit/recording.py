@@ -18,7 +18,7 @@ from django.utils import timezone
 from relayer_service.audit import actors
 from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.audit.values import NOTHING, differences
-from relayer_service.storage.inserting import insert
+from relayer_service.storage.inserting import insert, insert_both
 
 BATCH_SIZE = 500
 
@@ -71,11 +71,23 @@ def record(entries: Iterable[AuditEntry | None]) -> None:
     """Write entries in the transaction of the changes, one statement a batch: both are there, or neither."""
     found = [entry for entry in entries if entry is not None]
     if found:
+        _require_transaction()
         who = _who_and_when()
         for entry in found:
-            for name, value in who.items():
-                setattr(entry, name, value)
+            vars(entry).update(who)
         AuditEntry.objects.bulk_create(found, batch_size=BATCH_SIZE)
+
+
+def insert_recorded(row: models.Model, reason: str = "") -> None:
+    """Insert a row with its entry: both are there, or neither, also outside of a transaction."""
+    if connection.vendor == "postgresql":
+        entry = created(row, reason)
+        vars(entry).update(_who_and_when())
+        insert_both(row, entry, "object_pk")
+    else:
+        with transaction.atomic(savepoint=False):
+            row.save(force_insert=True)
+            record([created(row, reason)])
 
 
 def record_same(
@@ -91,6 +103,7 @@ def record_same(
     """
     if not rows:
         return
+    _require_transaction()
     changes = differences(before, after)
     insert(
         AuditEntry,
@@ -105,9 +118,12 @@ def record_same(
     )
 
 
-def _who_and_when() -> dict[str, Any]:
+def _require_transaction() -> None:
     if not connection.in_atomic_block:
         raise transaction.TransactionManagementError("A change is recorded in the transaction that makes it.")
+
+
+def _who_and_when() -> dict[str, Any]:
     actor = actors.current()
     return {
         "at": timezone.now(),

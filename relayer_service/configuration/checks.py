@@ -1,4 +1,4 @@
-"""System checks: mistakes in the configuration are found at the start, not by the first request."""
+"""System checks: configuration errors are found at startup, not by the first request."""
 
 import os
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ from django.db import DatabaseError, connections
 from relayer_service.configuration.environment import REMOVED
 
 GENERATE = (
-    "Make one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
+    "Generate one with: python -c \"import base64, secrets; print('1:' + base64.b64encode(secrets.token_bytes(32))"
     '.decode())"'
 )
 MIN_SECRET_KEY_LENGTH = 50
-# Different characters or bytes in a key: a random one has far more.
+# The minimum of distinct characters or bytes in a key: a random one has far more.
 MIN_DIFFERENT = 8
 
 
@@ -25,13 +25,13 @@ def warn(condition: object, text: str, hint: str, number: str) -> list[CheckMess
 
 @register(Tags.security)
 def check_secrets(**kwargs: Any) -> list[CheckMessage]:
-    """Find weak secrets, an error for every command; without a secret the settings do not even load."""
+    """Reject weak secrets; without a secret the settings do not even load."""
     messages: list[CheckMessage] = []
     if len(settings.SECRET_KEY) < MIN_SECRET_KEY_LENGTH or len(set(settings.SECRET_KEY)) < MIN_DIFFERENT:
         messages.append(
             Error(
                 f"SECRET_KEY is shorter than {MIN_SECRET_KEY_LENGTH} characters, or not random.",
-                hint="`make run` makes one in DATA_DIR; elsewhere set a long random string.",
+                hint="`make run` creates one in DATA_DIR; otherwise set a long random string.",
                 id="relayer_service.E001",
             )
         )
@@ -46,7 +46,7 @@ def check_secrets(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.caches, deploy=True)
 def check_shared_cache(**kwargs: Any) -> list[CheckMessage]:
-    text = "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone."
+    text = "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits separately."
     has_several = settings.WEB_PROCESSES > 1 and not settings.REDIS_URL
     return warn(has_several, text, "Set REDIS_URL, or run one process.", "W001")
 
@@ -60,7 +60,7 @@ def check_database(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def check_hosts(**kwargs: Any) -> list[CheckMessage]:
-    hint = "Name the hosts under which the service is reached."
+    hint = "Set it to the host names of the service."
     return warn("*" in settings.ALLOWED_HOSTS, "ALLOWED_HOSTS accepts every host name.", hint, "W003")
 
 
@@ -70,7 +70,7 @@ def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
 
     unknown = set(settings.READY_REQUIRES) - PROBES.keys()
     error = Error(
-        f"READY_REQUIRES names unknown parts: {', '.join(sorted(unknown))}.",
+        f"READY_REQUIRES has unknown parts: {', '.join(sorted(unknown))}.",
         hint=f"The parts are: {', '.join(sorted(PROBES))}.",
         id="relayer_service.E004",
     )
@@ -120,7 +120,7 @@ def check_row_counts(databases: Sequence[str] | None = None, **kwargs: Any) -> l
     return [
         Warning(
             f"The rows of {table} are not counted: a trigger is missing.",
-            hint="`manage.py recount` makes it again and mends the count.",
+            hint="Run `manage.py recount` to recreate it and repair the count.",
             id="relayer_service.W005",
         )
         for alias in databases or []

@@ -1,4 +1,4 @@
-"""Typed environment variables: a bad value stops the start with an error that names its variable."""
+"""Typed environment variables: a bad value fails at startup with an error that names the variable."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Variables that were settings once and are read no more.
+# Variables that used to be settings and are ignored.
 REMOVED = (
     *("BODY_TIMEOUT_SECONDS", "HEALTH_FAILURES_TO_DISABLE", "HEALTH_SUCCESSES_TO_ENABLE", "NODE_FAILURES_TO_PAUSE"),
     *("NODE_MAX_ANSWER_BYTES", "NODE_THREADS", "RESOLVER_THREADS", "RPC_CACHE_SECONDS", "TOKEN_CACHE_SECONDS"),
@@ -50,12 +50,12 @@ def integer(name: str, default: int, minimum: int = 0, maximum: int | None = Non
         return default
     if not _is_integer(value, maximum) or int(value) < minimum:
         limits = f"of at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-        raise ImproperlyConfigured(f"{name} must be a whole number {limits}")
+        raise ImproperlyConfigured(f"{name} must be an integer {limits}")
     return int(value)
 
 
 def optional_integer(name: str, maximum: int | None = None) -> int | None:
-    """Return a whole number, or None where the variable is empty."""
+    """Return an integer, or None if the variable is empty."""
     return integer(name, 0, maximum=maximum) if text(name) else None
 
 
@@ -66,10 +66,10 @@ def _is_integer(text: str, maximum: int | None) -> bool:
 
 
 def integers(name: str, default: str, maximum: int) -> list[int]:
-    """Return a comma-separated list of whole numbers, at least one."""
+    """Return a comma-separated list of integers, at least one."""
     items = listing(name, default)
     if not items or not all(_is_integer(item, maximum) for item in items):
-        raise ImproperlyConfigured(f"{name} must be a list of whole numbers from 0 to {maximum}")
+        raise ImproperlyConfigured(f"{name} must be a list of integers from 0 to {maximum}")
     return [int(item) for item in items]
 
 
@@ -85,14 +85,12 @@ def listing(name: str, default: str = "") -> list[str]:
 
 
 def choices(name: str, default: str, allowed: Collection[str], planned: Collection[str] = ()) -> list[str]:
-    """Return a comma-separated list of allowed names, each once; a planned one is refused as not built yet."""
+    """Return a comma-separated list of unique allowed names; planned ones are rejected as not built yet."""
     items = list(dict.fromkeys(listing(name, default)))
     for item in items:
         if item not in allowed:
             problem = "not built yet" if item in planned else "unknown"
-            raise ImproperlyConfigured(
-                f"{name} names {item}, which is {problem}; the choices are: {', '.join(allowed)}"
-            )
+            raise ImproperlyConfigured(f"{name}: {item} is {problem}; choose from: {', '.join(allowed)}")
     return items
 
 
@@ -105,7 +103,7 @@ def networks(name: str, default: str = "") -> list[Network]:
 
 
 def host(name: str, default: str) -> str:
-    """Return a host name or an address in the form of URLs: IPv6 in brackets, which the variable may omit."""
+    """Return a host name or an address as in URLs, with IPv6 in brackets, which the variable may omit."""
     value = os.environ.get(name, default)
     if HOST_NAME.fullmatch(value):
         return value
@@ -132,14 +130,14 @@ def url(name: str, schemes: tuple[str, ...]) -> str:
 
 
 def secret(name: str, data_dir: Path) -> str:
-    """Return a secret from the environment, else from the file of its name that `make run` keeps in DATA_DIR."""
+    """Return a secret from the environment, else from its file in DATA_DIR, which `make run` creates."""
     if name in os.environ:
         return os.environ[name]
     try:
         return (data_dir / name.lower()).read_text().strip()
     except FileNotFoundError:
         raise ImproperlyConfigured(
-            f"{name} is missing: set it, or start once with `make run`, which makes one in DATA_DIR"
+            f"{name} is missing: set it, or run `make run` once, which creates one in DATA_DIR"
         ) from None
     except OSError as error:
         raise ImproperlyConfigured(f"{name}: its file in DATA_DIR cannot be read ({error.strerror})") from None

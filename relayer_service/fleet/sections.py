@@ -136,8 +136,7 @@ class Section:
         return rows
 
     def save(self) -> None:
-        created = [write for write in self.writes if write.is_new]
-        self.write_class.save_all([*created, *self.updated])
+        self.write_class.save_all([write for write in self.writes if write.state != "unchanged"])
 
     @classmethod
     def dump(cls, variables: Variables) -> list[dict[str, Any]]:

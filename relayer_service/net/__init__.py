@@ -1,1 +1,1 @@
-"""Addresses and HTTP: who calls, and where the service itself may call."""
+"""Client addresses, and outgoing HTTP to allowed addresses."""

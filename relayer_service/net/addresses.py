@@ -1,4 +1,4 @@
-"""Where the service may send requests: valid URLs, how they are shown, and which addresses may be connected to."""
+"""Outgoing URLs: validation, masking, and the addresses that may be connected to."""
 
 import ipaddress
 import re
@@ -12,8 +12,7 @@ from relayer_service.configuration.environment import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# After the IANA registries of special-purpose addresses. Spelt out, as Python's `is_private` and `is_global` each let
-# some of these through.
+# From the IANA registries of special-purpose addresses. Python's `is_private` and `is_global` each miss some of them.
 FORBIDDEN: list[Network] = [
     ipaddress.ip_network(network)
     for network in (
@@ -47,7 +46,7 @@ FORBIDDEN: list[Network] = [
         "3fff::/20",  # documentation
     )
 ]
-# Where clouds serve metadata, with the credentials of the machine among them.
+# Cloud metadata services, which return the machine's credentials.
 METADATA: list[Network] = [
     ipaddress.ip_network(network)
     for network in (
@@ -83,17 +82,17 @@ MAX_HOST_LENGTH = 253
 WELL_KNOWN_PORTS = {80, 443}
 # Unicode's categories of control characters, surrogates and all kinds of space.
 UNPRINTED = {"Cc", "Cs", "Zs", "Zl", "Zp"}
-# Encoded, or as its full-width and small variants, it ends no user info, but whoever wrote it meant that.
+# Encoded, or as a full-width or small variant, it does not end user info, but was meant to.
 AT_SIGN = re.compile("@|%40|\uff20|\ufe6b")
 HOST_AND_PORT = re.compile(r"(\[[^\[\]]+\]|[^\[\]:]+)(:[0-9]*)?")
-# A name as name servers know it, or an address.
+# A DNS name or an address.
 HOST = re.compile(r"[0-9A-Za-z._-]+|[0-9A-Fa-f:.]+(%[0-9A-Za-z._-]+)?")
 # Resolvers read a host that ends in a number as an IPv4 address, in forms such as 127.1 and 0x7f000001.
 ENDS_IN_NUMBER = re.compile(r"(^|\.)([0-9]+|0x[0-9a-f]*)\.?$")
 
 
 def is_allowed(address: str, opened: Iterable[Network] = ()) -> bool:
-    """Return whether an address may be connected to: a public one, or one in an opened network; never metadata."""
+    """Return whether an address may be connected to: public or in an allowed network, and no metadata service."""
     ip = _parse(address)
     if is_metadata(address):
         return False
@@ -101,7 +100,7 @@ def is_allowed(address: str, opened: Iterable[Network] = ()) -> bool:
 
 
 def is_metadata(address: str) -> bool:
-    """Return whether a cloud may serve its metadata at an address, in whatever form it is written."""
+    """Return whether an address, in any notation, is a cloud metadata service."""
     ip = _parse(address)
     forms = [ip, *(embedded_ipv4(ip) if isinstance(ip, ipaddress.IPv6Address) else ())]
     return any(form in network for form in forms for network in METADATA)
@@ -122,7 +121,7 @@ def _parse(address: str) -> Address:
 
 
 def mask(url: str) -> str:
-    """Return a URL without what may be a key: providers put keys into user info, path and query."""
+    """Return a URL without its user info, path and query, which may contain a key."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     hides = "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment
@@ -130,7 +129,7 @@ def mask(url: str) -> str:
 
 
 def refuse_user_info(value: str) -> None:
-    """Raise ValidationError for a name or a password in a URL: what is stored in plain text is shown to many.
+    """Raise ValidationError for a user name or password in a URL that is stored in plain text.
 
     In a value that is not a URL, anything before an @ may be one, however the @ is written.
     """
@@ -143,7 +142,7 @@ def refuse_user_info(value: str) -> None:
 
 
 def without_user_info(url: str) -> str:
-    """Return a URL without a name and a password, which earlier releases accepted in those that are shown."""
+    """Return a URL without user name and password, which earlier releases accepted."""
     try:
         parts = split_http_url(url)
     except ValidationError:
@@ -184,7 +183,7 @@ def is_allowed_port(port: int) -> bool:
 
 
 def literal_address(host: str) -> str | None:
-    """Return the address that a URL's host spells, in whatever digits and dots, or None for a name."""
+    """Return the address of a URL's host, in any notation, or None for a name."""
     try:
         return str(ipaddress.ip_address(ascii_host(host)))
     except ValueError:
@@ -192,7 +191,7 @@ def literal_address(host: str) -> str | None:
 
 
 def ascii_host(host: str) -> str:
-    """Return a host in the form that name servers take; raise ValueError for one that has none."""
+    """Return a host encoded for DNS; raise ValueError if it cannot be."""
     # Longer than any name, and slow to encode.
     if len(host) > MAX_HOST_LENGTH:
         raise ValueError("too long")

@@ -1,4 +1,4 @@
-"""Reading an HTTP answer with a limit on its size and on the time of all of it, whichever client makes the request.
+"""HTTP responses with a maximum size and a deadline, for any client.
 
 `node_http` sends requests to nodes itself. The clients of AWS and Google use urllib3, whose timeout is for each read:
 a server that sends a byte every few seconds would never time out. They share the reader and not the requests, as each
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class AnswerTooLarge(http.client.HTTPException):
-    """An answer exceeded the maximum size and was not read to its end."""
+    """A response exceeded the maximum size."""
 
 
 def time_left(deadline: float) -> float:
@@ -27,7 +27,7 @@ def time_left(deadline: float) -> float:
 
 
 class BoundedReader(io.RawIOBase):
-    """What a socket receives, until a deadline and up to a maximum size.
+    """The received bytes of a socket, until a deadline and up to a maximum size.
 
     A file of the same socket is closed with it: until then it keeps the socket open, even if the connection is closed.
     """
@@ -56,12 +56,12 @@ class BoundedReader(io.RawIOBase):
 
 
 def bounded_pools(pools: Mapping[str, Any], seconds: float, max_bytes: int) -> dict[str, Any]:
-    """Return classes for urllib3's connection pools, by scheme, that read only bounded answers."""
+    """Return classes for urllib3's connection pools, by scheme, that read bounded responses."""
     return {scheme: _bounded_pool(pool, seconds, max_bytes) for scheme, pool in pools.items()}
 
 
 def bounded_adapter(seconds: float, max_bytes: int) -> Any:
-    """Return an adapter for a session of requests that reads only bounded answers."""
+    """Return an adapter for a session of requests that reads bounded responses."""
     from requests.adapters import HTTPAdapter
     from urllib3.poolmanager import pool_classes_by_scheme
 

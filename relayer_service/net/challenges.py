@@ -1,10 +1,10 @@
-"""What an answer says of the credential that a request lacks (RFC 6750)."""
+"""The challenge to a request without the required credential (RFC 6750)."""
 
 from rest_framework.exceptions import PermissionDenied
 
 
 class InsufficientScope(PermissionDenied):
-    """A token lacks a scope, which the answer names."""
+    """The token lacks a scope; the response names it."""
 
     def __init__(self, scope: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The address of a caller, behind proxies that are trusted to name it."""
+"""The client's address behind trusted proxies."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ def within(text: str, networks: Iterable[Network]) -> bool:
 
 
 def resolve(peer: str, forwarded_for: str, trusted: Iterable[Network]) -> str:
-    """Return the nearest address that is no trusted proxy: clients control everything left of it.
+    """Return the nearest address that is not a trusted proxy: clients control everything left of it.
 
     A trusted proxy that names no readable address leaves the client's unknown, which is "" and within no network.
     """

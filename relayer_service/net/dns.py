@@ -1,4 +1,4 @@
-"""The addresses of names, for threads: a name server may hang for longer than a request may take."""
+"""DNS lookups with a timeout, for threads: a name server may hang."""
 
 import socket
 from concurrent.futures import Future
@@ -9,7 +9,7 @@ from relayer_service.background.forks import ProcessState
 from relayer_service.net import addresses
 from relayer_service.storage.ttl_cache import TTLCache
 
-# How long the addresses of a name are used, and a name server that hangs is not asked again for them.
+# How long results are cached, and a name that timed out is not looked up again.
 KEEP_SECONDS = 10
 
 
@@ -20,7 +20,7 @@ class _Resolver(ProcessState):
         self._found: TTLCache[tuple[str, int], Future[list[Any]]] = TTLCache()
 
     def resolve(self, host: str, port: int, seconds: float) -> list[Any]:
-        """Return what `getaddrinfo` does; raise TimeoutError if it takes longer than some seconds.
+        """Return the result of `getaddrinfo`; raise TimeoutError if it takes longer than `seconds`.
 
         Threads that wait for the same name share one question, so that a name that hangs takes one thread.
         """

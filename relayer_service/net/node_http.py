@@ -1,4 +1,4 @@
-"""HTTP requests made in the thread that wants the answer, which is far quicker than to ask a loop in another one.
+"""HTTP requests in the calling thread, which is much faster than switching to an event loop.
 
 The policy is that of `outgoing`: an address is checked when it is connected to, TLS is verified, no redirect is
 followed, no proxy of the environment is used and no cookie is kept. Threads share the connections that are idle.
@@ -33,12 +33,12 @@ class CannotConnect(OSError):
 
 
 class Unanswered(ConnectionError):
-    """A connection ended before the first byte of an answer."""
+    """A connection ended before the first byte of a response."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """Where a URL leads, and the head of a request to it, which may hold secrets."""
+    """The host of a URL, and the head of a request to it, which may contain secrets."""
 
     tls: bool
     host: str
@@ -78,7 +78,7 @@ def split(url: str) -> Target:
 
 
 def unpack(text: bytes, encoding: str, max_bytes: int) -> bytes:
-    """Return the content of an answer, which some servers compress without being asked to."""
+    """Return the content of a response, which some servers compress unasked."""
     if encoding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
         return text
     try:
@@ -111,7 +111,7 @@ def _exchange(
     stream = _Stream(connection, deadline, max_bytes)
     keep = False
     try:
-        # A server may refuse a long request before it has read all of it: its answer is there nevertheless.
+        # A server may reject a long request before it has read all of it, and still send a response.
         with suppress(ConnectionError):
             stream.send(request)
         response = http.client.HTTPResponse(cast(socket.socket, stream), method="POST")
@@ -131,7 +131,7 @@ def _exchange(
         else:
             connection.close()
     content = unpack(text, response.headers.get("Content-Encoding", ""), max_bytes)
-    # Not a Mapping by its type, but with all that one has.
+    # It has the methods of a Mapping.
     return outgoing.Answer(response.status, cast(Mapping[str, str], response.headers), content)
 
 
@@ -167,20 +167,20 @@ def _tls() -> ssl.SSLContext:
 
 
 class _IdleConnections(ProcessState):
-    """Connections of a process that wait for the next request, those that were used last at the end."""
+    """Idle connections of a process, the most recently used last."""
 
     def __init__(self) -> None:
-        # Each with its target, and with the time at which it is too old.
+        # Each with its target and the time at which it expires.
         self._idle: list[tuple[Target, socket.socket, float]] = []
         super().__init__()
 
     def reset(self) -> None:
         super().reset()
-        # A forked process must not speak on connections of its parent.
+        # A forked process must not use its parent's connections.
         self._drop_old(0)
 
     def take(self, target: Target) -> socket.socket | None:
-        """Return a connection to a target, unless its server has closed it or sent something that nobody asked for."""
+        """Return a connection to a target, unless its server has closed it or sent unsolicited data."""
         while (connection := self._pop(target)) is not None:
             poll = select.poll()
             poll.register(connection, select.POLLIN)

@@ -1,4 +1,4 @@
-"""HTTP requests to addresses that others choose: one policy for all, and limits on each.
+"""HTTP requests to user-supplied addresses, with one policy and limits for all.
 
 An address is checked when it is connected to, whatever form it had in the URL and whatever the name server said
 before. No redirect is followed and no proxy of the environment is used: either could lead anywhere. Signers share one
@@ -25,19 +25,19 @@ from relayer_service.net.bounded import AnswerTooLarge
 # Less than the 5 seconds after which servers on Node.js hang up.
 KEEP_ALIVE_SECONDS = 4
 HEADERS = {"Content-Type": "application/json", "User-Agent": "Relayer-Management-Service"}
-# A compressed answer could grow far beyond its size on the wire.
+# A compressed response could be far larger than its size on the wire.
 UNCOMPRESSED_HEADERS = {"Accept-Encoding": "identity", **HEADERS}
 
 loop = LoopThread("outgoing")
 
 
 class ForbiddenAddress(OSError):
-    """A connection was to be made to an address or a port that is not allowed."""
+    """The address or port is not allowed."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An HTTP answer. Its content may be secret and is not in its representation."""
+    """An HTTP response; its content may be secret and is not in its representation."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -54,7 +54,7 @@ def request(
     max_bytes: int,
     proxy: str | None = None,
 ) -> Answer:
-    """Make one request from a thread; raise TimeoutError if connection and answer together take longer."""
+    """Make one request from a thread; raise TimeoutError if connection and response together take longer."""
 
     async def fetch() -> Answer:
         async with (
@@ -74,7 +74,7 @@ def request(
 
 
 def parse_retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """Return the wait that a Retry-After header asks for, in seconds or as a date; None for anything else."""
+    """Return the seconds of a Retry-After header, which may be a date; None if it is neither."""
     if not value:
         return None
     if value.isascii() and value.isdigit():
@@ -113,7 +113,7 @@ def guarded_socket(may_connect: Callable[[str, int], bool], address_info: Any) -
 def open_session(
     may_connect: Callable[[str, int], bool], *, keepalive_seconds: float, **options: Any
 ) -> aiohttp.ClientSession:
-    """Return a session that connects only where it may, uses no proxy of the environment and keeps no cookies."""
+    """Return a session that connects to allowed addresses only, without proxies from the environment or cookies."""
     connector = aiohttp.TCPConnector(
         limit=0,
         ssl=ssl.create_default_context(),

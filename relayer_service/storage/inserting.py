@@ -1,11 +1,18 @@
-"""Rows that differ in a few columns alone, inserted by the thousand: several times as fast as `bulk_create`."""
+"""Inserts that take the ORM several times as long: thousands of rows that are nearly equal, and a row with another."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import repeat
-from typing import Any
+from typing import Any, cast
 
 from django.db import connection
 from django.db.models import Model
+
+BOTH = """
+WITH new AS (INSERT INTO {table} ({columns}) VALUES ({values}) RETURNING {key})
+INSERT INTO {referring} ({referring_columns}) SELECT {key}, {referring_values} FROM new
+RETURNING (SELECT {key} FROM new)
+"""
 
 
 def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Sequence[Any]]) -> None:
@@ -34,3 +41,40 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
         else:
             marks = ", ".join(["%s"] * len(fields))
             cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))
+
+
+def insert_both(row: Model, referring: Model, reference: str) -> None:
+    """Insert a row, and another whose column `reference` holds the key of the first, in one statement of PostgreSQL.
+
+    So both are there, or neither, also outside of a transaction.
+    """
+    statement, fields, referring_fields = _compile_both(type(row), type(referring), reference)
+    parameters = [*_values(row, fields), *_values(referring, referring_fields)]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        (row.pk,) = cursor.fetchone()
+    row._state.adding, row._state.db = False, connection.alias
+
+
+def _values(row: Model, fields: Sequence[Any]) -> list[Any]:
+    return [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
+
+
+@cache
+def _compile_both(model: type[Model], referring: type[Model], reference: str) -> tuple[str, list[Any], list[Any]]:
+    """Return the statement, and the fields of both models whose values are its parameters."""
+    quote, key = connection.ops.quote_name, cast("Any", model._meta.pk)
+    fields: list[Any] = [field for field in model._meta.concrete_fields if field is not key]
+    others: list[Any] = [
+        field for field in referring._meta.concrete_fields if not field.primary_key and field.column != reference
+    ]
+    statement = BOTH.format(
+        table=quote(model._meta.db_table),
+        columns=", ".join(quote(field.column) for field in fields),
+        values=", ".join(["%s"] * len(fields)),
+        key=quote(key.column),
+        referring=quote(referring._meta.db_table),
+        referring_columns=", ".join(quote(column) for column in (reference, *(field.column for field in others))),
+        referring_values=", ".join(["%s"] * len(others)),
+    )
+    return statement, fields, others

@@ -221,7 +221,7 @@ def test_a_node_of_another_chain_is_named_in_its_row(page: Page, fleet: Relayer,
     page.locator("[name=rpc_urls-0-weight]").fill("60")
     page.get_by_role("button", name="Save", exact=True).click()
     rows = page.locator(".rpc-url")
-    expect(rows.nth(1).get_by_text(f"it is on chain 5 instead of {HARDHAT_CHAIN}")).to_be_visible()
+    expect(rows.nth(1).get_by_text(f"this node is on chain 5 instead of {HARDHAT_CHAIN}")).to_be_visible()
     expect(rows.nth(0).locator(".rpc-url-error")).to_have_count(0)
     expect(page.locator("[name=rpc_urls-0-weight]")).to_have_value("60")
 

@@ -264,4 +264,6 @@ def test_a_creation_makes_as_many_statements_as_it_needs(api: Api, taken: bool, 
     api.get("/api/v1/items")
     with CaptureQueriesContext(connection) as captured:
         api.post("/api/v1/signers", signer(id="signer-1"))
-    assert [query["sql"].split()[0] for query in captured] == statements
+    # PostgreSQL inserts the signer and its audit entry in one.
+    expected = ["WITH"] if connection.vendor == "postgresql" else statements
+    assert [query["sql"].split()[0] for query in captured] == expected

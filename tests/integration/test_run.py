@@ -96,10 +96,10 @@ def test_the_first_start_has_printed_addresses_login_token_and_a_first_call_when
         f"Service      {service.url}",
         f"Admin        {service.url}/admin/",
         f"API docs     {service.url}/api/docs",
-        "Extensions   lifecycle, quotes (off with: EXTENSIONS= make run)",
+        "Extensions   lifecycle, quotes (disable them with: EXTENSIONS= make run)",
         f"Admin login  admin / {password}",
         f"Token        {token}",
-        "             (shown this once; keep them)",
+        "             (shown only once)",
         "             It may list, read and estimate fees; create, change and delete.",
         f"Try          curl -H 'Authorization: Bearer {token}' {service.url}/api/v1/signers",
         "Ctrl-C stops it.",
@@ -164,7 +164,7 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
         f"Service      {again.url}",
         f"Admin        {again.url}/admin/",
         f"API docs     {again.url}/api/docs",
-        "Extensions   none (on with: EXTENSIONS=lifecycle,quotes make run)",
+        "Extensions   none (enable them with: EXTENSIONS=lifecycle,quotes make run)",
         f"New token    DATA_DIR={service.data_dir} .venv/bin/python manage.py issue_token NAME",
         "Ctrl-C stops it.",
         "",
@@ -185,8 +185,8 @@ def test_a_worker_and_a_web_server_that_die_are_started_again(service: Service) 
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda part=part, killed=killed: pid_of(part) not in {0, killed})  # type: ignore[misc]  # bound now
     wait_until(lambda: answers(service.port))
-    assert "The worker process died (-9): starting it again." in service.errors()
-    assert "The web process died (-9): starting it again." in service.errors()
+    assert "The worker process exited (-9): restarting it." in service.errors()
+    assert "The web process exited (-9): restarting it." in service.errors()
 
 
 @pytest.mark.long
@@ -227,20 +227,20 @@ def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     ("name", "value", "problem"),
     [
         # One of the settings, of the checks and of the database; each start takes seconds.
-        ("WEB_THREADS", "many", "WEB_THREADS must be a whole number of at least 1"),
+        ("WEB_THREADS", "many", "WEB_THREADS must be an integer of at least 1"),
         ("SECRET_KEY", "short", "SECRET_KEY is shorter than 50 characters"),
         ("DATABASE_URL", "sqlite:/dev/null/x", "the database cannot be used (unable to open database file)"),
         *(
             pytest.param(*row, marks=pytest.mark.long)
             for row in (
-                ("PORT", "65536", "PORT must be a whole number from 1 to 65535"),
+                ("PORT", "65536", "PORT must be an integer from 1 to 65535"),
                 ("ENCRYPTION_KEYS", "1:short", "ENCRYPTION_KEYS must be a list of id:key pairs"),
                 ("DATABASE_URL", "mysql://127.0.0.1/x", "DATABASE_URL must begin with postgresql:// or sqlite:"),
                 ("TASK_QUEUE_URL", "amqp://127.0.0.1", "TASK_QUEUE_URL must begin with redis://, postgresql:// or"),
                 (
                     "EXTENSIONS",
                     "quotes,moon",
-                    "EXTENSIONS names moon, which is unknown; the choices are: lifecycle, quotes\n",
+                    "EXTENSIONS: moon is unknown; choose from: lifecycle, quotes\n",
                 ),
                 ("HOST", "192.0.2.1", "port"),
             )

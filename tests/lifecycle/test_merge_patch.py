@@ -72,23 +72,6 @@ def test_an_amount_is_stored_exactly_or_refused(manager: Api, written: bytes, st
     assert (answer.status, Relayer.objects.get().policies.get("min_balance")) == (200 if stored else 400, stored)
 
 
-def test_what_stays_the_same_does_not_interrupt_a_check(manager: Api) -> None:
-    rpc_urls = [{"url": NODE, "weight": 100}]
-    relayer = factories.relayer(rpc_urls=rpc_urls, policies={"min_balance": 5})
-    Relayer.objects.update(lease=LEASE)
-    same = {"name": relayer.name, "custom_rpc_urls": rpc_urls, "policies": {"min_balance": 5}, "paused": False}
-    assert manager.patch(PATH, same).status == 200
-    assert Relayer.objects.get().lease == LEASE
-    manager.patch(PATH, {"policies": {"min_balance": 6}})
-    assert Relayer.objects.get().lease is None
-
-
-def test_a_relayer_whose_network_is_no_longer_known_can_be_paused(manager: Api) -> None:
-    factories.relayer(network="moon")
-    assert manager.patch(PATH, {"paused": True}).body["data"]["paused"] is True
-    assert manager.patch(PATH, {"name": "Refunds"}).status == 400
-
-
 def test_a_merge_patch_may_be_called_one(manager: Api) -> None:
     factories.relayer()
     media_type = {"Content-Type": "application/merge-patch+json"}

@@ -18,6 +18,7 @@ from tests.contract import bodies
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS, KEY
 from tests.relayers.stand_in_node import StandInNode, serve
+from tests.servers import free_port
 
 ID = "a/b c"
 # As `encodeURIComponent` writes it.
@@ -110,6 +111,24 @@ def test_a_relayer_is_created_read_changed_and_deleted(manager: Api) -> None:
     answered(send(manager, "DELETE", path), "Relayer deleted successfully")
     gone = send(manager, "GET", path)
     assert (gone.status, gone.body) == (404, bodies.failure(f"Relayer with ID {ID} not found"))
+
+
+def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager: Api) -> None:
+    factories.signer("broken", "not a key")
+    urls = [{"url": f"http://127.0.0.1:{free_port()}", "weight": 100}]
+    body = {"id": "r", "name": "R", "network": "holesky", "network_type": "evm", "chain_id": 17000, "paused": False}
+    shown = {name: value for name, value in body.items() if name != "chain_id"}
+    data = shown | {"signer_id": "broken", "system_disabled": False, "custom_rpc_urls": urls}
+    node = "custom_rpc_urls[0].url: the chain id of this node was not checked: it cannot be connected to"
+    logs = [
+        "address: The signer cannot give its address: The key must be a secp256k1 private key: 32 bytes in hex.",
+        "network: holesky was shut down in 2025: use hoodi, or sepolia",
+        node,
+    ]
+    created = send(manager, "POST", "/api/v1/relayers", body | {"signer_id": "broken", "custom_rpc_urls": urls})
+    assert (created.status, created.body) == (201, bodies.success(data, logs=logs))
+    changed = send(manager, "PATCH", "/api/v1/relayers/r", {"custom_rpc_urls": urls})
+    assert (changed.status, changed.body) == (200, bodies.success(data, logs=[node]))
 
 
 def test_the_status_of_a_relayer_is_that_of_its_last_check(manager: Api) -> None:

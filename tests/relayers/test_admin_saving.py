@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-import uuid
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -14,11 +12,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from pytest_django import DjangoCaptureOnCommitCallbacks
 
 from chain import nodes
 from notifications.models import Delivery
-from relayer_service.background.tasks import queue
 from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories
@@ -72,16 +68,6 @@ def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Clien
     }
 
 
-def test_what_was_seen_of_an_account_is_forgotten_with_it(admin_client: Client) -> None:
-    relayer = factories.relayer()
-    Relayer.objects.update(nonce=5, balance_text="12", balance_at=timezone.now(), balance_is_low=True)
-    sent = fields(admin_client.get(change(relayer)))
-    admin_client.post(change(relayer), sent | {"network": "hoodi"})
-    relayer.refresh_from_db()
-    assert (relayer.network, relayer.nonce, relayer.balance, relayer.balance_is_low) == ("hoodi", None, None, False)
-    assert relayer.balance_at is None
-
-
 def test_nodes_are_held_against_the_network_that_another_set_meanwhile(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,38 +106,7 @@ def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
     assert relayer.policies == POLICIES | {"min_balance": 9, "gas_price_cap": 9}
 
 
-def test_a_changed_relayer_is_checked_at_once_even_while_a_check_is_under_way(
-    admin_client: Client, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
-) -> None:
-    lease = uuid.uuid4()
-    relayer = factories.relayer(due_at=timezone.now() + timedelta(minutes=2), lease=lease)
-    under_way = Relayer.objects.get()
-    with django_capture_on_commit_callbacks(execute=True):
-        edit(admin_client, relayer, network="hoodi")
-    relayer.refresh_from_db()
-    assert relayer.due_at
-    assert relayer.due_at <= timezone.now()
-    assert [task.name for task in queue.pending()] == ["check_relayers_now"]
-    # What the check before has found is of another network.
-    assert not under_way.release(timezone.now() + timedelta(minutes=1), nonce=5)
-
-
 def test_a_relayer_that_is_added_paused_tells_the_webhook_of_it(admin_client: Client) -> None:
     add(admin_client, paused="on", notification=factories.notification().pk)
     assert Relayer.objects.get().paused
     assert Delivery.objects.get().event == "relayer.paused"
-
-
-def test_a_relayer_that_is_added_tells_nothing(admin_client: Client) -> None:
-    add(admin_client, notification=factories.notification().pk)
-    assert not Relayer.objects.get().paused
-    assert not Delivery.objects.exists()
-
-
-def test_the_address_of_another_local_key_is_taken_over(admin_client: Client) -> None:
-    relayer = factories.relayer()
-    relayer.signer.set_config({"key": "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"})
-    relayer.signer.save()
-    edit(admin_client, relayer, name="Another name")
-    relayer.refresh_from_db()
-    assert relayer.address == "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"

@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.test import Client
 from pytest_django import Settings
 
 from chain import networks
-from relayers.models import Relayer
 from tests.relayers import factories
-from tests.relayers.admin_pages import add, edit, errors
 from tests.relayers.config_files import SPARSE, document, faults, load
 from tests.relayers.stub_nodes import StubNodes, stub_nodes
 
@@ -48,14 +45,6 @@ def test_a_fleet_file_may_name_one_with_nodes_of_its_own_and_is_warned(tmp_path:
         ],
         [f"Warning: relayers[0].network: {CLOSED}"],
     )
-
-
-def test_the_admin_form_says_so(admin_client: Client) -> None:
-    assert errors(add(admin_client, network="holesky")) == {"network": [CLOSED]}
-    relayer = factories.relayer(network="holesky")
-    assert errors(edit(admin_client, relayer, name="Another")) == {"network": [CLOSED]}
-    # What is there stays as it is.
-    assert Relayer.objects.get().network == "holesky"
 
 
 def test_a_file_of_networks_may_have_one_again(tmp_path: Path, settings: Settings) -> None:

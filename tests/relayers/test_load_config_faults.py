@@ -14,7 +14,7 @@ from notifications.models import Notification
 from signers.models import Signer
 from signers.types import SignerType
 from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE, document, faults, load
-from tests.relayers.factories import ADDRESS, KEY
+from tests.relayers.factories import KEY
 from tests.relayers.stub_nodes import StubNodes, stub_nodes
 from tests.signers.examples import CONFIGS
 
@@ -117,12 +117,6 @@ def test_an_id_that_no_database_takes_is_a_fault(tmp_path: Path) -> None:
 def test_a_faulty_relayer_may_leave_out_the_weight_of_a_url(tmp_path: Path) -> None:
     relayer = SPARSE | {"name": 5, "custom_rpc_urls": [{"url": "https://node.example.com"}]}
     assert faults(document(relayer), tmp_path) == ["relayers[0].name: a string is required"]
-
-
-def test_an_address_that_is_not_the_signers_is_refused(tmp_path: Path) -> None:
-    assert faults(document(SPARSE | {"address": OTHER_ADDRESS}), tmp_path) == [
-        f"relayers[0].address: this is not the signer's address, which is {ADDRESS}"
-    ]
 
 
 def test_a_node_on_another_chain_is_refused_and_asked_once(tmp_path: Path, nodes: StubNodes) -> None:

@@ -35,7 +35,8 @@ def broken_log(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OperationalError("the disk is full")
 
     monkeypatch.setattr(AuditEntry.objects, "bulk_create", refuse)
-    monkeypatch.setattr("relayer_service.audit.recording.insert", refuse)
+    for name in ("insert", "insert_both"):
+        monkeypatch.setattr(f"relayer_service.audit.recording.{name}", refuse)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -120,6 +120,7 @@ def test_a_request_that_changes_nothing_is_not_recorded(caller: Callable[..., An
     assert written_by(lambda: caller("PATCH", "/api/v1/notifications/hook-1", body)) == []
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_request_that_is_refused_is_not_recorded(caller: Callable[..., Any]) -> None:
     factories.signer()
     body = {"id": "signer-1", "type": "plain", "config": {"key": KEY}}

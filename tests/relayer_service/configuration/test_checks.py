@@ -57,11 +57,11 @@ def test_a_good_production_configuration_has_nothing_to_say(found: Checks) -> No
         ),
         ({"TOKEN_PEPPERS": {}}, "E003", "TOKEN_PEPPERS has no key, or one that is not random."),
         ({"TOKEN_PEPPERS": {"1": b"ab" * 16}}, "E003", "TOKEN_PEPPERS has no key, or one that is not random."),
-        ({"READY_REQUIRES": ["cache", "moon", "disk"]}, "E004", "READY_REQUIRES names unknown parts: disk, moon."),
+        ({"READY_REQUIRES": ["cache", "moon", "disk"]}, "E004", "READY_REQUIRES has unknown parts: disk, moon."),
         (
             {"REDIS_URL": ""},
             "W001",
-            "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits alone.",
+            "There are several WEB_PROCESSES but no REDIS_URL: each process counts rate limits separately.",
         ),
         ({"DATABASES": SQLITE}, "W002", "A production profile runs on SQLite."),
         ({"ALLOWED_HOSTS": ["relayer.example.com", "*"]}, "W003", "ALLOWED_HOSTS accepts every host name."),

@@ -128,18 +128,18 @@ def test_a_good_value_is_read(
         (boolean, "maybe", "A_SETTING must be true or false"),
         (boolean, " true", "A_SETTING must be true or false"),
         *[
-            (integer, value, "A_SETTING must be a whole number of at least 1")
+            (integer, value, "A_SETTING must be an integer of at least 1")
             for value in ("", "0", "-1", "+1", "1.5", "ten", "1_000", "٣", "9" * 5000)
         ],
         *[
-            (integers, value, "A_SETTING must be a list of whole numbers from 0 to 100000000000000000")
+            (integers, value, "A_SETTING must be a list of integers from 0 to 100000000000000000")
             for value in ("", ",", "-1", "0,+1", "1.5", "0,ten", "1 2", "1;2", "0,1_000", "٣", "0," + "9" * 19)
         ],
         (choice, "xml", "A_SETTING must be one of: json, text"),
         (choice, "", "A_SETTING must be one of: json, text"),
-        (choices, "json,xml", "A_SETTING names xml, which is unknown; the choices are: json, text, yaml"),
-        (choices, "JSON", "A_SETTING names JSON, which is unknown; the choices are: json, text, yaml"),
-        (choices, "toml", "A_SETTING names toml, which is not built yet; the choices are: json, text, yaml"),
+        (choices, "json,xml", "A_SETTING: xml is unknown; choose from: json, text, yaml"),
+        (choices, "JSON", "A_SETTING: JSON is unknown; choose from: json, text, yaml"),
+        (choices, "toml", "A_SETTING: toml is not built yet; choose from: json, text, yaml"),
         *[
             (networks, value, "A_SETTING must be a list of addresses or CIDR networks")
             for value in ("localhost", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8 10.1.0.0/16")
@@ -189,9 +189,7 @@ def test_a_secret_that_is_nowhere_says_how_to_make_one(monkeypatch: pytest.Monke
     monkeypatch.delenv(NAME, raising=False)
     with pytest.raises(ImproperlyConfigured) as raised:
         environment.secret(NAME, tmp_path)
-    assert str(raised.value) == (
-        "A_SETTING is missing: set it, or start once with `make run`, which makes one in DATA_DIR"
-    )
+    assert str(raised.value) == ("A_SETTING is missing: set it, or run `make run` once, which creates one in DATA_DIR")
 
 
 def test_a_secret_whose_file_cannot_be_opened_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
