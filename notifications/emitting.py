@@ -27,7 +27,6 @@ def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery
 
 
 def emit_to_all(event: Event[Data], data: Data) -> None:
-    """Emit an event that is not about one relayer to all webhooks that work."""
     created = create_deliveries(event, working_targets()[:MAX_ALERTED], data)
     wake(delivery.notification_id for delivery in created)
 

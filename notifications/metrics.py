@@ -41,8 +41,8 @@ class WebhookCollector(StateCollector):
             "Wait of the oldest due delivery, 0 if none is due. Deliveries of failing targets wait by design.",
             labels=["target"],
         )
-        for target, of_failing in ((OK, False), ("failing", True)):
-            oldest.add_metric([target], counts.longest_wait(of_failing=of_failing).total_seconds())
+        oldest.add_metric([OK], counts.longest_wait(of_failing=False).total_seconds())
+        oldest.add_metric(["failing"], counts.longest_wait(of_failing=True).total_seconds())
         yield oldest
         yield CounterMetricFamily(
             "relayer_webhook_events_skipped",

@@ -128,7 +128,6 @@ class Notification(Resource):
         return changed
 
     def other_signing_keys(self) -> list[str]:
-        """Return the previous key while it still signs too."""
         is_over = self.previous_key_until is None or self.previous_key_until <= timezone.now()
         try:
             return [] if is_over or self.previous_signing_key is None else [self.previous_signing_key]

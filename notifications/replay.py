@@ -21,7 +21,6 @@ def retry_now(deliveries: QuerySet[Delivery]) -> int:
 
 
 def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
-    """Make deliveries due now, except those in flight; return how many."""
     at_rest = deliveries.exclude(Delivery.leased())
     with transaction.atomic():
         targets = list(at_rest.order_by().values_list("notification", flat=True).distinct())

@@ -35,7 +35,8 @@ NOTIFICATION_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
-CREATE_NOTIFICATION: dict[str, Any] = {
+NOTIFICATION: dict[str, Any] = {"examples": [NOTIFICATION_EXAMPLE]}
+CREATE: dict[str, Any] = {
     "request": CreateNotificationSerializer,
     "responses": {201: OpenApiResponse(NotificationSerializer, description="The notification was created.")},
     "examples": [
@@ -61,21 +62,17 @@ DELIVERY_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
-LIST_DELIVERIES: dict[str, Any] = {
-    "responses": {200: DeliverySerializer(many=True)},
-    "examples": [DELIVERY_EXAMPLE],
-}
-REPLAY_DELIVERY: dict[str, Any] = {
-    "request": None,
-    "responses": {200: OpenApiResponse(DeliverySerializer, description="The delivery, pending again.")},
-    "examples": [DELIVERY_EXAMPLE],
-}
-TEST_NOTIFICATION: dict[str, Any] = {
-    "request": None,
-    "responses": {201: OpenApiResponse(DeliverySerializer, description="The delivery of the test event.")},
-    "examples": [DELIVERY_EXAMPLE],
-}
-UPDATE_NOTIFICATION: dict[str, Any] = {
+DELIVERIES: dict[str, Any] = {"responses": {200: DeliverySerializer(many=True)}, "examples": [DELIVERY_EXAMPLE]}
+
+
+def delivery(status: int, description: str) -> dict[str, Any]:
+    responses = {status: OpenApiResponse(DeliverySerializer, description=description)}
+    return {"request": None, "responses": responses, "examples": [DELIVERY_EXAMPLE]}
+
+
+REPLAY = delivery(200, "The delivery, pending again.")
+TEST = delivery(201, "The delivery of the test event.")
+UPDATE: dict[str, Any] = {
     "parameters": [
         OpenApiParameter(
             "notification_id",

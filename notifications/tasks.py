@@ -18,7 +18,6 @@ def send_due_webhooks() -> None:
 
 @periodic(seconds=60)
 def count_deliveries() -> None:
-    """Count the deliveries of the last day by hour, for the overview, and fold the counts of skipped events."""
     counts.count_hours()
     counts.fold_skipped()
 

@@ -10,18 +10,11 @@ from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from notifications import schema
 from notifications.deleting import delete_logs, drop_deliveries, is_in_use
 from notifications.emitting import send_test_event
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
-from notifications.schema import (
-    CREATE_NOTIFICATION,
-    LIST_DELIVERIES,
-    NOTIFICATION_EXAMPLE,
-    REPLAY_DELIVERY,
-    TEST_NOTIFICATION,
-    UPDATE_NOTIFICATION,
-)
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
@@ -43,16 +36,10 @@ DELIVERY_FILTERS = {
 
 
 @extend_schema_view(
-    list=extend_schema(
-        operation_id="list_notifications", summary="List notifications", examples=[NOTIFICATION_EXAMPLE]
-    ),
-    create=extend_schema(operation_id="create_notification", summary="Create a notification", **CREATE_NOTIFICATION),
-    retrieve=extend_schema(
-        operation_id="get_notification", summary="Get a notification", examples=[NOTIFICATION_EXAMPLE]
-    ),
-    partial_update=extend_schema(
-        operation_id="update_notification", summary="Update a notification", **UPDATE_NOTIFICATION
-    ),
+    list=extend_schema(operation_id="list_notifications", summary="List notifications", **schema.NOTIFICATION),
+    create=extend_schema(operation_id="create_notification", summary="Create a notification", **schema.CREATE),
+    retrieve=extend_schema(operation_id="get_notification", summary="Get a notification", **schema.NOTIFICATION),
+    partial_update=extend_schema(operation_id="update_notification", summary="Update a notification", **schema.UPDATE),
     destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
 class NotificationViewSet(
@@ -91,13 +78,15 @@ class NotificationViewSet(
         has_key = ExpressionWrapper(Q(signing_key__isnull=False), BooleanField())
         return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
 
-    @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
+    @extend_schema(
+        operation_id="list_deliveries", summary="List the deliveries of a notification", **schema.DELIVERIES
+    )
     @action(detail=True, serializer_class=DeliverySerializer, list_filters=DELIVERY_FILTERS)
     def deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
         """Return the deliveries, newest first."""
         return self.list_response(self.get_object().deliveries.order_by("-created_at", "-id"))
 
-    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)
+    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **schema.REPLAY)
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same ID and body."""
@@ -112,7 +101,7 @@ class NotificationViewSet(
             delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data)
 
-    @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
+    @extend_schema(operation_id="test_notification", summary="Send a test event", **schema.TEST)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
         return idempotency.run_idempotently(self, lambda: None, self._send_test)

@@ -10,17 +10,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
+from notifications import events
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.creating import create_deliveries
-from notifications.events import (
-    ABOUT_TARGETS,
-    NOTIFICATION_FAILING,
-    NOTIFICATION_GONE,
-    Data,
-    Event,
-    NotificationData,
-    NotificationFailingData,
-)
 from notifications.models import Notification
 from relayer_service.storage.clock import database_now, timestamp
 
@@ -31,14 +23,16 @@ MIN_INTERVAL = timedelta(hours=1)
 def announce(target: Notification, outcomes: Iterable[Outcome], *, became_gone: bool) -> set[int]:
     """Create the alerts that the outcomes of a target call for; return the keys of the targets that receive them."""
     if became_gone:
-        return alert_others(NOTIFICATION_GONE, target, NotificationData(notification_id=target.identifier))
-    failed = [each for each in outcomes if not each.succeeded and each.delivery.event not in ABOUT_TARGETS]
+        return alert_others(
+            events.NOTIFICATION_GONE, target, events.NotificationData(notification_id=target.identifier)
+        )
+    failed = [each for each in outcomes if not each.succeeded and each.delivery.event not in events.ABOUT_TARGETS]
     if target.failing_since is None or target.gone_at or not failed or not is_news(target, now := database_now()):
         return set()
-    data = NotificationFailingData(
+    data = events.NotificationFailingData(
         notification_id=target.identifier, failing_since=timestamp(target.failing_since), error=failed[-1].error
     )
-    alerted = alert_others(NOTIFICATION_FAILING, target, data)
+    alerted = alert_others(events.NOTIFICATION_FAILING, target, data)
     # If no target could be alerted, the next failure tries again.
     if alerted:
         target.failing_announced_at = now
@@ -53,7 +47,7 @@ def is_news(target: Notification, now: datetime) -> bool:
     return announced is None or (announced < target.failing_since and now - announced >= MIN_INTERVAL)
 
 
-def alert_others(event: Event[Data], target: Notification, data: Data) -> set[int]:
+def alert_others(event: events.Event[events.Data], target: Notification, data: events.Data) -> set[int]:
     others = working_targets().exclude(pk=target.pk)[:MAX_ALERTED]
     return {delivery.notification_id for delivery in create_deliveries(event, others, data)}
 

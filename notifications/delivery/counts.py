@@ -24,7 +24,6 @@ def pending() -> QuerySet[Delivery]:
 
 
 def held() -> QuerySet[Delivery]:
-    """Return the pending deliveries of disabled targets."""
     return pending().filter(notification__in=Notification.objects.filter(enabled=False).values("pk"))
 
 
@@ -84,7 +83,6 @@ def fold_skipped() -> None:
 
 
 def skipped_events(notification: Notification | None = None) -> int:
-    """Return the number of skipped events, of one target or of all."""
     rows = SkippedEventCount.objects.all()
     if notification is not None:
         rows = rows.filter(target=notification.pk)

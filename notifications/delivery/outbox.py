@@ -36,7 +36,6 @@ GONE = "Not sent: the target has answered 410 Gone."
 
 
 def due_targets() -> list[int]:
-    """Return the keys of the enabled targets with due deliveries."""
     due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=DatabaseNow())
     return list(Notification.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True))
 
@@ -88,17 +87,14 @@ class Exchange:
             return []
         # A failing target that had its attempt makes room for others; the sweep returns to it.
         must_wait = self.target_fails and (bool(self.outcomes) or not include_failing)
-        if self.room <= 0 or must_wait or self._is_held_by_another(target):
+        leased = Delivery.objects.filter(Delivery.leased(), notification=target)
+        if self.room <= 0 or must_wait or leased.exclude(lease=self.lease).exists():
             return []
         room = min(self.room, 1) if self.target_fails else self.room
         rows: list[Delivery] = due.claim(room, lease_length(), self.lease)
         for row in rows:
             row.notification = target
         return rows
-
-    def _is_held_by_another(self, target: Notification) -> bool:
-        held = Delivery.objects.filter(Delivery.leased(), notification=target)
-        return held.exclude(lease=self.lease).exists()
 
 
 def write_outcomes(outcomes: list[Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""A key that the service holds itself."""
+"""A key that the service itself stores."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class Local(Secp256k1Backend):
         self._key: datatypes.PrivateKey | None = None
 
     def _private_key(self) -> datatypes.PrivateKey:
-        # The key is no local variable here, where the error is raised: error reporters print those.
+        # The key is not a local variable where the error is raised: error reporters print those.
         if self._key is None:
             self._key = _parse(self.config.get("key"))
         if self._key is None:
@@ -39,7 +39,6 @@ class Local(Secp256k1Backend):
 
 
 def _parse(key: object) -> datatypes.PrivateKey | None:
-    """Return a private key, or None if the text is not one."""
     match = HEX_KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
         return None

@@ -48,7 +48,7 @@ MISMATCH = (
 )
 ASKED = (
     f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer: relayer-1 ({ADDRESS}). "
-    "Type the secrets again, as they are not kept, and confirm."
+    "Enter the secrets again, as they are not kept, and confirm."
 )
 BODY = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
 
@@ -148,7 +148,7 @@ def test_what_is_confirmed_is_one_address_and_no_other(admin_client: Client) -> 
 def test_a_confirmation_without_the_key_is_not_reported_as_saved(admin_client: Client) -> None:
     relayer = factories.relayer()
     page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
-    assert errors(page) == {"confirmed_address": ["Nothing would change: type the new secrets again."]}
+    assert errors(page) == {"confirmed_address": ["Nothing would change. Enter the new secrets again."]}
 
 
 def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:

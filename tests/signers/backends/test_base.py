@@ -15,7 +15,7 @@ OTHER_KEY = datatypes.PrivateKey(bytes.fromhex("59c6995e998f97a5a0044966f0945389
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 DIGEST = hashlib.sha256(b"a digest for tests").digest()
 GOOD = KEY.sign_msg_hash(DIGEST)
-NOT_BY_THIS_KEY = "The signature that came back is not by this signer's key."
+NOT_BY_THIS_KEY = "The returned signature was not made with this signer's key."
 
 
 class Remote(Secp256k1Backend):
