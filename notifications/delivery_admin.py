@@ -82,7 +82,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "notification",
         "shown_state",
         "attempts_made",
-        "code",
+        "response_code",
         "last_error",
         "created_minute",
         "last_attempt",
@@ -133,10 +133,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
     @display(description="state")
     def shown_state(self, delivery: Delivery) -> str:
         return label(delivery.state, VARIANTS[delivery.state])
-
-    @display(description="code")
-    def code(self, delivery: Delivery) -> int | None:
-        return delivery.response_code
 
     @display(description="error")
     def last_error(self, delivery: Delivery) -> str:

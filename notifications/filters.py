@@ -10,7 +10,6 @@ from notifications.events import all_events
 from notifications.models import TARGET_TROUBLES, Delivery
 from relayer_service.admin.filters import StateFilter
 
-State = Delivery.State
 TARGET_STATES = TARGET_TROUBLES | {"ok": Q(enabled=True, failing_since=None, gone_at=None)}
 # Query parameter of the list of deliveries: the id of a relayer.
 SUBJECT = "relayer"
@@ -22,7 +21,7 @@ class TargetStateFilter(StateFilter):
 
 class DeliveryStateFilter(StateFilter):
     parameter_name = "state__exact"
-    conditions = {state.value: Q(state=state) for state in (State.FAILED, State.PENDING, State.DELIVERED)}
+    conditions = {state: Q(state=state) for state in ("failed", "pending", "delivered")}
 
 
 class SubjectFilter(TextFilter):

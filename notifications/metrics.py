@@ -23,32 +23,20 @@ class WebhookCollector(StateCollector):
 
     def more(self) -> Iterable[Metric]:
         held = counts.held().count()
-        pending = GaugeMetricFamily(
-            "relayer_webhook_deliveries_pending",
-            "Pending deliveries; those of disabled targets are held.",
-            labels=["held"],
-        )
+        text = "Pending deliveries; those of disabled targets are held."
+        pending = GaugeMetricFamily("relayer_webhook_deliveries_pending", text, labels=["held"])
         pending.add_metric(["no"], counts.pending().count() - held)
         pending.add_metric(["yes"], held)
         yield pending
-        yield GaugeMetricFamily(
-            "relayer_webhook_deliveries_failed_last_day",
-            "Deliveries that failed for good in the last 24 hours.",
-            counts.failed_in_a_day().count(),
-        )
-        oldest = GaugeMetricFamily(
-            "relayer_webhook_oldest_due_seconds",
-            "Wait of the oldest due delivery, 0 if none is due. Deliveries of failing targets wait by design.",
-            labels=["target"],
-        )
+        text, failed = "Deliveries that failed for good in the last 24 hours.", counts.failed_in_a_day().count()
+        yield GaugeMetricFamily("relayer_webhook_deliveries_failed_last_day", text, failed)
+        text = "Wait of the oldest due delivery, 0 if none is due. Deliveries of failing targets wait by design."
+        oldest = GaugeMetricFamily("relayer_webhook_oldest_due_seconds", text, labels=["target"])
         oldest.add_metric([OK], counts.longest_wait(of_failing=False).total_seconds())
         oldest.add_metric(["failing"], counts.longest_wait(of_failing=True).total_seconds())
         yield oldest
-        yield CounterMetricFamily(
-            "relayer_webhook_events_skipped",
-            "Events that were not queued because their target was disabled.",
-            counts.skipped_events(),
-        )
+        text = "Events that were not queued because their target was disabled."
+        yield CounterMetricFamily("relayer_webhook_events_skipped", text, counts.skipped_events())
 
 
 shared.register(WebhookCollector())

@@ -53,8 +53,7 @@ class AddressCheckbox(UnfoldBooleanWidget):
         return None
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
-        sent: str = data.get(name, "")
-        return sent
+        return str(data.get(name, ""))
 
 
 @dataclass(frozen=True)
@@ -183,11 +182,10 @@ class SignerForm(ResourceForm):
             self.add_error(None, f"The {name} has changed. Enter all secrets again.")
             return {}
         try:
-            secrets: dict[str, Any] = self.instance.secrets
+            return dict(self.instance.secrets)
         except DecryptionError as error:
             self.add_error(None, f"{error} Enter all secrets again.")
             return {}
-        return secrets
 
     def _object(self, key: str, text: str) -> Any:
         try:

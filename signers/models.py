@@ -76,10 +76,9 @@ class Signer(Resource):
 
     def readable_secrets(self) -> dict[str, Any] | None:
         try:
-            secrets: dict[str, Any] = self.secrets
+            return dict(self.secrets)
         except DecryptionError:
             return None
-        return secrets
 
     def full_config(self) -> dict[str, Any]:
         return {**self.config, **self.secrets}

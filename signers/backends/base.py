@@ -45,16 +45,13 @@ class Library:
     extra: str
     modules: tuple[str, ...]
 
-    @property
-    def command(self) -> str:
-        return f".venv/bin/pip install -e '.[{self.extra}]'"
-
     def is_installed(self) -> bool:
         """Return whether it can be imported, without importing it."""
         return all(map(_is_importable, self.modules))
 
     def missing(self) -> SignerError:
-        return SignerError(f"{self.package} is not installed. Run {self.command} in the project's folder.")
+        command = f".venv/bin/pip install -e '.[{self.extra}]'"
+        return SignerError(f"{self.package} is not installed. Run {command} in the project's folder.")
 
 
 def _is_importable(module: str) -> bool:
@@ -143,13 +140,11 @@ class Secp256k1Backend(Backend[datatypes.PublicKey]):
     def _sign(self, digest: bytes) -> tuple[int, int]:
         """Return r and any valid s of a signature of a digest."""
 
-    def identity(self) -> str:
-        return self.address()
-
     def address(self) -> str:
         """Return the checksummed EVM address."""
-        address: str = self.public_key.to_checksum_address()
-        return address
+        return str(self.public_key.to_checksum_address())
+
+    identity = address
 
     def sign_digest(self, digest: bytes) -> Signature:
         """Return a signature of 32 bytes that recovers to this signer's key."""

@@ -53,8 +53,10 @@ class CoinbaseCdp(Secp256k1Backend):
         body = json.dumps({"hash": f"0x{digest.hex()}"}, sort_keys=True, separators=(",", ":")).encode()
         # The same for every attempt, so that CDP signs once; each JWT can be used only once.
         key = {"X-Idempotency-Key": str(uuid.uuid4())}
-        answer = API.call("POST", url, lambda: (key | self._credentials(url, body), body), deadline())
-        match = SIGNATURE.fullmatch(str(answer.get("signature")))
+        signature = API.call("POST", url, lambda: (key | self._credentials(url, body), body), deadline()).get(
+            "signature"
+        )
+        match = SIGNATURE.fullmatch(str(signature))
         if match is None:
             raise not_understood(API.provider)
         return int(match[1], 16), int(match[2], 16)

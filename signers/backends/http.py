@@ -130,11 +130,8 @@ class JsonApi:
             raise answer
         if not 200 <= answer.status < 300:
             raise refusal(self.provider, answer.status, answer.headers)
-        try:
-            found = orjson.loads(answer.body)
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
+        found = _json_object(answer.body)
+        if found is None:
             raise not_understood(self.provider)
         return found
 
@@ -187,6 +184,14 @@ class ClientBackend(Secp256k1Backend):
             if self._connected is None:
                 self._connected = self._connect()
             return self._connected
+
+
+def _json_object(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _proxy_for(url: str) -> str | None:

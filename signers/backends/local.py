@@ -1,8 +1,6 @@
 """A key that the service itself stores."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
@@ -15,9 +13,7 @@ HEX_KEY = re.compile(r"(?:0x)?([0-9a-fA-F]{64})")
 class Local(Secp256k1Backend):
     """A secp256k1 private key of 32 bytes in hex, with or without 0x."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
-        self._key: datatypes.PrivateKey | None = None
+    _key: datatypes.PrivateKey | None = None
 
     def _private_key(self) -> datatypes.PrivateKey:
         # The key is not a local variable where the error is raised: error reporters print those.

@@ -255,7 +255,7 @@ def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clo
     assert outbox.due_targets() == []
 
 
-def test_what_waits_for_its_next_attempt_fails_when_its_time_comes_and_the_target_is_gone(clock: Clock) -> None:
+def test_a_due_delivery_of_a_target_that_is_gone_fails_without_an_attempt(clock: Clock) -> None:
     notification = create_notification()
     waiting = taken(notification)
     exchange(notification, outcome(waiting, 500), lease=MINE)

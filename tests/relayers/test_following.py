@@ -185,7 +185,7 @@ def test_while_a_new_address_cannot_be_read_relayers_have_none(admin_client: Cli
     path = f"/admin/signers/signer/{relayer.signer.pk}/change/"
     (text,) = errors(admin_client.post(path, elsewhere))["confirmed_address"]
     assert text.startswith("The address of this key cannot be read: Vault ")
-    assert f"Saving it leaves 1 relayer: relayer-1 ({ADDRESS}) without one." in text
+    assert f"Saving it leaves 1 relayer: relayer-1 ({ADDRESS}) without an address." in text
     admin_client.post(path, elsewhere | {"confirmed_address": "unknown"})
     assert Relayer.objects.get().address == ""
 

@@ -154,7 +154,7 @@ def test_the_form_says_which_types_work_here_and_how_to_install_the_others(
     others = ", ".join(each.label for each in SignerType if each != SignerType.PROVIDER_A_KMS)
     assert field.help_text == (
         f"It cannot be changed later. Installed: {others}."
-        '<span class="block">AWS KMS (provider_a_kms): boto3 is not installed: '
+        '<span class="block">AWS KMS (provider_a_kms): boto3 is not installed. Run '
         ".venv/bin/pip install -e &#x27;.[aws]&#x27; in the project&#x27;s folder.</span>"
     )
 
@@ -270,7 +270,7 @@ def test_a_verification_of_what_was_changed_meanwhile_does_not_count() -> None:
     other = Signer.objects.get()
     other.set_config({"key": "22" * 32})
     other.save()
-    with pytest.raises(SignerError, match=r"The signer was changed meanwhile\."):
+    with pytest.raises(SignerError, match=r"The signer was changed concurrently\."):
         signing.verify(signer)
     assert Signer.objects.get().verified_identity == ""
 

@@ -37,7 +37,7 @@ DIGEST = hashlib.sha256(b"a digest for tests").digest()
 FOREIGN_TEXT = "arn:aws:kms:eu-central-1:111122223333:key/some-secret-detail"
 
 BUSY = "AWS KMS is throttling requests."
-FAULT = "AWS KMS has a fault of its own just now."
+FAULT = "AWS KMS is unavailable (HTTP {})."
 NOT_UNDERSTOOD = "AWS KMS returned an invalid response."
 NOT_FOR_SIGNING = "The key in AWS KMS is not a signing key of the spec ECC_SECG_P256K1."
 NO_CREDENTIALS = "boto3 finds no AWS credentials, or its settings are not valid."
@@ -294,9 +294,9 @@ def test_what_may_pass_is_tried_again(faulty: FaultyKms, pauses: list[float], st
     ("status", "code", "error"),
     [
         (400, "ThrottlingException", (BUSY, False)),
-        (500, "KMSInternalException", (FAULT, False)),
-        (502, "", (FAULT, False)),
-        (503, "DependencyTimeoutException", (FAULT, False)),
+        (500, "KMSInternalException", (FAULT.format(500), False)),
+        (502, "", (FAULT.format(502), False)),
+        (503, "DependencyTimeoutException", (FAULT.format(503), False)),
     ],
 )
 def test_after_three_attempts_it_is_a_passing_error(
@@ -319,7 +319,7 @@ def test_after_three_attempts_it_is_a_passing_error(
         ("UnrecognizedClientException", "AWS KMS refused the credentials."),
         ("InvalidSignatureException", "AWS KMS refused the credentials."),
         ("ExpiredTokenException", "AWS KMS refused the credentials."),
-        ("SomethingNewException", "AWS KMS refused the request."),
+        ("SomethingNewException", "AWS KMS refused the request (HTTP 400). Check the config."),
     ],
 )
 def test_a_refusal_is_a_permanent_error_and_is_not_repeated(faulty: FaultyKms, code: str, message: str) -> None:

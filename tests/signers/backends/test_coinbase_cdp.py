@@ -248,7 +248,7 @@ def test_an_answer_of_another_shape_is_not_understood(server: CdpServer, content
 
 def test_numbers_that_are_no_signature_are_refused(server: CdpServer) -> None:
     server.plan(SIGN, Answer(200, {"signature": "0x" + "0" * 130}))
-    with pytest.raises(SignerError, match="not by the account at account_address") as caught:
+    with pytest.raises(SignerError, match="was not made by account_address") as caught:
         cdp().address()
     assert caught.value.permanent
 

@@ -46,7 +46,7 @@ SIGN = f"POST /v1/{NAME}:asymmetricSign"
 FOREIGN_TEXT = "the text of Google"
 
 BUSY = "Google Cloud KMS is throttling requests."
-FAULT = "Google Cloud KMS has a fault of its own just now."
+FAULT = "Google Cloud KMS is unavailable (HTTP {})."
 UNREACHABLE = "Google Cloud KMS cannot be reached or does not respond in time."
 CORRUPTED = "The response of Google Cloud KMS was corrupted in transit."
 NOT_UNDERSTOOD = "Google Cloud KMS returned an invalid response."
@@ -328,7 +328,7 @@ def test_the_pause_that_google_asks_for_is_kept(google: GoogleServer, pauses: li
 
 @pytest.mark.parametrize(
     ("status", "name", "error"),
-    [(429, "RESOURCE_EXHAUSTED", (BUSY, False)), (503, "UNAVAILABLE", (FAULT, False))],
+    [(429, "RESOURCE_EXHAUSTED", (BUSY, False)), (503, "UNAVAILABLE", (FAULT.format(503), False))],
 )
 def test_after_three_attempts_it_is_a_passing_error(
     google: GoogleServer, pauses: list[float], status: int, name: str, error: tuple[str, bool]
@@ -349,8 +349,8 @@ def test_after_three_attempts_it_is_a_passing_error(
         ),
         (403, "PERMISSION_DENIED", "Google Cloud KMS does not allow this service account to use the key."),
         (404, "NOT_FOUND", "Google Cloud KMS has no such key version."),
-        (409, "ABORTED", "Google Cloud KMS refused the request."),
-        (418, "TEAPOT", "Google Cloud KMS refused the request."),
+        (409, "ABORTED", "Google Cloud KMS refused the request (HTTP 409). Check the config."),
+        (418, "TEAPOT", "Google Cloud KMS refused the request (HTTP 418). Check the config."),
     ],
 )
 def test_a_refusal_is_a_permanent_error_and_is_not_repeated(
@@ -372,7 +372,7 @@ def test_an_answer_that_cannot_be_read_is_a_passing_error(google: GoogleServer, 
 def test_a_fault_that_is_told_in_html_is_a_passing_error(google: GoogleServer, pauses: list[float]) -> None:
     google.first_answers = [(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"})] * 3
 
-    assert error_of(backend()) == (FAULT, False)
+    assert error_of(backend()) == (FAULT.format(502), False)
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,7 @@ def test_numbers_that_are_no_signature_are_refused(server: TurnkeyServer, r: str
 def test_a_redirect_is_not_followed(server: TurnkeyServer) -> None:
     server.plan(SUBMIT, Answer(307, b"", {"Location": f"{server.url}/elsewhere"}))
     assert failure(turnkey()) == (
-        "Turnkey redirects (HTTP 307), and is not followed: check its address.",
+        "Turnkey returned a redirect (HTTP 307). Check its address.",
         True,
     )
     assert server.paths == [SUBMIT]
@@ -352,7 +352,7 @@ def test_a_bad_api_key_is_not_shown(key: str) -> None:
     with everything_logged() as logged, pytest.raises(SignerError) as caught:
         turnkey(api_private_key=key).sign_digest(DIGEST)
     shown = all_that_shows(caught.value) + str(logged)
-    assert "not a pair of P-256 keys" in shown
+    assert "not a P-256 key pair" in shown
     assert key not in shown
 
 

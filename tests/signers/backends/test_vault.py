@@ -270,7 +270,7 @@ def test_a_server_that_is_not_there_cannot_be_reached(server: VaultServer) -> No
 def test_a_redirect_carries_no_credentials_to_another_host(server: VaultServer, path: str, status: int) -> None:
     with VaultServer() as other:
         server.plan(path, Answer(status, b"", {"Location": f"{other.url}/v1{path}"}))
-        problem = f"Vault redirects (HTTP {status}), and is not followed: check its address."
+        problem = f"Vault returned a redirect (HTTP {status}). Check its address."
         assert failure(VaultKv(config(server))) == (problem, True)
         assert other.asked == []
 
@@ -299,7 +299,7 @@ def test_several_slashes_in_a_path_are_one(server: VaultServer) -> None:
     assert VaultKv(config(server, mount_point="/secret/", key_name="/relayers//main")).address() == ADDRESS
 
 
-def test_a_thread_that_waits_for_the_login_of_another_does_not_wait_for_longer_than_a_call(
+def test_a_thread_waits_for_the_login_of_another_no_longer_than_a_call_takes(
     server: VaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signers.backends.http.CALL_SECONDS", 0.05)
