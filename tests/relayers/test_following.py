@@ -162,7 +162,7 @@ def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:
 def test_staff_who_may_not_view_relayers_see_how_many_move(client: Client) -> None:
     staff = staff_who_may(client, "view_signer", "change_signer")
     (text,) = errors(replace(staff, factories.relayer().signer))["confirmed_address"]
-    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. Type")
+    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. Enter")
 
 
 def test_nothing_is_asked_about_a_signer_without_relayers_nor_about_the_same_key(admin_client: Client) -> None:
