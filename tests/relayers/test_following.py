@@ -284,7 +284,7 @@ def test_a_relayer_with_another_address_than_its_signer_is_disabled(admin_client
         assert found.disabled_reason_details == MISMATCH
     assert any(line.startswith(f"Treasury (relayer-1) on sepolia {MISMATCH}") for line in attention(admin_client))
     (asked,) = errors(replace(admin_client, relayer.signer, key=""))["confirmed_address"]
-    assert asked == ASKED.partition(" Type")[0]
+    assert asked == ASKED.partition(" Enter")[0]
     replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
     assert Relayer.objects.get().address == OTHER_ADDRESS
     assert [check().system_disabled for _ in range(3)][-1] is False
