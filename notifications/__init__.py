@@ -1,4 +1,1 @@
-"""Notifications: webhook targets, the events they get, and the outbox that delivers them.
-
-Other apps may use `models` and `events`.
-"""
+"""Notifications: webhook targets, the events they receive, and the outbox that delivers them."""

@@ -1,4 +1,4 @@
-"""Webhooks that need attention: targets that fail or are gone, and deliveries that nobody sends."""
+"""Webhooks that need attention: targets that fail or are gone, and late deliveries."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ from relayer_service.admin.attention import (
 )
 from relayer_service.storage.clock import DatabaseNow
 
-TITLES = {"failing": "Webhook targets that fail", "gone": "Webhook targets that are gone"}
+TITLES = {"failing": "Failing webhook targets", "gone": "Webhook targets that are gone"}
 SINCE = {"failing": "failing_since", "gone": "gone_at"}
 REASONS = {
-    "failing": "Attempts fail; the log of deliveries has their errors.",
-    "gone": "It answered 410 Gone: nothing is sent to it until its URL is changed or a delivery is replayed.",
+    "failing": "Attempts fail. See the errors in the log of deliveries.",
+    "gone": "It answered 410 Gone. To send to it again, change its URL or replay a delivery.",
 }
 
 
@@ -41,15 +41,14 @@ def webhooks(request: HttpRequest) -> AttentionSubject | None:
     ]
     if found["late"] and request.user.has_perm("notifications.view_delivery"):
         page = f"{reverse('admin:notifications_delivery_changelist')}?state__exact=pending"
-        reason = f"Due for more than two minutes, as no worker has sent them: {found['late']:,}."
-        groups.append(AttentionGroup("Deliveries that are late", [AttentionItem("Deliveries", page, reason)], 1, page))
+        reason = f"Due for more than two minutes: {found['late']:,}. Check that a worker is running."
+        groups.append(AttentionGroup("Late deliveries", [AttentionItem("Deliveries", page, reason)], 1, page))
     return AttentionSubject("webhook targets", groups)
 
 
 def numbers() -> dict[str, int]:
-    """Return how many targets are in trouble, and how many deliveries are pending, failed lately, or late."""
     targets = {name: Notification.objects.filter(TARGET_STATES[name]) for name in TITLES}
-    # Those of failing targets wait for their next attempt.
+    # The deliveries of failing targets wait for their next attempt.
     working = Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk")
     late = counts.pending().filter(due_at__lt=DatabaseNow() - LATE, notification__in=working)
     deliveries = {"pending": counts.pending(), "failed": counts.failed_in_a_day(), "late": late}
@@ -57,9 +56,9 @@ def numbers() -> dict[str, int]:
 
 
 def named() -> dict[str, list[Any]]:
-    """Return the first targets in each kind of trouble, with the time at which it began and the last error."""
+    """Return the first failing and gone targets, each with the time at which that began and its last error."""
     deliveries = Delivery.objects.filter(notification=OuterRef("pk"))
-    # What was attempted waits longer for the next time than what was not; without any the newest has failed.
+    # An attempted delivery waits longer than a new one; if none waits, the newest has failed.
     waiting = deliveries.filter(due_at__isnull=False).order_by("-due_at")
     newest = deliveries.order_by("-created_at")
     errors = [NullIf(Subquery(rows.values("error")[:1]), Value("")) for rows in (waiting, newest)]

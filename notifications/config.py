@@ -16,7 +16,7 @@ class NotificationEntry(StrictSerializer):
     id = IdentifierField()
     type = TypeField()
     url = WebhookUrlField()
-    signing_key = SigningKeyField(required=False, allow_null=True, allow_blank=True)
+    signing_key = SigningKeyField()
     enabled = BooleanField(required=False)
 
 
@@ -36,7 +36,7 @@ class NotificationSection(Section):
     @classmethod
     def dump_row(cls, row: Notification, variables: Variables) -> dict[str, Any]:
         url = escape(row.url)
-        # A name and a password may stand in it.
+        # It may contain a user name and a password.
         if "@" in urlsplit(row.url).netloc:
             url = variables.reference("notification", row.identifier, "url")
         dumped = {"id": escape(row.identifier), "type": row.type, "url": url, "enabled": row.enabled}

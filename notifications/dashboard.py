@@ -1,4 +1,4 @@
-"""The overview's cards of webhooks."""
+"""The cards of webhooks in the overview."""
 
 from django.http import HttpRequest
 from django.urls import reverse
@@ -15,7 +15,6 @@ NEEDED = ["notifications.view_notification", "notifications.view_delivery"]
 
 
 def webhooks(request: HttpRequest) -> Card | None:
-    """Return the card of what is in flight, and of what does not arrive."""
     if not request.user.has_perms(NEEDED):
         return None
     page = reverse("admin:notifications_delivery_changelist")
@@ -23,14 +22,13 @@ def webhooks(request: HttpRequest) -> Card | None:
     rows = [
         [link("Pending", f"{page}?state__exact=pending"), f"{counts['pending']:,}"],
         [link("Failed in the last day", f"{page}?state__exact=failed"), alarm(counts["failed"])],
-        [link("Targets that fail", attention.list_of("failing")), alarm(counts["failing"])],
-        [link("Targets that are gone", attention.list_of("gone")), alarm(counts["gone"])],
+        [link("Failing targets", attention.list_of("failing")), alarm(counts["failing"])],
+        [link("Gone targets", attention.list_of("gone")), alarm(counts["gone"])],
     ]
     return Card("Webhooks", rows, url=page)
 
 
 def deliveries(request: HttpRequest) -> Card | None:
-    """Return the chart of what was emitted in the last day, by hour and state."""
     if not request.user.has_perms(NEEDED):
         return None
     day = LastDay()

@@ -1,4 +1,4 @@
-"""The log of deliveries: staff read it, and have what is in it sent again."""
+"""The log of deliveries, with actions that send them again."""
 
 import json
 from typing import Any
@@ -29,7 +29,7 @@ from relayer_service.admin.lists import MAX_LISTED
 from relayer_service.admin.references import link
 from relayer_service.net.addresses import mask, without_user_info
 
-# A target's answer is untrusted: it is shown as plain text.
+# A target's response is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
 MAX_NAMES = 10
 NO_TABLE = Table([], [])
@@ -54,7 +54,7 @@ class AttemptInline(ReadOnly, TabularInline):
     hide_title = True
 
     def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> list[str]:
-        """Show an answer to those only who see the URL whole: many servers repeat the path of the request."""
+        """Show the response only to staff who see the full URL: many servers repeat the path of the request."""
         hidden = [] if may_change_notifications(request) else ["shown_answer"]
         return [field for field in self.readonly_fields if field not in hidden]
 
@@ -69,7 +69,7 @@ class AttemptInline(ReadOnly, TabularInline):
     def took(self, attempt: Attempt) -> str:
         return f"{attempt.milliseconds} ms"
 
-    @display(description="answer")
+    @display(description="response")
     def shown_answer(self, attempt: Attempt) -> str:
         return format_html(PLAIN_TEXT, attempt.answer) if attempt.answer else "-"
 
@@ -82,7 +82,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         "notification",
         "shown_state",
         "attempts_made",
-        "code",
+        "response_code",
         "last_error",
         "created_minute",
         "last_attempt",
@@ -99,7 +99,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     list_select_related = ["notification"]
     ordering = ["-id"]
     search_fields = ["identifier__exact"]
-    search_help_text = "The whole webhook-id"
+    search_help_text = "The full webhook-id"
     allowed_keys = {"notification__sequence__exact"}
     allowed_lookups = {"state__exact", "event", SUBJECT, "created_at_from", "created_at_to"}
     actions = ["replay_selected", "retry_selected_now"]
@@ -115,16 +115,15 @@ class DeliveryAdmin(ReadOnlyAdmin):
         ]
 
     def get_ordering(self, request: HttpRequest) -> list[str]:
-        """Return the order of the log, which for days is that of their index."""
+        """Sort by the index that the filter by days uses."""
         days = {"created_at_from", "created_at_to"} & {name for name, value in request.GET.items() if value}
         return ["-created_at", "-id"] if days else ["-id"]
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        """Return whether the user may send again: a delivery itself has no change permission, its target's counts."""
         return bool(may_change_notifications(request) and self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
-        """Leave out Retry now for a delivery that is finished."""
+        """Omit Retry now for a finished delivery."""
         offered: list[Any] = super().get_actions_detail(request, object_id)
         delivery = self.get_object(request, unquote(object_id)) if offered else None
         if delivery and delivery.state != Delivery.State.PENDING:
@@ -134,10 +133,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
     @display(description="state")
     def shown_state(self, delivery: Delivery) -> str:
         return label(delivery.state, VARIANTS[delivery.state])
-
-    @display(description="code")
-    def code(self, delivery: Delivery) -> int | None:
-        return delivery.response_code
 
     @display(description="error")
     def last_error(self, delivery: Delivery) -> str:
@@ -164,10 +159,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if delivery.due_at is None:
             return "-"
         if not delivery.notification.enabled:
-            return "held: the notification is disabled"
+            return "held while the notification is disabled"
         if delivery.due_at <= timezone.now():
             return "now"
-        return "on its way" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
+        return "in progress" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
 
     @display(description="notification")
     def target(self, delivery: Delivery) -> str:
@@ -208,7 +203,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return ask_or_start(request, self, pending, kind, targets(deliveries), warnings(deliveries))
 
     def _ask_or_send(self, request: HttpRequest, object_id: str, kind: DeliveryKind) -> HttpResponse:
-        """Ask about one delivery, or send it at once."""
         delivery = self.get_object_or_404(request, object_id)
         page = reverse("admin:notifications_delivery_change", args=[delivery.pk])
         pending = PendingAction.on_page(request, delivery.pk, page)
@@ -220,15 +214,15 @@ class DeliveryAdmin(ReadOnlyAdmin):
         count = kind.run([delivery.pk]).done
         text = f"{kind.done}: {kind.counted(count)}."
         if not count:
-            text += f" Left alone, as they are {kind.left_alone}: 1."
+            text += f" Skipped: 1 ({kind.left_alone})."
         if count and revived:
-            text += f" No longer taken for gone, and sent to again: {revived}."
+            text += f" No longer gone: {revived}."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
         return pending.leave()
 
 
 def targets(deliveries: QuerySet[Delivery]) -> Table:
-    """Return the targets of deliveries that are to be sent, those first that get most."""
+    """Return the targets of deliveries that are to be sent, those with most deliveries first."""
     by_target = deliveries.order_by().values_list("notification").annotate(count=Count("pk"))
     ordered = list(by_target.order_by("-count", "notification__identifier"))
     shown = Notification.objects.in_bulk([pk for pk, _ in ordered[:MAX_SHOWN]])
@@ -237,26 +231,23 @@ def targets(deliveries: QuerySet[Delivery]) -> Table:
 
 
 def names_of(deliveries: QuerySet[Delivery], **condition: Any) -> str:
-    """Return the ids of the targets of deliveries for which something holds, the first of many."""
+    """Return the first ids of the deliveries' targets that meet a condition."""
     targets = Notification.objects.filter(pk__in=deliveries.order_by().values("notification"), **condition)
     names = list(targets.order_by("sequence").values_list("identifier", flat=True)[: MAX_NAMES + 1])
     return ", ".join(names[:MAX_NAMES]) + (" …" if len(names) > MAX_NAMES else "")
 
 
 def warnings(deliveries: QuerySet[Delivery]) -> list[str]:
-    """Return what staff should know of the targets before they send deliveries again."""
-    gone = names_of(deliveries, gone_at__isnull=False)
-    disabled = names_of(deliveries, enabled=False)
     texts = []
     if delivered := deliveries.filter(state=Delivery.State.DELIVERED).count():
-        texts.append(f"Delivered before, and now to be delivered once more: {counted(delivered)}.")
-    if gone:
+        texts.append(f"Already delivered, and delivered again: {counted(delivered)}.")
+    if gone := names_of(deliveries, gone_at__isnull=False):
         texts.append(
-            "These have answered 410 Gone. Sending to them revives them: they are tried again, and get what is "
-            f"emitted from now on, unless they answer 410 once more: {gone}."
+            f"Targets that answered 410 Gone: {gone}. They are tried again, and receive new events until they answer "
+            "410 once more."
         )
-    if disabled:
-        texts.append(f"These are disabled, and get nothing until they are enabled: {disabled}.")
+    if disabled := names_of(deliveries, enabled=False):
+        texts.append(f"Disabled targets, which receive nothing until they are enabled: {disabled}.")
     return texts
 
 

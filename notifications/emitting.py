@@ -1,38 +1,52 @@
-"""Emitting events: their deliveries are created, and workers are told to send them.
+"""Emitting events: deliveries are created in the current transaction, and workers are woken to send them.
 
 A change that is rolled back sends nothing; one that is committed is sent even if the push to the workers is lost.
 """
 
 from collections.abc import Iterable
 
-from notifications.catalogue import Data, Event
-from notifications.delivery.alerts import MAX_TOLD, working_targets
+from django.db import transaction
+
+from notifications.delivery.alerts import MAX_ALERTED, working_targets
 from notifications.delivery.creating import create_deliveries
+from notifications.events import NOTIFICATION_TEST, Data, Event, NotificationData
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
+from relayer_service.audit.recording import acted, changed, record
 from relayer_service.background.tasks import push
 
-# Tasks that one change queues: each takes a moment, which staff wait for.
+# Tasks that one change queues. Each takes a moment, which staff wait for.
 MAX_WOKEN = 100
 
 
 def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery | None:
-    """Emit an event to a webhook as part of the current transaction; return None for one that is disabled."""
+    """Emit an event to a webhook as part of the current transaction; return None if the webhook is disabled."""
     created = create_deliveries(event, [notification], data)
     wake(delivery.notification_id for delivery in created)
     return created[0] if created else None
 
 
 def emit_to_all(event: Event[Data], data: Data) -> None:
-    """Emit an event that is not about one relayer to all webhooks that work."""
-    created = create_deliveries(event, working_targets()[:MAX_TOLD], data)
+    created = create_deliveries(event, working_targets()[:MAX_ALERTED], data)
     wake(delivery.notification_id for delivery in created)
 
 
-def wake(targets: Iterable[int]) -> None:
-    """Push a task for each webhook, so that its deliveries are sent once the current transaction is committed.
+def send_test_event(notification: Notification) -> Delivery | None:
+    """Send a test event, even to a target that is gone; return None if the target is disabled."""
+    if not notification.enabled:
+        return None
+    with transaction.atomic():
+        sent = emit(NOTIFICATION_TEST, notification, NotificationData(notification_id=notification.identifier))
+        text = f"Sent a test event, {sent}."
+        gone = Notification.objects.filter(pk=notification.pk, gone_at__isnull=False)
+        if gone.update(gone_at=None):
+            record([changed(notification, {"gone_at": notification.gone_at}, {"gone_at": None}, text)])
+        else:
+            record([acted(notification, text)])
+    return sent
 
-    Of very many the sweep finds the others, a moment later.
-    """
+
+def wake(targets: Iterable[int]) -> None:
+    """Push a task for each webhook, run once the current transaction is committed; the sweep finds those left out."""
     for pk in list(dict.fromkeys(targets))[:MAX_WOKEN]:
         push(deliver, pk)

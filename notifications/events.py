@@ -1,8 +1,39 @@
-"""The events about webhooks themselves."""
+"""The declaration of events, and the events about webhooks themselves.
 
-from typing import TypedDict
+Each app declares its events in its `events.py`, with the type of their data.
+"""
 
-from notifications.catalogue import Event
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Generic, TypedDict, TypeVar
+
+from django.apps import apps
+from django.utils.module_loading import module_has_submodule
+
+Data = TypeVar("Data", bound=Mapping[str, object])
+
+
+@dataclass(frozen=True)
+class Event(Generic[Data]):
+    name: str
+    data: type[Data]
+    description: str
+
+    def subject(self, data: Data) -> str:
+        """Return the id of the relayer that the event is about, or "" for other events."""
+        return ""
+
+
+def all_events() -> dict[str, Event[Any]]:
+    """Return the events of all apps by name; those of an app come before those of the apps it builds on."""
+    modules = [
+        import_module(f"{app.name}.events")
+        for app in reversed([*apps.get_app_configs()])
+        if app.module and module_has_submodule(app.module, "events")
+    ]
+    declared = [event for module in modules for event in vars(module).values() if isinstance(event, Event)]
+    return {event.name: event for event in declared}
 
 
 class NotificationData(TypedDict):
@@ -14,12 +45,12 @@ class NotificationFailingData(NotificationData):
     error: str
 
 
-NOTIFICATION_TEST = Event("notification.test", NotificationData, "Staff try whether a webhook arrives.")
+NOTIFICATION_TEST = Event("notification.test", NotificationData, "A test of the webhook, sent by hand.")
 NOTIFICATION_FAILING = Event(
-    "notification.failing", NotificationFailingData, "Attempts at another webhook have begun to fail."
+    "notification.failing", NotificationFailingData, "Attempts at another webhook have started to fail."
 )
 NOTIFICATION_GONE = Event(
     "notification.gone", NotificationData, "Another webhook has answered 410, and nothing more is sent to it."
 )
-# Events about one target that others get.
+# Events about one target that other targets receive.
 ABOUT_TARGETS = {NOTIFICATION_FAILING.name, NOTIFICATION_GONE.name}

@@ -1,4 +1,4 @@
-"""How the admin narrows the lists of notifications and deliveries."""
+"""Filters of the admin's lists of notifications and deliveries."""
 
 from typing import Any
 
@@ -6,13 +6,12 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 
-from notifications.catalogue import all_events
+from notifications.events import all_events
 from notifications.models import TARGET_TROUBLES, Delivery
 from relayer_service.admin.filters import StateFilter
 
-State = Delivery.State
 TARGET_STATES = TARGET_TROUBLES | {"ok": Q(enabled=True, failing_since=None, gone_at=None)}
-# The parameter of the list of deliveries that takes the id of a relayer.
+# Query parameter of the list of deliveries: the id of a relayer.
 SUBJECT = "relayer"
 
 
@@ -22,22 +21,20 @@ class TargetStateFilter(StateFilter):
 
 class DeliveryStateFilter(StateFilter):
     parameter_name = "state__exact"
-    conditions = {state.value: Q(state=state) for state in (State.FAILED, State.PENDING, State.DELIVERED)}
+    conditions = {state: Q(state=state) for state in ("failed", "pending", "delivered")}
 
 
 class SubjectFilter(TextFilter):
-    """Narrow the log to the events about one relayer, whose whole id is typed."""
-
-    title = "relayer id"
+    title = "relayer ID"
     parameter_name = SUBJECT
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> QuerySet[Delivery]:
-        # Not of an empty id too, so that the index of those that have one is used.
+        # The condition of the partial index, so that it is used.
         return queryset.filter(~Q(subject=""), subject=self.value()) if self.value() else queryset
 
 
 class EventFilter(DropdownFilter):
-    """Offer the events of the catalogue: to list those in the table, all of it would be read."""
+    """Lists the declared events: to list those in the table would read all of it."""
 
     title = "event"
     parameter_name = "event"

@@ -1,4 +1,4 @@
-"""The admin's form for notifications, with a signing key that goes in and never comes out."""
+"""The admin's form for notifications, with a write-only signing key."""
 
 from typing import Any
 
@@ -11,8 +11,6 @@ from notifications.writes import NotificationWrite
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import without_user_info
 
-KEPT = "Kept secret. Leave it empty to keep the key that is set."
-
 
 class NotificationForm(ResourceForm):
     write_class = NotificationWrite
@@ -20,20 +18,21 @@ class NotificationForm(ResourceForm):
     url = forms.CharField(
         label="URL",
         widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "https://example.com/webhooks"}),
-        help_text="Where events are sent to: an absolute http or https URL.",
+        help_text="Events are sent to this absolute http or https URL.",
     )
     new_signing_key = forms.CharField(
         label="Signing key",
         required=False,
         strip=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False),
-        help_text="Optional: without one, events are sent unsigned. After whsec_ it is base64, else taken as it is.",
+        help_text="Optional. Without a key, events are sent unsigned. A key that starts with whsec_ is decoded as "
+        "base64; any other is used as is.",
     )
     remove_signing_key = forms.BooleanField(
         label="Remove the signing key",
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="Events are sent unsigned from then on.",
+        help_text="Events are sent unsigned from now on.",
     )
 
     class Meta:
@@ -42,12 +41,12 @@ class NotificationForm(ResourceForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # Earlier releases accepted a password in it.
+        # Earlier releases accepted URLs with a password.
         self.initial["url"] = without_user_info(self.instance.url)
         if self.instance.pk:
             self.fields["new_signing_key"].label = "New signing key"
         if self.instance.pk and self.instance.has_signing_key:
-            self.fields["new_signing_key"].help_text = KEPT
+            self.fields["new_signing_key"].help_text = "Leave empty to keep the current key."
 
     def clean_new_signing_key(self) -> str:
         key: str = self.cleaned_data["new_signing_key"]
@@ -60,7 +59,7 @@ class NotificationForm(ResourceForm):
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
         if cleaned.get("new_signing_key") and cleaned.get("remove_signing_key"):
-            self.add_error("remove_signing_key", "Type a new key or remove the one that is set, not both.")
+            self.add_error("remove_signing_key", "Enter a new key or remove the current one, not both.")
         return cleaned
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +71,6 @@ class NotificationForm(ResourceForm):
         return values
 
     def _get_validation_exclusions(self) -> set[str]:
-        """Return the fields to skip: an unchanged URL may be one that only earlier releases accepted."""
+        """Exclude an unchanged URL, which may be one that only earlier releases accepted."""
         kept = {"url"} - set(self.changed_data) if self.instance.pk else set()
         return super()._get_validation_exclusions() | kept  # type: ignore[misc,no-any-return]  # not in the stubs

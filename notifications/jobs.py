@@ -1,13 +1,13 @@
-"""What staff have done with many notifications or deliveries at once, in the worker."""
+"""Jobs with notifications and deliveries."""
 
 from collections.abc import Sequence
 
 from django.db import transaction
 from django.db.models import QuerySet
 
+from notifications.emitting import send_test_event
 from notifications.models import Delivery, Notification
 from notifications.replay import replay, retry_now
-from notifications.sample_events import send_test_event
 from relayer_service.audit.recording import record_same
 from relayer_service.jobs.kinds import JobKind, Result
 
@@ -17,7 +17,7 @@ class SendTestEvents(JobKind):
     permission = "notifications.change_notification"
     title = "Send test events"
     job_title = "Send test events to {}"
-    explanation = "A test event is sent at once to each: {}."
+    explanation = "A test event is sent immediately to {}."
     done = "Sent a test event"
     left_alone = "disabled"
     batch_size = 50
@@ -29,7 +29,7 @@ class SendTestEvents(JobKind):
 
 class DeliveryKind(JobKind):
     model_label = "notifications.Delivery"
-    # A delivery itself has no change permission, its target's counts.
+    # Deliveries have no change permission: that of their targets counts.
     permission = "notifications.change_notification"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
@@ -47,9 +47,9 @@ class DeliveryKind(JobKind):
 class ReplayDeliveries(DeliveryKind):
     title = "Replay"
     job_title = "Replay {}"
-    explanation = "Sent again from the start of the schedule, with the same webhook-id and body: {}."
+    explanation = "Sends {} again from the start of the schedule, with the same webhook-id and body."
     done = "Replayed"
-    left_alone = "on their way"
+    left_alone = "in progress"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
         return replay(deliveries)
@@ -58,9 +58,9 @@ class ReplayDeliveries(DeliveryKind):
 class RetryDeliveries(DeliveryKind):
     title = "Retry now"
     job_title = "Retry {} now"
-    explanation = "The next attempt is made at once, and the schedule goes on from there: {}."
-    done = "Brought forward"
-    left_alone = "on their way or not pending"
+    explanation = "Makes the next attempt at {} immediately; the schedule continues from there."
+    done = "Retried"
+    left_alone = "in progress or not pending"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
         return retry_now(deliveries)

@@ -1,4 +1,4 @@
-"""What Prometheus reads of webhooks."""
+"""Prometheus metrics of webhooks."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from django.db.models import QuerySet
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from notifications import skipped
 from notifications.delivery import counts
 from notifications.models import TARGET_TROUBLES, Notification
 from relayer_service.observability.metrics import StateCollector, shared
@@ -24,32 +23,20 @@ class WebhookCollector(StateCollector):
 
     def more(self) -> Iterable[Metric]:
         held = counts.held().count()
-        pending = GaugeMetricFamily(
-            "relayer_webhook_deliveries_pending",
-            "Deliveries that are still to arrive; those of disabled targets are held.",
-            labels=["held"],
-        )
+        text = "Pending deliveries; those of disabled targets are held."
+        pending = GaugeMetricFamily("relayer_webhook_deliveries_pending", text, labels=["held"])
         pending.add_metric(["no"], counts.pending().count() - held)
         pending.add_metric(["yes"], held)
         yield pending
-        yield GaugeMetricFamily(
-            "relayer_webhook_deliveries_failed_last_day",
-            "Deliveries that were given up in the last 24 hours.",
-            counts.failed_in_a_day().count(),
-        )
-        oldest = GaugeMetricFamily(
-            "relayer_webhook_oldest_due_seconds",
-            "For how long the oldest delivery that is due has waited; 0 if none is. Those of failing targets have to.",
-            labels=["target"],
-        )
-        for target, of_failing in ((OK, False), ("failing", True)):
-            oldest.add_metric([target], counts.longest_wait(of_failing=of_failing).total_seconds())
+        text, failed = "Deliveries that failed for good in the last 24 hours.", counts.failed_in_a_day().count()
+        yield GaugeMetricFamily("relayer_webhook_deliveries_failed_last_day", text, failed)
+        text = "Wait of the oldest due delivery, 0 if none is due. Deliveries of failing targets wait by design."
+        oldest = GaugeMetricFamily("relayer_webhook_oldest_due_seconds", text, labels=["target"])
+        oldest.add_metric([OK], counts.longest_wait(of_failing=False).total_seconds())
+        oldest.add_metric(["failing"], counts.longest_wait(of_failing=True).total_seconds())
         yield oldest
-        yield CounterMetricFamily(
-            "relayer_webhook_events_skipped",
-            "Events that were not queued, as their target was disabled.",
-            skipped.total(),
-        )
+        text = "Events that were not queued because their target was disabled."
+        yield CounterMetricFamily("relayer_webhook_events_skipped", text, counts.skipped_events())
 
 
 shared.register(WebhookCollector())

@@ -16,26 +16,26 @@ from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 
-# For so long after a change of a signing key the one before signs too: a day is enough for receivers in any time zone.
+# After a change of the signing key the previous one signs too, for a day: enough for receivers in any time zone.
 KEY_OVERLAP_HOURS = 24
-# What can be wrong with a target. Each has an index of its own.
+# States of a target that does not work. Each has its own index.
 TARGET_TROUBLES = {
     "failing": models.Q(enabled=True, failing_since__isnull=False, gone_at=None),
     "gone": models.Q(enabled=True, gone_at__isnull=False),
-    # Whatever is known of it: nobody waits for it.
+    # Even if it fails or is gone: that does not matter while it is disabled.
     "disabled": models.Q(enabled=False),
 }
 
 
 def validate_webhook_url(value: str) -> None:
-    """Raise ValidationError for a URL that nothing can be sent to; addresses of names are checked at each attempt."""
+    """Raise ValidationError for a URL that cannot be a target; host names are resolved and checked at each attempt."""
     parts = addresses.split_http_url(value)
     assert parts.hostname
     if not addresses.is_allowed_port(addresses.port_of(parts)):
         raise ValidationError("the port must be 80, 443 or at least 1024")
     address = addresses.literal_address(parts.hostname)
     if address and not addresses.is_allowed(address, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS):
-        raise ValidationError("this address is not allowed: it is private, local or reserved")
+        raise ValidationError("private, local and reserved addresses are not allowed")
     addresses.refuse_user_info(value)
 
 
@@ -49,7 +49,7 @@ class Notification(Resource):
 
     type = models.CharField(max_length=32, choices=Type, default=Type.WEBHOOK)
     url = models.TextField("URL", validators=[validate_webhook_url], help_text="Where events are sent to.")
-    # The default is in the database too: processes of the release before know nothing of this column.
+    # The default is in the database too, for processes of the previous release, which do not write this column.
     enabled = models.BooleanField(
         default=True,
         db_default=True,
@@ -88,7 +88,7 @@ class Notification(Resource):
 
     @property
     def has_signing_key(self) -> bool:
-        # The stored value, not the attribute: nothing needs to be decrypted for this.
+        # The stored value, not the attribute, which would be decrypted.
         return self.__dict__["signing_key"] is not None
 
     def audited(self) -> dict[str, Any]:
@@ -102,16 +102,17 @@ class Notification(Resource):
         }
 
     def set_url(self, url: str) -> set[str]:
-        """Set the URL, and forget failures of another one; return the columns to save."""
+        """Set the URL, and reset the failures of the previous one; return the columns to save."""
         if url == self.url:
             return set()
         self.url, self.failing_since, self.gone_at = url, None, None
         return {"url", "failing_since", "gone_at"}
 
     def set_signing_key(self, signing_key: str | None) -> set[str]:
-        """Set the key; None or an empty one removes it, at once. Return the columns to save.
+        """Set the key, or remove it if it is None or empty; return the columns to save.
 
-        Beside a new key the one before signs for a while, so that receivers can take over the new one in their time.
+        After a change the previous key signs too for KEY_OVERLAP_HOURS, so that receivers have time to switch. A
+        removal is immediate.
         """
         try:
             before = self.signing_key
@@ -127,7 +128,6 @@ class Notification(Resource):
         return changed
 
     def other_signing_keys(self) -> list[str]:
-        """Return the keys that sign beside the one that is set."""
         is_over = self.previous_key_until is None or self.previous_key_until <= timezone.now()
         try:
             return [] if is_over or self.previous_signing_key is None else [self.previous_signing_key]
@@ -139,12 +139,12 @@ def new_message_id() -> str:
     return f"msg_{uuid.uuid4().hex}"
 
 
-# When a delivery failed: at its last attempt, or without one, as its target was gone.
+# When a delivery failed: at its last attempt, or without one because its target was gone.
 FAILED_AT = Coalesce("attempted_at", "created_at")
 
 
 class Delivery(Leased):
-    """One event for one target. What is due is sent, whether or not a task was queued for it."""
+    """One event for one target. Due deliveries are sent whether or not a task was queued for them."""
 
     class State(models.TextChoices):
         PENDING = "pending", "Pending"
@@ -157,7 +157,7 @@ class Delivery(Leased):
     # Indexed below, with the order of the log.
     notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
     event = models.CharField(max_length=64)
-    # The default is in the database too: processes of the release before know nothing of this column.
+    # The default is in the database too, for processes of the previous release, which do not write this column.
     subject = models.CharField(
         "relayer",
         max_length=255,
@@ -191,16 +191,16 @@ class Delivery(Leased):
             models.Index("subject", "id", name="delivery_subject", condition=~models.Q(subject="")),
             models.Index("state", "id", name="delivery_state"),
             models.Index("event", "id", name="delivery_event"),
-            # With the state, so that a day is counted in the index alone.
+            # With the state, for an index-only count of a day.
             models.Index("created_at", "id", "state", name="delivery_created"),
-            # Not of the failed ones alone: SQLite would rather use the one by state, and read them all.
+            # Not partial: SQLite would prefer the index by state, and read all failed ones.
             models.Index("state", FAILED_AT, name="delivery_failed"),
         ]
         constraints = [
             models.CheckConstraint(
                 condition=models.Q(state__in=["pending", "delivered", "failed"]), name="delivery_state_known"
             ),
-            # A pending delivery is due at some time, so that it cannot be forgotten; others never are.
+            # Every pending delivery has a time at which it is due, so that none is lost; others have none.
             models.CheckConstraint(
                 condition=models.Q(state="pending", due_at__isnull=False)
                 | (~models.Q(state="pending") & models.Q(due_at__isnull=True)),
@@ -213,7 +213,7 @@ class Delivery(Leased):
 
 
 class DeliveryHour(models.Model):
-    """How many of the deliveries that were emitted in one hour are in a state, as the worker last counted them."""
+    """The number of deliveries created in one hour that are in a state, as last counted by the worker."""
 
     hour = models.DateTimeField()
     state = models.CharField(max_length=16, choices=Delivery.State)
@@ -222,7 +222,7 @@ class DeliveryHour(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["hour", "state"], name="delivery_hour_once_a_state")]
-        # The overview alone shows them.
+        # Shown only in the overview.
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -230,14 +230,14 @@ class DeliveryHour(models.Model):
 
 
 class SkippedEventCount(models.Model):
-    """How many events were skipped as their target was disabled; rows are appended, and folded by the worker."""
+    """The number of events skipped because their target was disabled; rows are appended, and folded by the worker."""
 
-    # No foreign key: what was skipped for a target that was deleted since stays in the total.
+    # No foreign key: the events skipped for a deleted target stay in the total.
     target = models.BigIntegerField(db_index=True, help_text="The key of the notification.")
     events = models.PositiveBigIntegerField()
 
     class Meta:
-        # The notification's page alone shows them.
+        # Shown only on the notification's page.
         default_permissions = ()
 
     def __str__(self) -> str:
@@ -245,8 +245,6 @@ class SkippedEventCount(models.Model):
 
 
 class Attempt(models.Model):
-    """One attempt at a delivery."""
-
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
     started_at = models.DateTimeField()
     milliseconds = models.PositiveIntegerField()

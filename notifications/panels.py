@@ -1,4 +1,4 @@
-"""The panel of a notification's page: what was emitted to it in the last day."""
+"""The panel on a notification's page: its deliveries of the last day."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ class LastDeliveries(Panel):
 
 
 def last_day(notification: Notification) -> dict[str, Any]:
-    """Return the totals by state of what was emitted in the last day, and the chart of it by hour."""
+    """Return the totals of the last day by state, and its chart by hour."""
     day = LastDay()
     counts = {state: [0] * HOURS for state in COLOURS}
     groups = Delivery.objects.filter(notification=notification, created_at__gte=day.start).order_by()

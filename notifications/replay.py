@@ -1,4 +1,4 @@
-"""What staff do with deliveries: send them again, or sooner."""
+"""Replays and early retries of deliveries."""
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -21,14 +21,13 @@ def retry_now(deliveries: QuerySet[Delivery]) -> int:
 
 
 def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
-    """Make deliveries due now, but for those that are in flight."""
     at_rest = deliveries.exclude(Delivery.leased())
     with transaction.atomic():
         targets = list(at_rest.order_by().values_list("notification", flat=True).distinct())
-        # Locked before the deliveries, as workers do it: locks taken in two orders are a deadlock.
+        # Locked before the deliveries, as in workers: locks taken in two orders are a deadlock.
         locked = list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
         count = at_rest.update(state=Delivery.State.PENDING, due_at=DatabaseNow(), lease=None, **changes)
-        # Staff ask for it: a target that has answered 410 Gone is sent to again.
+        # An explicit request: targets that answered 410 Gone are tried again.
         Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)
         record(changed(target, {"gone_at": target.gone_at}, {"gone_at": None}) for target in locked)
         for target in targets:

@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows of notifications beside their serializers."""
+"""OpenAPI of notifications: examples, and what their serializers cannot express."""
 
 from typing import Any
 
@@ -16,8 +16,6 @@ from notifications.serializers import (
 
 
 class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
-    """The type under the name that it has in the contract."""
-
     target_class = "notifications.serializers.TypeField"
 
     def get_name(self) -> str:
@@ -37,7 +35,8 @@ NOTIFICATION_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
-CREATE_NOTIFICATION: dict[str, Any] = {
+NOTIFICATION: dict[str, Any] = {"examples": [NOTIFICATION_EXAMPLE]}
+CREATE: dict[str, Any] = {
     "request": CreateNotificationSerializer,
     "responses": {201: OpenApiResponse(NotificationSerializer, description="The notification was created.")},
     "examples": [
@@ -63,34 +62,29 @@ DELIVERY_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
-LIST_DELIVERIES: dict[str, Any] = {
-    "responses": {200: DeliverySerializer(many=True)},
-    "examples": [DELIVERY_EXAMPLE],
-}
-REPLAY_DELIVERY: dict[str, Any] = {
-    "request": None,
-    "responses": {200: OpenApiResponse(DeliverySerializer, description="The delivery, pending again.")},
-    "examples": [DELIVERY_EXAMPLE],
-}
-TEST_NOTIFICATION: dict[str, Any] = {
-    "request": None,
-    "responses": {201: OpenApiResponse(DeliverySerializer, description="The delivery of the test event.")},
-    "examples": [DELIVERY_EXAMPLE],
-}
-UPDATE_NOTIFICATION: dict[str, Any] = {
+DELIVERIES: dict[str, Any] = {"responses": {200: DeliverySerializer(many=True)}, "examples": [DELIVERY_EXAMPLE]}
+
+
+def delivery(status: int, description: str) -> dict[str, Any]:
+    responses = {status: OpenApiResponse(DeliverySerializer, description=description)}
+    return {"request": None, "responses": responses, "examples": [DELIVERY_EXAMPLE]}
+
+
+REPLAY = delivery(200, "The delivery, pending again.")
+TEST = delivery(201, "The delivery of the test event.")
+UPDATE: dict[str, Any] = {
     "parameters": [
         OpenApiParameter(
             "notification_id",
             str,
             OpenApiParameter.PATH,
-            description="The notification's id; any character in it may be percent-encoded, slashes included.",
+            description="The notification's ID. Any character may be percent-encoded, including slashes.",
             examples=[OpenApiExample("notification", "notification-1")],
         )
     ],
     "request": UpdateNotificationSerializer,
-    "responses": {200: OpenApiResponse(NotificationSerializer, description="The notification as it is now.")},
-    # Made-up values: what has the form of a secret is none. The first one is what docs pages fill in, towards a
-    # notification that may be in use.
+    "responses": {200: OpenApiResponse(NotificationSerializer, description="The updated notification.")},
+    # Docs pages prefill the first example, which must be harmless for a notification that is in use.
     "examples": [
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample(

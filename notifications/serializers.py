@@ -13,37 +13,33 @@ from relayer_service.net.addresses import without_user_info
 from relayer_service.storage.clock import timestamp
 
 URL_HELP = (
-    "An absolute http or https URL, without a user name or a password. The port is 80, 443 or at least 1024, "
-    "an address is a public one."
+    "An absolute http or https URL without a user name or password. The port must be 80, 443 or at least 1024; "
+    "an IP address must be public."
 )
 
 
 class TypeField(ChoiceField):
-    """The type of a notification."""
-
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(choices=Notification.Type.choices, **kwargs)
 
 
 @extend_schema_field(OpenApiTypes.URI)
 class WebhookUrlField(StringField):
-    """A URL that events can be sent to."""
-
     default_validators = [validate_webhook_url]
 
 
 class ShownUrlField(StringField):
-    """A URL as answers show it: without a password, which earlier releases accepted in it."""
+    """A URL without the password that earlier releases accepted in it."""
 
     def to_representation(self, value: str) -> str:
         return without_user_info(value) if "@" in value else value
 
 
 class SigningKeyField(StringField):
-    """Any string at all: it is stored encrypted, so that no character of it can trouble a database."""
+    """Any string, even with NUL: it is stored encrypted."""
 
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+        super().__init__(required=False, allow_null=True, allow_blank=True, write_only=True, **kwargs)
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
 
 
@@ -55,11 +51,11 @@ class FlagField(BooleanField):
 
 
 class NotificationSerializer(ResourceSerializer):
-    """A webhook target, as answers show it: whether it has a signing key, never the key."""
+    """A webhook target. Responses report whether a signing key is set, never the key."""
 
     id = StringField(source="identifier")
     type = TypeField()
-    url = ShownUrlField(help_text="Where events are sent to.")
+    url = ShownUrlField(help_text="The URL that events are sent to.")
     has_signing_key = FlagField(help_text="Whether a signing key is set.")
 
 
@@ -69,17 +65,17 @@ class MomentField(StringField):
 
 
 class DeliverySerializer(ResourceSerializer):
-    """What became of one event for a webhook; what is not set is left out."""
+    """The delivery of one event to a webhook. Fields without a value are omitted."""
 
     id = StringField(source="identifier", help_text="The `webhook-id`, the same at every attempt.")
     event = StringField()
     state = ChoiceField(choices=Delivery.State.choices)
     attempts = IntegerField(source="attempts_made", max_value=2**31 - 1)
     response_code = IntegerField(max_value=999, required=False, help_text="Of the last attempt.")
-    error = StringField(required=False, help_text="What went wrong at the last attempt.")
+    error = StringField(required=False, help_text="The error of the last attempt.")
     created_at = MomentField()
     attempted_at = MomentField(required=False, help_text="When the last attempt began.")
-    next_attempt_at = MomentField(source="due_at", required=False, help_text="While it is pending.")
+    next_attempt_at = MomentField(source="due_at", required=False, help_text="Set while it is pending.")
 
 
 class CreateNotificationSerializer(CreateSerializer):
@@ -92,16 +88,12 @@ class CreateNotificationSerializer(CreateSerializer):
     type = TypeField(required=False)
     url = WebhookUrlField(help_text=URL_HELP)
     signing_key = SigningKeyField(
-        required=False,
-        allow_null=True,
-        allow_blank=True,
-        write_only=True,
-        help_text="Absent, null or empty: what is sent is not signed. No answer ever has it.",
+        help_text="If absent, null or empty, events are not signed. Never returned in a response."
     )
 
 
 class UpdateNotificationSerializer(UpdateSerializer):
-    """What to change of a notification; what is left out stays as it is."""
+    """The fields of a notification to change; omitted fields are unchanged."""
 
     answer_class = NotificationSerializer
     write_class = NotificationWrite
@@ -109,12 +101,6 @@ class UpdateNotificationSerializer(UpdateSerializer):
     type = TypeField(required=False)
     url = WebhookUrlField(required=False, help_text=URL_HELP)
     signing_key = SigningKeyField(
-        required=False,
-        allow_null=True,
-        allow_blank=True,
-        write_only=True,
-        help_text=(
-            "Absent or null: the signing key is unchanged. An empty string: it is removed. "
-            "Any other string: it is set to exactly that. No answer ever has it."
-        ),
+        help_text="If absent or null, the key is unchanged; an empty string removes it; any other string replaces it. "
+        "Never returned in a response."
     )

@@ -1,8 +1,8 @@
-"""Signatures of webhooks, after the Standard Webhooks specification."""
+"""Signatures of webhooks, according to the Standard Webhooks specification."""
 
 import base64
 import binascii
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -12,16 +12,16 @@ BASE64_PREFIX = "whsec_"
 
 
 class UnusableKey(Exception):
-    """A key cannot be used for signing; the text says why."""
+    """The key cannot be used for signing; the message has the reason."""
 
 
 def key_bytes(signing_key: str) -> bytes:
-    """Return the bytes of a key: base64 after the prefix of the standard, UTF-8 of any other key."""
+    """Return the bytes of a key: base64 after the standard's prefix, UTF-8 for any other key."""
     if not signing_key.startswith(BASE64_PREFIX):
         try:
             return signing_key.encode()
         except UnicodeEncodeError:
-            raise UnusableKey("The signing key has a character that no text can have.") from None
+            raise UnusableKey("The signing key is not valid Unicode.") from None
     encoded = signing_key.removeprefix(BASE64_PREFIX)
     try:
         # Padding is optional.
@@ -29,27 +29,24 @@ def key_bytes(signing_key: str) -> bytes:
     except (binascii.Error, ValueError):
         key = b""
     if not key:
-        raise UnusableKey("The signing key begins with whsec_ and is not base64 after it.")
+        raise UnusableKey("The signing key starts with whsec_ but is not valid base64 after it.")
     return key
 
 
 def headers(
     identifier: str, moment: datetime, body: bytes, signing_key: str | None, other_keys: Sequence[str] = ()
 ) -> dict[str, str]:
-    """Return the headers of an attempt; without a key there is no signature among them.
+    """Return the headers of an attempt, without a signature if there is no key.
 
-    Other keys sign too: a receiver takes what one of its keys has signed. One that is unusable is left out.
+    Other keys sign too, as receivers accept any valid signature; unusable ones are skipped.
     """
     timestamp = int(moment.timestamp())
     result = {"webhook-id": identifier, "webhook-timestamp": str(timestamp)}
     if signing_key is not None:
-        keys = [key_bytes(signing_key), *usable(other_keys)]
+        keys = [key_bytes(signing_key)]
+        for other_key in other_keys:
+            with suppress(UnusableKey):
+                keys.append(key_bytes(other_key))
         signatures = [Webhook(key).sign(identifier, moment.astimezone(UTC), body.decode()) for key in keys]
         result["webhook-signature"] = " ".join(signatures)
     return result
-
-
-def usable(signing_keys: Sequence[str]) -> Iterator[bytes]:
-    for signing_key in signing_keys:
-        with suppress(UnusableKey):
-            yield key_bytes(signing_key)

@@ -10,18 +10,11 @@ from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from notifications.deleting import delete_logs, drop_deliveries, dropped_text, is_in_use
+from notifications import schema
+from notifications.deleting import delete_logs, drop_deliveries, is_in_use
+from notifications.emitting import send_test_event
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
-from notifications.sample_events import send_test_event
-from notifications.schema import (
-    CREATE_NOTIFICATION,
-    LIST_DELIVERIES,
-    NOTIFICATION_EXAMPLE,
-    REPLAY_DELIVERY,
-    TEST_NOTIFICATION,
-    UPDATE_NOTIFICATION,
-)
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
@@ -35,30 +28,24 @@ from relayer_service.api.lists import ListMixin
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, deleted, record
 
-ON_ITS_WAY = "Delivery is on its way"
+IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
 DELIVERY_FILTERS = {
-    "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only those in this state.")
+    "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only deliveries in this state.")
 }
 
 
 @extend_schema_view(
-    list=extend_schema(
-        operation_id="list_notifications", summary="List notifications", examples=[NOTIFICATION_EXAMPLE]
-    ),
-    create=extend_schema(operation_id="create_notification", summary="Create a notification", **CREATE_NOTIFICATION),
-    retrieve=extend_schema(
-        operation_id="get_notification", summary="Get a notification", examples=[NOTIFICATION_EXAMPLE]
-    ),
-    partial_update=extend_schema(
-        operation_id="update_notification", summary="Update a notification", **UPDATE_NOTIFICATION
-    ),
+    list=extend_schema(operation_id="list_notifications", summary="List notifications", **schema.NOTIFICATION),
+    create=extend_schema(operation_id="create_notification", summary="Create a notification", **schema.CREATE),
+    retrieve=extend_schema(operation_id="get_notification", summary="Get a notification", **schema.NOTIFICATION),
+    partial_update=extend_schema(operation_id="update_notification", summary="Update a notification", **schema.UPDATE),
     destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
 class NotificationViewSet(
     ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
 ):
-    """Change a notification: what is sent is changed, what is left out stays as it is."""
+    """Change the fields of a notification that are sent; omitted fields are unchanged."""
 
     queryset = Notification.objects.all()
     lookup_url_kwarg = "notification_id"
@@ -76,7 +63,7 @@ class NotificationViewSet(
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
     idempotent_actions = {"create": "lifecycle", "test": "lifecycle"}
-    action_errors = {"replay": {HTTPStatus.CONFLICT: ON_ITS_WAY}, "test": {HTTPStatus.CONFLICT: DISABLED}}
+    action_errors = {"replay": {HTTPStatus.CONFLICT: IN_PROGRESS}, "test": {HTTPStatus.CONFLICT: DISABLED}}
     list_filters = {"q": begins("identifier")}
     filter_extension = "lifecycle"
     id_taken_message = "Notification with this ID already exists"
@@ -87,46 +74,48 @@ class NotificationViewSet(
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()
-        # A list shows columns, and this is a property elsewhere.
+        # Lists read columns only, and this is a property elsewhere.
         has_key = ExpressionWrapper(Q(signing_key__isnull=False), BooleanField())
         return rows.annotate(has_signing_key=has_key) if self.action == "list" else rows
 
-    @extend_schema(operation_id="list_deliveries", summary="List the deliveries of a notification", **LIST_DELIVERIES)
+    @extend_schema(
+        operation_id="list_deliveries", summary="List the deliveries of a notification", **schema.DELIVERIES
+    )
     @action(detail=True, serializer_class=DeliverySerializer, list_filters=DELIVERY_FILTERS)
     def deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
-        """Return the deliveries, the newest first."""
+        """Return the deliveries, newest first."""
         return self.list_response(self.get_object().deliveries.order_by("-created_at", "-id"))
 
-    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **REPLAY_DELIVERY)
+    @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **schema.REPLAY)
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
-        """Send a delivery again from the start of the schedule, with the same id and body."""
+        """Send a delivery again from the start of the schedule, with the same ID and body."""
         deliveries = self.get_object().deliveries
         delivery = deliveries.filter(identifier=delivery_id).first()
         if delivery is None:
             raise NotFound("Delivery not found")
         with transaction.atomic():
             if not replay(Delivery.objects.filter(pk=delivery.pk)):
-                raise Conflict(ON_ITS_WAY)
+                raise Conflict(IN_PROGRESS)
             record([acted(delivery, "Replayed.")])
             delivery.refresh_from_db()
         return Response(DeliverySerializer(delivery).data)
 
-    @extend_schema(operation_id="test_notification", summary="Send a test event", **TEST_NOTIFICATION)
+    @extend_schema(operation_id="test_notification", summary="Send a test event", **schema.TEST)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, **kwargs: Any) -> HttpResponse:
         return idempotency.run_idempotently(self, lambda: None, self._send_test)
 
     def _send_test(self, _: None) -> Any:
-        # Locked, so that it is still there when the delivery is.
+        # Locked, so that it still exists when the delivery is created.
         sent = send_test_event(self.get_object())
         if sent is None:
             raise Conflict(DISABLED)
         return DeliverySerializer(sent).data
 
     def destroy(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        """Delete a notification with its deliveries. `metadata.logs` says how many were pending and are not sent."""
-        # The log first, which may be long, a batch at a time.
+        """Delete a notification and its deliveries. `metadata.logs` reports how many pending ones were dropped."""
+        # The log may be long: it is deleted first, in batches.
         notification = self.get_object()
         if is_in_use([notification]):
             raise Conflict(self.in_use_message)
@@ -134,7 +123,7 @@ class NotificationViewSet(
         return super().destroy(request, *args, **kwargs)
 
     def perform_destroy(self, instance: Notification) -> list[str]:
-        dropped = dropped_text(drop_deliveries(instance))
+        dropped = drop_deliveries(instance)
         record([deleted(instance, dropped)])
         instance.delete()
         return [dropped] if dropped else []

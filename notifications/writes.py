@@ -1,4 +1,4 @@
-"""The one way in which notifications are created and changed."""
+"""The single write path of notifications."""
 
 from notifications.models import Notification
 from relayer_service.storage.encryption import DecryptionError
@@ -6,10 +6,7 @@ from relayer_service.writes import Values, Write
 
 
 class NotificationWrite(Write[Notification]):
-    """A notification to create or to change; there is one type only, so that it cannot change.
-
-    A signing key that is absent or None stays as it is, an empty one is removed.
-    """
+    """Creates or changes a notification. A signing key of None is unchanged, an empty one is removed."""
 
     model = Notification
     inserts_one_row = True

@@ -129,7 +129,7 @@ SIGNER_BACKENDS = {
     "provider_a_kms": "signers.backends.aws_kms.AwsKms",
     "provider_b_kms": "signers.backends.google_kms.GoogleKms",
     "provider_c": "signers.backends.vault.VaultKv",
-    "provider_c_transit": "signers.backends.vault_transit.VaultTransit",
+    "provider_c_transit": "signers.backends.vault.VaultTransit",
     "provider_d": "signers.backends.turnkey.Turnkey",
     "provider_e": "signers.backends.coinbase_cdp.CoinbaseCdp",
 }

@@ -1,4 +1,1 @@
-"""Signers: keys, and references to keys that others hold.
-
-Other apps may use `models`, `types`, `signing` and `backends.base`.
-"""
+"""Signers: local keys, and references to keys held by providers."""

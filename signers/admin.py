@@ -4,16 +4,15 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db import transaction
-from django.db.models import ProtectedError, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
 from unfold.decorators import action, display
 
-from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import PendingAction
 from relayer_service.admin.dates import ago
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.references import in_use, may_view_users, used_by
+from relayer_service.admin.referenced import ReferencedAdmin
+from relayer_service.admin.references import in_use, may_view_users
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.prefixes import Folded
 from signers import signing
@@ -23,24 +22,20 @@ from signers.forms import CONFIG_FIELDS, CONFIRMED, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
 
-USED_MEANWHILE = "Not deleted: something was pointed here meanwhile."
-# For staff who may see all that refers to a signer, and for others.
-USERS, USER_COUNTS = "used_by", "use_counts"
-
 
 @admin.register(Signer)
-class SignerAdmin(ResourceAdmin):
+class SignerAdmin(ReferencedAdmin):
     form = SignerForm
     list_display = ["identifier", "type", "verified_identity", "verified_at", "created"]
     list_filter = ["type"]
     list_filter_submit = False
     search_fields = ["identifier", "verified_identity"]
-    search_help_text = "The beginning of an id or an address"
+    search_help_text = "The start of an ID or address"
     sort_orders = {"identifier": Folded("identifier"), "created": "sequence"}
     allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
     actions_submit_line = ["save_and_verify"]
-    # On the add page, the fields of the chosen type only; on the change page there is nothing to choose.
+    # The add page shows only the fields of the chosen type; the change page has no type to choose.
     conditional_fields = {
         field.key: f"typeof type === 'undefined' || type === '{field.type.value}'" for field in CONFIG_FIELDS
     }
@@ -53,18 +48,18 @@ class SignerAdmin(ResourceAdmin):
             config.append(CONFIRMED)
         fieldsets: list[Any] = [(None, {"fields": ["identifier", "type"]}), ("Config", {"fields": config})]
         if obj:
-            users = USERS if may_view_users(request, Signer) else USER_COUNTS
             verified = ["verified_identity", "verified_at", *(["last_error"] if obj.last_error else [])]
-            fieldsets.append(("Seen", {"fields": ["curve", "installed", *verified, users, "created_at"]}))
+            status = ["curve", "installed", *verified, self.users_field(request), "created_at"]
+            fieldsets.append(("Status", {"fields": status}))
         return fieldsets
 
     def get_readonly_fields(self, request: HttpRequest, obj: Signer | None = None) -> list[str]:
         fixed = ["identifier", "type"] if obj else []
         verified = ["verified_identity", "verified_at", "last_error"]
-        return [*fixed, "curve", "installed", *verified, USERS, USER_COUNTS, "created_at", "shown_config"]
+        return [*fixed, "curve", "installed", *verified, "used_by", "use_counts", "created_at", "shown_config"]
 
     def get_form(self, request: HttpRequest, obj: Signer | None = None, change: bool = False, **kwargs: Any) -> Any:
-        """Keep the fields of the fixed type only, so that none of another type can be sent."""
+        """Keep only the fields of the fixed type, so that none of another type is accepted."""
         form = super().get_form(request, obj, change=change, **kwargs)
         others = [field.key for field in CONFIG_FIELDS if obj and field.type != obj.type]
         if not (obj and asks_to_confirm(request)):
@@ -76,41 +71,29 @@ class SignerAdmin(ResourceAdmin):
 
     @display(description="config")
     def shown_config(self, signer: Signer) -> str:
-        """Return what answers show, for staff who may view and not change."""
-        return (
-            ", ".join(f"{name}: {value}" for name, value in shown_config(signer.config).items())
-            or "all of it is secret"
-        )
+        return ", ".join(f"{name}: {value}" for name, value in shown_config(signer.config).items()) or "all secret"
 
     @display(description="curve")
     def curve(self, signer: Signer) -> str:
         curve = signing.curve(signer)
-        networks = ", ".join(sorted(curve.network_types)) or "no network type: it signs messages alone"
+        networks = ", ".join(sorted(curve.network_types)) or "no network type: signs messages only"
         return f"{curve} ({networks})"
 
     @display(description="installed")
     def installed(self, signer: Signer) -> str:
         return str(signing.missing_library(signer.type) or "yes")
 
-    @display(description="used by")
-    def used_by(self, signer: Signer) -> str:
-        return used_by(signer, linked=True)
-
-    @display(description="used by")
-    def use_counts(self, signer: Signer) -> str:
-        return used_by(signer, linked=False)
-
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
     ) -> Any:
-        # The theme has these buttons on the page of an object alone.
+        # The theme has these buttons only on the change page.
         buttons = {} if object_id else {"actions_submit_line": self.get_actions_submit_line(request, None)}
         if request.method == "POST" and object_id:
-            self._ask_ahead(request, object_id)
+            self._read_address_early(request, object_id)
         return super().changeform_view(request, object_id, form_url, {**buttons, **(extra_context or {})})
 
-    def _ask_ahead(self, request: HttpRequest, object_id: str) -> None:
-        """Ask another key for its address before the transaction of the change begins: waiting in it blocks others."""
+    def _read_address_early(self, request: HttpRequest, object_id: str) -> None:
+        """Read the address of a new key before the transaction of the change begins: waiting in it blocks others."""
         signer = self.get_object(request, unquote(object_id))
         if signer and self.has_change_permission(request, signer):
             form = self.get_form(request, signer, change=True, fields=[])(request.POST, instance=signer)
@@ -118,54 +101,35 @@ class SignerAdmin(ResourceAdmin):
             request.__dict__["moves_rows"] = form.moves_rows
 
     def get_deleted_objects(self, objs: Iterable[Signer], request: HttpRequest) -> Any:
-        """Count what uses signers. Django would read all of it, which may be a hundred thousand relayers."""
+        """Count the rows that use signers. Django would read every row, such as a hundred thousand relayers."""
         names = [str(signer) for signer in objs]
         blockers = in_use(objs, linked=may_view_users(request, Signer))
         return names, {str(self.opts.verbose_name_plural): len(names)}, set(), blockers
 
-    def delete_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> Any:
-        try:
-            return super().delete_view(request, object_id, extra_context)
-        except ProtectedError:
-            self.message_user(request, USED_MEANWHILE, messages.ERROR)
-            return HttpResponseRedirect(reverse("admin:signers_signer_changelist"))
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Signer]) -> None:
-        try:
-            with transaction.atomic():
-                super().delete_queryset(request, queryset)
-        except ProtectedError:
-            self.message_user(request, USED_MEANWHILE, messages.ERROR)
-
     @admin.action(description="Verify selected signers", permissions=["change"])
     def verify_selected(self, request: HttpRequest, queryset: QuerySet[Signer]) -> HttpResponse:
         pending = PendingAction.in_list(request, "verify_selected", queryset)
-        columns = {"Type": lambda signer: signer.get_type_display(), "Last verified": verified}
-        return ask_or_start(
-            request, self, pending, "verify_signers", pending.first(self.get_queryset(request), columns)
-        )
+        columns = {"Type": Signer.get_type_display, "Last verified": lambda signer: ago(signer.verified_at)}
+        table = pending.first(self.get_queryset(request), columns)
+        return ask_or_start(request, self, pending, "verify_signers", table)
 
     @action(description="Save and verify", permissions=["change"])
     def save_and_verify(self, request: HttpRequest, obj: Signer) -> None:
-        # After the commit: the signer may be slow to answer, and nothing must be locked meanwhile.
+        # After the commit: the signer may be slow, and no lock must be held in the meantime.
         transaction.on_commit(lambda: self._verify(request, obj))
 
     def _verify(self, request: HttpRequest, signer: Signer) -> None:
         try:
             with waiting_for_others():
-                seen = signing.verify(signer)
+                verification = signing.verify(signer)
         except SignerError as error:
             self.message_user(request, f"{signer}: {explained(error)}", messages.ERROR)
             return
-        text = f"{signer}: signed as {seen.identity} in {seen.milliseconds} ms."
+        text = f"{signer}: signed as {verification.identity} in {verification.milliseconds} ms."
         unfit = signing.incompatibility(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
 
 
-def verified(signer: Signer) -> str:
-    return ago(signer.verified_at)
-
-
 def asks_to_confirm(request: HttpRequest) -> bool:
-    """Return whether the form has the field that confirms a new address: where it is needed, or was sent."""
+    """Return whether the form has the field that confirms a new address: if it is needed, or was sent."""
     return CONFIRMED in request.POST or bool(request.__dict__.get("moves_rows"))

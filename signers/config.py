@@ -9,14 +9,13 @@ from relayer_service.api.serializers import ChoiceField, IdentifierField, Object
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Section
-from signers.config_shapes import CONFIGS, shown_config
+from signers.config_shapes import CONFIGS, SignerType, shown_config
 from signers.models import Signer
-from signers.types import SignerType
 from signers.writes import SignerWrite, kept_secrets
 
 
 class ConfigField(ObjectField):
-    """The config of the entry's type. Secrets that it leaves out stay as they are set."""
+    """The config of the entry's type. Omitted secrets are unchanged."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         config = dict(super().to_internal_value(data))
@@ -36,7 +35,7 @@ class ConfigField(ObjectField):
 
 
 def parse_object(text: str) -> Any:
-    """Return an object that is written as text, the only way that a variable can hold one."""
+    """Return an object from its JSON, the only format in which a variable can hold it."""
     try:
         return loads(text.encode())
     except ParseError:
@@ -62,7 +61,7 @@ class SignerSection(Section):
             return None
         write = super().write(path, row, values, broken)
         if write:
-            # As saving does, so that the signer can be asked for its address before it is saved.
+            # As saving does, so that the signer's address can be read before it is saved.
             Signer._meta.get_field("secrets").pre_save(write.row, add=write.is_new)
         return write
 

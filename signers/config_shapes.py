@@ -1,44 +1,53 @@
-"""What a config holds for each signer type: its fields, and which of them an answer may show."""
+"""The signer types of the contract's section 2.2, and the config of each: its fields, and which of them are secret."""
 
 from typing import Any, ClassVar
 
+from django.db import models
 from drf_spectacular.utils import extend_schema_field
 
 from relayer_service.api.serializers import BodySerializer, ObjectField, StringField
 from relayer_service.net.addresses import refuse_user_info, without_user_info
-from signers.types import SignerType
 
 MAX_SHOWN_LENGTH = 2_048
 
 
+class SignerType(models.TextChoices):
+    PLAIN = "plain", "Local key (plain)"
+    PROVIDER_A_KMS = "provider_a_kms", "AWS KMS (provider_a_kms)"
+    PROVIDER_B_KMS = "provider_b_kms", "Google Cloud KMS (provider_b_kms)"
+    PROVIDER_C = "provider_c", "HashiCorp Vault KV (provider_c)"
+    PROVIDER_C_TRANSIT = "provider_c_transit", "HashiCorp Vault Transit (provider_c_transit)"
+    PROVIDER_D = "provider_d", "Turnkey (provider_d)"
+    PROVIDER_E = "provider_e", "Coinbase CDP (provider_e)"
+
+
+# The contract does not show the fields of these objects: they are checked when the signer is used.
 @extend_schema_field({"$ref": "#/components/schemas/KeyRequestConfig"})
 class KeyRequestConfig(ObjectField):
-    """Any JSON object: its fields are not shown in the contract, and checked when the signer is used."""
+    pass
 
 
 @extend_schema_field({"$ref": "#/components/schemas/ServiceAccountRequestConfig"})
 class ServiceAccountRequestConfig(ObjectField):
-    """Any JSON object: its fields are not shown in the contract, and checked when the signer is used."""
+    pass
 
 
 class ShownField(StringField):
-    """A string that answers may show, and so of a bounded length: a page has up to a thousand. Others are secret."""
+    """A string that responses show; other fields are secret. Its length is bounded, as a page has up to a thousand."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(max_length=MAX_SHOWN_LENGTH, **kwargs)
 
 
 class AddressField(ShownField):
-    """Where a server is: any string without a user name or a password, as answers show it."""
-
     default_validators = [refuse_user_info]
 
 
 class ConfigSerializer(BodySerializer):
-    """The config of one signer type. `shown` are the names of the fields that answers may show."""
+    """The config of one signer type; `shown` has the names of its fields that are not secret."""
 
     shown: ClassVar[tuple[str, ...]]
-    # Where the secrets are sent: whoever changes it must know them.
+    # The fields that determine where the secrets are sent: to change one, the secrets must be entered again.
     destination: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
@@ -48,11 +57,11 @@ class ConfigSerializer(BodySerializer):
 class LocalConfig(ConfigSerializer):
     """A local key."""
 
-    key = StringField(help_text="A secp256k1 key of 32 bytes in hex; its form is checked when it is used.")
+    key = StringField(help_text="A secp256k1 key of 32 bytes in hex; its format is checked when it is used.")
 
 
 class CloudKeyConfig(ConfigSerializer):
-    """A key in AWS KMS; the credentials are those of the service's own environment."""
+    """A key in AWS KMS; the credentials are those of the service's environment."""
 
     key_id = ShownField()
     region = ShownField()
@@ -63,7 +72,7 @@ class SecretStoreConfig(ConfigSerializer):
 
     destination: ClassVar[tuple[str, ...]] = ("address",)
 
-    address = AddressField(help_text="A URL without a user name or a password.")
+    address = AddressField(help_text="A URL without a user name or password.")
     key_name = ShownField()
     mount_point = ShownField(required=False)
     namespace = ShownField(required=False)
@@ -97,7 +106,7 @@ class WalletServiceConfig(ConfigSerializer):
 
 
 class SecondCloudKeyConfig(ConfigSerializer):
-    """A key in Google Cloud KMS, with the service account that may use it."""
+    """A key in Google Cloud KMS, with the service account that uses it."""
 
     key = KeyRequestConfig()
     service_account = ServiceAccountRequestConfig()
@@ -115,12 +124,12 @@ CONFIGS: dict[SignerType, type[ConfigSerializer]] = {
 
 
 def shown_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the part of a config that is not secret, of an address what is no password."""
+    """Return the public part of a config, without the password that earlier releases accepted in an address."""
     return {name: without_user_info(value) if name == "address" else value for name, value in config.items()}
 
 
 def split(signer_type: SignerType, config: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a config in two parts: what answers show, and what is secret."""
+    """Return the public and the secret part of a config."""
     shown = CONFIGS[signer_type].shown
     public = {name: config[name] for name in shown if name in config}
     secret = {name: value for name, value in config.items() if name not in shown}

@@ -1,8 +1,6 @@
-"""Followers: rows that keep the address of a signer, and move to the new one when its key is replaced.
+"""Followers: rows that store the address of a signer, and move to the new one when its key is replaced.
 
-An app names its follower in its `AppConfig`:
-
-    signer_follower = "relayers.writes.RelayerFollower"
+An app declares its follower in its `AppConfig`: `signer_follower = "relayers.writes.RelayerFollower"`.
 """
 
 from abc import ABC, abstractmethod
@@ -21,32 +19,29 @@ MAX_NAMED = 10
 class Follower(ABC):
     @abstractmethod
     def rows(self, signer: Signer) -> QuerySet[Any]:
-        """Return the rows of a signer; `address` is the one that they keep, empty where it is unknown."""
+        """Return the rows of a signer; their `address` is empty if it is unknown."""
 
     @abstractmethod
     def follow(self, signer: Signer, address: str) -> int:
-        """Move the rows of a signer to its address, which is empty while it is unknown; return how many moved.
+        """Move the rows of a signer to its address, empty while it is unknown; return how many moved.
 
-        The caller holds the lock of the signer's row, and has asked staff.
+        The caller holds the lock of the signer's row, and staff have confirmed the move.
         """
 
     def elsewhere(self, signer: Signer, address: str) -> QuerySet[Any]:
-        """Return the rows of a signer that have another address than this one."""
         return self.rows(signer).exclude(address__in=["", address])
 
 
 def followers() -> list[Follower]:
-    """Return the followers that all apps have declared."""
     paths = [getattr(app, "signer_follower", "") for app in apps.get_app_configs()]
     return [import_string(path)() for path in paths if path]
 
 
 def first_names(names: Sequence[str], count: int) -> str:
-    """Return the first of so many names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     more = f" and {count - MAX_NAMED:,} more" if count > MAX_NAMED else ""
     return f"{', '.join(names[:MAX_NAMED])}{more}"
 
 
 def counted(model: type[Model], number: int) -> str:
-    """Return a number of rows in words."""
     return f"{number:,} {model._meta.verbose_name if number == 1 else model._meta.verbose_name_plural}"

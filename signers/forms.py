@@ -1,4 +1,4 @@
-"""The admin's form for signers: the fields of the chosen type, with secrets that go in and never come out."""
+"""The admin's form for signers: the fields of the chosen type, with write-only secrets."""
 
 import hashlib
 import re
@@ -25,27 +25,26 @@ from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
-from signers.config_shapes import CONFIGS, shown_config
+from signers.config_shapes import CONFIGS, SignerType, shown_config
 from signers.followers import MAX_NAMED, counted, first_names, followers
 from signers.models import Signer
-from signers.types import SignerType
 from signers.writes import UNKNOWN_ADDRESS, SignerWrite, changed_destination
 
 # The API checks it when it is used, this form when it is saved.
 HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in hex, with or without 0x."}
-# The field with which staff accept that rows move to the signer's new address.
+# The field that confirms that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):
-    """A text area that never shows a value, not even the one just sent."""
+    """A text area that never renders a value, not even the one just sent."""
 
     def format_value(self, value: Any) -> None:
         return None
 
 
 class AddressCheckbox(UnfoldBooleanWidget):
-    """A check box that sends an address: that one is confirmed, and no other. It is never shown ticked."""
+    """A check box, never rendered as checked, whose value is the address that it confirms."""
 
     def __init__(self) -> None:
         super().__init__(check_test=lambda value: False)
@@ -54,13 +53,12 @@ class AddressCheckbox(UnfoldBooleanWidget):
         return None
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> str:
-        sent: str = data.get(name, "")
-        return sent
+        return str(data.get(name, ""))
 
 
 @dataclass(frozen=True)
 class ConfigField:
-    """A field of the config of one signer type; `key` is its name in the form, which has those of all types."""
+    """A field of the config of one signer type; `key` is its name in the form, which has the fields of all types."""
 
     type: SignerType
     name: str
@@ -97,14 +95,11 @@ CONFIG_FIELDS = [
 
 @declare_fields({field.key: field.form_field() for field in CONFIG_FIELDS})
 class SignerForm(ResourceForm):
-    """Checks a config by the same rules as the API, whatever its type."""
-
     write_class = SignerWrite
     write: SignerWrite
-    config: dict[str, Any] | None = None
-    # Addresses by config, shared with another form that checks the same request again.
+    # Addresses by config, shared with another form that validates the same request again.
     answers: dict[bytes, tuple[str, str]] | None = None
-    # Whether the user may see what uses the signer.
+    # Whether the user may view the rows that use the signer.
     names_rows = False
 
     confirmed_address = forms.CharField(label="Confirm the new address", required=False, widget=AddressCheckbox)
@@ -116,21 +111,19 @@ class SignerForm(ResourceForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.answers = {} if self.answers is None else self.answers
-        # Whether rows of other apps move to the signer's new address.
         self.moves_rows = False
         if "type" in self.fields:
             self._show_installed_types()
-        # The admin leaves out the fields of other types once the type is fixed.
+        # The change page has only the fields of the signer's type.
         for field in (field for field in CONFIG_FIELDS if field.key in self.fields):
             if not field.is_secret:
                 self.fields[field.key].initial = shown_config(self.instance.config).get(field.name, "")
             elif self.instance.pk:
-                self.fields[field.key].help_text = "Kept secret. Leave it empty to keep the value that is set."
+                self.fields[field.key].help_text = "Leave empty to keep the current value."
 
     def _show_installed_types(self) -> None:
-        """Label the choice of types with which of them work in this installation, and what the others need."""
+        """Mark the types whose library is not installed, with the command that installs it."""
         missing = {each: signing.missing_library(each) for each in SignerType}
-        # As untyped as Django's choices, which may be many things.
         field: Any = self.fields["type"]
         field.choices = [
             (value, f"{label}, not installed" if value and missing[SignerType(value)] else label)
@@ -150,57 +143,55 @@ class SignerForm(ResourceForm):
         serializer = CONFIGS[SignerType(signer_type)](data=self._config(fields, cleaned))
         keys = {field.name: field.key for field in fields if field.key in self.fields}
         if serializer.is_valid():
-            self.config = dict(serializer.validated_data)
-            self._check_usable(SignerType(signer_type), keys)
-            self.write.set({"type": signer_type, "config": self.config})
+            config = dict(serializer.validated_data)
+            self._check_usable(SignerType(signer_type), config, keys)
+            self.write.set({"type": signer_type, "config": config})
         else:
             for name, faults in serializer.errors.items():
                 for fault in faults:
                     self.add_error(keys.get(name), str(fault))
         return cleaned
 
-    def _check_usable(self, signer_type: SignerType, keys: dict[str, str]) -> None:
-        """Refuse a config that can never work, at the field that the error names first."""
-        # A fault that was found before explains what this would find.
-        if self.errors or self.config is None:
+    def _check_usable(self, signer_type: SignerType, config: dict[str, Any], keys: dict[str, str]) -> None:
+        """Add the error of a config that can never work, to the field that it names first."""
+        # An earlier error explains what this would find.
+        if self.errors:
             return
         try:
-            signing.check(signer_type, self.config)
+            signing.check(signer_type, config)
         except SignerError as error:
             named = (word for word in re.findall(r"\w+", str(error)) if word in keys)
             self.add_error(keys.get(next(named, "")), str(error))
 
     def _config(self, fields: list[ConfigField], cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Return the config: what was typed in, and for secrets left empty what was set before."""
-        typed = {field.name: cleaned[field.key] for field in fields if cleaned.get(field.key)}
-        left_empty = [field.name for field in fields if field.is_secret and field.name not in typed]
+        entered = {field.name: cleaned[field.key] for field in fields if cleaned.get(field.key)}
+        left_empty = [field.name for field in fields if field.is_secret and field.name not in entered]
         config = {
-            field.name: self._object(field.key, typed[field.name]) if field.is_object else typed[field.name]
+            field.name: self._object(field.key, entered[field.name]) if field.is_object else entered[field.name]
             for field in fields
-            if field.name in typed
+            if field.name in entered
         }
         if left_empty and self.instance.pk:
-            before = self._secrets_before(typed)
-            config |= {name: before[name] for name in left_empty if name in before}
+            current = self._current_secrets(entered)
+            config |= {name: current[name] for name in left_empty if name in current}
         return config
 
-    def _secrets_before(self, typed: dict[str, Any]) -> dict[str, Any]:
-        """Return the secrets that are set, unless they would now be sent to somewhere else."""
-        if name := changed_destination(self.instance, typed):
-            self.add_error(None, f"The {name} has changed: type all secrets again.")
+    def _current_secrets(self, entered: dict[str, Any]) -> dict[str, Any]:
+        """Return the current secrets, unless they would be sent to another destination."""
+        if name := changed_destination(self.instance, entered):
+            self.add_error(None, f"The {name} has changed. Enter all secrets again.")
             return {}
         try:
-            secrets: dict[str, Any] = self.instance.secrets
+            return dict(self.instance.secrets)
         except DecryptionError as error:
-            self.add_error(None, f"{error} Type all secrets again.")
+            self.add_error(None, f"{error} Enter all secrets again.")
             return {}
-        return secrets
 
     def _object(self, key: str, text: str) -> Any:
         try:
             return loads(text.encode())
         except ParseError:
-            self.add_error(key, "this is not valid JSON")
+            self.add_error(key, "Enter a valid JSON object.")
             return {}
 
     def _post_clean(self) -> None:
@@ -209,7 +200,7 @@ class SignerForm(ResourceForm):
             self._check_followers(bool(self.write.fields))
 
     def _check_followers(self, is_replaced: bool) -> None:
-        """Refuse to move what uses the signer to another address, unless that address was confirmed."""
+        """Require a confirmation before rows that use the signer move to another address."""
         found = [follower for follower in followers() if follower.rows(self.instance).exists()]
         confirmed, address, warning = self.cleaned_data.get(CONFIRMED, ""), "", ""
         if found and is_replaced:
@@ -223,39 +214,36 @@ class SignerForm(ResourceForm):
         if self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
             self._ask_to_confirm(elsewhere, address, warning)
         elif confirmed and not is_replaced and not self.moves_rows:
-            self.add_error(CONFIRMED, "Nothing would change: type the new secrets again.")
+            self.add_error(CONFIRMED, "Nothing would change. Enter the new secrets again.")
 
     def _read_address(self) -> tuple[str, str]:
         """Return the address of the new config and "", or "" and why it cannot be read."""
         assert self.answers is not None
         config = orjson.dumps(self.instance.full_config(), option=orjson.OPT_SORT_KEYS)
-        question = hashlib.sha256(config).digest()
-        if question not in self.answers:
+        key = hashlib.sha256(config).digest()
+        if key not in self.answers:
             try:
                 with waiting_for_others():
-                    self.answers[question] = signing.read_identity(self.instance), ""
+                    self.answers[key] = signing.read_identity(self.instance), ""
             except SignerError as error:
-                self.answers[question] = "", str(error)
-        return self.answers[question]
+                self.answers[key] = "", str(error)
+        return self.answers[key]
 
     def _ask_to_confirm(self, elsewhere: list[QuerySet[Any]], address: str, warning: str) -> None:
-        """Add the error that names the rows that would move, at the check box that confirms it."""
         users = "; ".join(named(rows, by_name=self.names_rows) for rows in elsewhere)
         if address:
             text = f"This key has another address, {address}. Saving it moves {users}."
         else:
-            text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without one."
+            text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without an address."
         if any(self.cleaned_data.get(field.key) for field in CONFIG_FIELDS if field.is_secret):
-            text += " Type the secrets again, as they are not kept, and confirm."
-        if CONFIRMED not in self.fields:
-            self.add_error(None, text)
-            return
-        self.fields[CONFIRMED].widget.attrs["value"] = address or UNKNOWN_ADDRESS
-        self.add_error(CONFIRMED, text)
+            text += " Enter the secrets again, as they are not kept, and confirm."
+        if CONFIRMED in self.fields:
+            self.fields[CONFIRMED].widget.attrs["value"] = address or UNKNOWN_ADDRESS
+        self.add_error(CONFIRMED if CONFIRMED in self.fields else None, text)
 
 
 def named(rows: QuerySet[Any], *, by_name: bool) -> str:
-    """Return how many rows there are, and the first of them with their addresses where they may be viewed."""
+    """Return the number of rows and, if they may be viewed, the first of them with their addresses."""
     count = rows.count()
     text = counted(rows.model, count)
     if not by_name:

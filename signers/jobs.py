@@ -1,4 +1,4 @@
-"""What staff have done with many signers at once, in the worker."""
+"""Jobs with signers."""
 
 from collections.abc import Sequence
 
@@ -13,10 +13,10 @@ class VerifySigners(JobKind):
     permission = "signers.change_signer"
     title = "Verify signers"
     job_title = "Verify {}"
-    explanation = "Each signs a fixed text, which shows whether it works, and its address is saved: {}."
+    explanation = "Makes {} sign a fixed text to show that they work, and saves their addresses."
     done = "Verified"
-    left_alone = "deleted meanwhile"
-    # Each may take long to answer.
+    left_alone = "deleted in the meantime"
+    # Each may be slow.
     batch_size = 1
     in_transaction = False
 

@@ -8,14 +8,13 @@ from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, Sealed, sealed
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
-from signers.config_shapes import shown_config, split
-from signers.types import SignerType
+from signers.config_shapes import SignerType, shown_config, split
 
 MAX_ERROR_LENGTH = 200
 
 
 class Signer(Resource):
-    """A signer: a local key, or a reference to a key that is held elsewhere."""
+    """A local key, or a reference to a key held by a provider."""
 
     type = models.CharField(max_length=32, choices=SignerType, help_text="It cannot be changed later.")
     config = models.JSONField(default=dict, editable=False, help_text="What answers show of the config.")
@@ -24,7 +23,7 @@ class Signer(Resource):
         max_length=128, blank=True, editable=False, help_text="The address or public key that Verify last saw."
     )
     verified_at = models.DateTimeField(null=True, editable=False)
-    # The default is in the database too: processes of the release before know nothing of this column.
+    # The default is in the database too, for processes of the previous release, which do not write this column.
     last_error = models.CharField(
         max_length=MAX_ERROR_LENGTH,
         blank=True,
@@ -57,20 +56,15 @@ class Signer(Resource):
             return values | {"config": hidden_column(self, "secrets")}
         return values | {f"config.{name}": Hidden.from_value(value) for name, value in secrets.items()}
 
-    def set_config(self, config: dict[str, Any]) -> bool:
-        """Set the whole config, in the form of requests; return whether it is another one."""
-        shown, secrets = split(SignerType(self.type), config)
-        if self.pk and (self.config, self.readable_secrets()) == (shown, secrets):
-            return False
-        self.config, self.secrets = shown, secrets
-        # Verify has seen another key.
+    def set_config(self, config: dict[str, Any]) -> None:
+        """Set the whole config, in the shape of requests, and reset the result of Verify."""
+        self.config, self.secrets = split(SignerType(self.type), config)
         self.verified_identity, self.verified_at, self.last_error = "", None, ""
-        return True
 
     @property
     def config_version(self) -> str:
-        """A hash of the stored config: of the ciphertext and of the part that answers show."""
-        # A database may return the fields of an object in another order.
+        """A hash of the stored config: of the ciphertext and the public part."""
+        # Sorted, as a database may return the keys of an object in another order.
         stored = [self.sealed_secrets.text, self.config]
         return hashlib.sha256(orjson.dumps(stored, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
@@ -81,13 +75,10 @@ class Signer(Resource):
         return stored
 
     def readable_secrets(self) -> dict[str, Any] | None:
-        """Return the secrets, or None if they cannot be decrypted."""
         try:
-            secrets: dict[str, Any] = self.secrets
+            return dict(self.secrets)
         except DecryptionError:
             return None
-        return secrets
 
     def full_config(self) -> dict[str, Any]:
-        """Return the whole config, secrets included, for the backend."""
         return {**self.config, **self.secrets}

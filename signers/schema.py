@@ -1,20 +1,15 @@
-"""What the OpenAPI document shows of signers beside their serializers: a request is one of seven shapes, by `type`."""
+"""OpenAPI of signers: examples, and what their serializers cannot express. A request has one of seven shapes."""
 
 from typing import Any
 
-from drf_spectacular.utils import (
-    OpenApiExample,
-    OpenApiResponse,
-    PolymorphicProxySerializer,
-    extend_schema_field,
-)
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, PolymorphicProxySerializer, extend_schema_field
 from rest_framework import serializers
 
-from signers.config_shapes import CONFIGS, ConfigSerializer
+from signers.config_shapes import CONFIGS, ConfigSerializer, SignerType
 from signers.serializers import CreateSignerSerializer, SignerSerializer
-from signers.types import SignerType
 
-# Made-up values: what has the form of a secret is none.
+VAULT = {"address": "https://vault.example.com:8200", "key_name": "relayer-1"}
+APP_ROLE = {"role_id": "<AppRole role ID>", "secret_id": "<AppRole secret ID>"}
 EXAMPLES: dict[SignerType, dict[str, Any]] = {
     SignerType.PLAIN: {"key": "<32-byte key in hex>"},
     SignerType.PROVIDER_A_KMS: {"key_id": "1234abcd-12ab-34cd-56ef-1234567890ab", "region": "eu-central-1"},
@@ -22,20 +17,8 @@ EXAMPLES: dict[SignerType, dict[str, Any]] = {
         "key": {"location": "europe-west3", "key_ring_id": "relayers", "key_id": "relayer-1", "key_version": 1},
         "service_account": {"project_id": "example", "client_email": "relayer@example.iam.gserviceaccount.com"},
     },
-    SignerType.PROVIDER_C: {
-        "address": "https://vault.example.com:8200",
-        "key_name": "relayer-1",
-        "mount_point": "secret",
-        "role_id": "<AppRole role id>",
-        "secret_id": "<AppRole secret id>",
-    },
-    SignerType.PROVIDER_C_TRANSIT: {
-        "address": "https://vault.example.com:8200",
-        "key_name": "relayer-1",
-        "pubkey": "<Ed25519 public key in base64>",
-        "role_id": "<AppRole role id>",
-        "secret_id": "<AppRole secret id>",
-    },
+    SignerType.PROVIDER_C: {**VAULT, "mount_point": "secret", **APP_ROLE},
+    SignerType.PROVIDER_C_TRANSIT: {**VAULT, "pubkey": "<Ed25519 public key in base64>", **APP_ROLE},
     SignerType.PROVIDER_D: {
         "api_private_key": "<API private key>",
         "api_public_key": "<API public key>",
@@ -53,19 +36,11 @@ EXAMPLES: dict[SignerType, dict[str, Any]] = {
 
 
 SIGNER_EXAMPLE = OpenApiExample(
-    "Signer",
-    {
-        "id": "signer-1",
-        "type": "provider_c",
-        "config": {"address": "https://vault.example.com:8200", "key_name": "relayer-1"},
-    },
-    response_only=True,
+    "Signer", {"id": "signer-1", "type": "provider_c", "config": VAULT}, response_only=True
 )
 
 
 def request_shape(signer_type: SignerType, config: type[ConfigSerializer]) -> serializers.Serializer[Any]:
-    """Return the documented form of a request of one type."""
-
     @extend_schema_field({"allOf": [{"$ref": "#/components/schemas/SignerTypeRequest"}], "const": signer_type.value})
     class TypeField(serializers.CharField):
         pass
@@ -96,16 +71,16 @@ CREATE_SIGNER: dict[str, Any] = {
 }
 
 
-# The body does not matter: any change is refused.
+# Any change is refused, whatever the body is.
 CHANGE_SIGNER: dict[str, Any] = {"request": {"application/json": {"type": "object"}}, "responses": {}}
 
 
 def add_components(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
-    """Add the schemas that have a name in the contract and no serializer here."""
+    """Add the schemas that the contract names and that have no serializer."""
     anything = {
         "type": "object",
         "additionalProperties": True,
-        "description": "Any JSON object; what the signer needs of it is checked when it is used.",
+        "description": "Any JSON object; its fields are checked when the signer is used.",
     }
     schemas = result["components"]["schemas"]
     schemas["SignerTypeRequest"] = {"type": "string", "enum": SignerType.values}

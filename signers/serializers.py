@@ -7,8 +7,7 @@ from rest_framework.exceptions import ValidationError
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer
 from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField
 from relayer_service.net.addresses import AT_SIGN
-from signers.config_shapes import CONFIGS, shown_config
-from signers.types import SignerType
+from signers.config_shapes import CONFIGS, SignerType, shown_config
 from signers.writes import SignerWrite
 
 
@@ -18,7 +17,7 @@ class SignerTypeField(StringField):
 
 
 class SignerConfigSerializer(serializers.Serializer[Any]):
-    """The fields of the config that are not secret, as far as they were set."""
+    """The fields of the config that are set and not secret."""
 
     def get_fields(self) -> dict[str, Any]:
         names = sorted({name for config in CONFIGS.values() for name in config.shown})
@@ -30,7 +29,7 @@ class SignerConfigSerializer(serializers.Serializer[Any]):
 
 
 class SignerSerializer(ResourceSerializer):
-    """A signer, as answers show it: no secret."""
+    """A signer, without its secrets."""
 
     id = StringField(source="identifier")
     type = SignerTypeField(help_text="As it was sent, but `local` for `plain`.")
@@ -38,7 +37,7 @@ class SignerSerializer(ResourceSerializer):
 
 
 class CreateSignerSerializer(CreateSerializer):
-    """A signer to create: the config has the shape that its type asks for."""
+    """A signer to create; the shape of the config depends on the type."""
 
     answer_class = SignerSerializer
     write_class = SignerWrite

@@ -1,4 +1,4 @@
-"""The backends of stored signers, each made once and reused with its clients and logins; and Verify."""
+"""The backends of stored signers, each created once and reused with its clients and logins; and Verify."""
 
 import threading
 import time
@@ -16,10 +16,10 @@ from eth_utils.crypto import keccak
 from relayer_service.audit.recording import changed, record
 from relayer_service.storage.encryption import DecryptionError
 from signers.backends.base import Backend, Curve, Ed25519Backend, Secp256k1Backend, SignerError
+from signers.config_shapes import SignerType
 from signers.models import MAX_ERROR_LENGTH, Signer
-from signers.types import SignerType
 
-# What Verify signs: a fixed text, which is no transaction of any network.
+# Verify signs this text, which is not a transaction of any network.
 CHALLENGE = b"Relayer Management Service: this signature shows that the signer works."
 MAX_BACKENDS = 1_000
 
@@ -43,15 +43,15 @@ def curve(signer: Signer) -> Curve:
 
 
 def incompatibility(signer: Signer, network_type: str) -> str:
-    """Return why a signer cannot serve a network type; empty if it can."""
+    """Return why a signer cannot serve a network type, or "" if it can."""
     if network_type in curve(signer).network_types:
         return ""
     label = SignerType(signer.type).label
-    return f"{label} is an {curve(signer)} signer: it signs messages and cannot serve an {network_type} relayer."
+    return f"{label} is an {curve(signer)} signer: it signs messages only and cannot serve an {network_type} relayer."
 
 
 def backend_for(signer: Signer) -> Backend[Any]:
-    """Return the backend of a signer, the same one as long as its config and what Verify has found are the same."""
+    """Return the backend of a signer, cached until its config or the result of Verify changes."""
     version = (signer.pk, signer.config_version, signer.verified_identity)
     with _lock:
         backend = _backends.get(version)
@@ -60,7 +60,7 @@ def backend_for(signer: Signer) -> Backend[Any]:
                 config = signer.full_config()
             except DecryptionError as error:
                 raise SignerError(str(error)) from None
-            # Backends of an older config go, with the secrets in them.
+            # Backends of an older config are dropped with their secrets.
             _drop_backends(signer)
             backend = _backends[version] = backend_class(signer.type)(config)
         _backends.move_to_end(version)
@@ -75,17 +75,17 @@ def _drop_backends(signer: Signer) -> None:
 
 
 def is_local(signer: Signer) -> bool:
-    """Return whether the signer's key is stored here: its address is derived without asking another server."""
+    """Return whether the signer's key is stored here, so that its address is derived without calling a server."""
     return signer.type == SignerType.PLAIN
 
 
 def read_identity(signer: Signer) -> str:
-    """Return the address or public key of a signer whose config need not be saved; another server may be asked."""
+    """Return the address or public key of a signer whose config need not be saved; this may call a server."""
     return backend_class(signer.type)(signer.full_config()).identity()
 
 
 def known_identity(signer: Signer) -> str:
-    """Return the address or public key of a signer as far as no other server must be asked for it, or ""."""
+    """Return the address or public key of a signer, or "" if that would call a server."""
     if signer.verified_identity or not is_local(signer):
         return signer.verified_identity
     try:
@@ -95,20 +95,19 @@ def known_identity(signer: Signer) -> str:
 
 
 def check(signer_type: SignerType, config: dict[str, Any]) -> None:
-    """Raise SignerError for a config that can never work, without asking anybody."""
     backend_class(signer_type)(config).check()
 
 
 def missing_library(signer_type: str) -> SignerError | None:
-    """Return why a type does not work in this installation, with the command that helps, or None if it does."""
+    """Return an error with the command that installs the library of a signer type, or None if it is installed."""
     library = backend_class(signer_type).library
     return library.missing() if library and not library.is_installed() else None
 
 
 def verify(signer: Signer) -> Verification:
-    """Have a signer sign a fixed challenge, and save the address or public key that it signed under, or the error."""
+    """Sign a fixed challenge with a signer, and save its address or public key, or the error."""
     started = time.monotonic()
-    # Asked anew: its key may have been replaced where it is held.
+    # Without the cached public key: the provider may have replaced it.
     with _lock:
         _drop_backends(signer)
     try:
@@ -119,7 +118,7 @@ def verify(signer: Signer) -> Verification:
     with transaction.atomic():
         before = unchanged(signer).select_for_update().values("verified_identity").first()
         if before is None:
-            raise SignerError("The signer was changed meanwhile.", permanent=False)
+            raise SignerError("The signer was changed concurrently.", permanent=False)
         unchanged(signer).update(verified_identity=identity, verified_at=timezone.now(), last_error="")
         record([changed(signer, before, {"verified_identity": identity})])
     return Verification(identity, round((time.monotonic() - started) * 1000))
@@ -135,7 +134,7 @@ def _prove(backend: Backend[Any]) -> str:
 
 
 def note_error(signer: Signer, text: str) -> None:
-    """Save why a signer could not be asked, or with an empty text that it could."""
+    """Save the error of the last call to a signer, or "" for success."""
     text = text[:MAX_ERROR_LENGTH]
     if signer.last_error != text:
         signer.last_error = text
@@ -143,5 +142,5 @@ def note_error(signer: Signer, text: str) -> None:
 
 
 def unchanged(signer: Signer) -> QuerySet[Signer]:
-    """Return the row of a signer, unless its config was changed since it was read."""
+    """Return the row of a signer, unless its config has changed since it was read."""
     return Signer.objects.filter(pk=signer.pk, secrets=signer.sealed_secrets, config=signer.config)

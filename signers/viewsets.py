@@ -13,7 +13,7 @@ from signers.models import Signer
 from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
 from signers.serializers import CreateSignerSerializer, SignerSerializer
 
-UNCHANGEABLE = "a signer cannot be changed: create another, point its relayers there and delete this one"
+UNCHANGEABLE = "a signer cannot be changed: create another one, assign it to the relayers and delete this one"
 
 
 @extend_schema_view(
@@ -24,7 +24,7 @@ UNCHANGEABLE = "a signer cannot be changed: create another, point its relayers t
     destroy=extend_schema(operation_id="delete_signer", summary="Delete a signer"),
 )
 class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):
-    """Create signers and list them."""
+    """Create, list, get and delete signers."""
 
     queryset = Signer.objects.all()
     lookup_url_kwarg = "signer_id"
@@ -44,5 +44,5 @@ class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, Re
     tags = ["Signers"]
 
     def partial_update(self, request: Request, **kwargs: Any) -> Response:
-        """Refuse: what signs under an id would no longer be what its relayers were made for."""
+        """Refuse: relayers would sign with another key than the one that they were created for."""
         raise ParseError(UNCHANGEABLE)

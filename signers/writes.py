@@ -1,30 +1,26 @@
-"""The one way in which signers are created and changed."""
+"""The single write path of signers."""
 
 from collections.abc import Sequence
 from typing import Any, Self
 
 from relayer_service.writes import Values, Write
-from signers.config_shapes import CONFIGS
+from signers.config_shapes import CONFIGS, SignerType
 from signers.followers import counted, followers
 from signers.models import Signer
-from signers.types import SignerType
 
 UNKNOWN_ADDRESS = "unknown"
 
 
 class SignerWrite(Write[Signer]):
-    """A signer to create, or whose config is replaced."""
-
     model = Signer
     inserts_one_row = True
 
     def __init__(self, row: Signer) -> None:
         super().__init__(row)
-        # The address that the followers of a signer with another key move to, empty if it is unknown; None: they stay.
+        # The new address of the signer's followers, empty if it is unknown; None if they do not move.
         self.followed_to: str | None = None
 
     def set(self, values: Values) -> None:
-        """Set the type of a new signer, and a valid config as a whole."""
         if self.is_new:
             self.row.type = values["type"]
             self.row.set_config(values["config"])
@@ -43,7 +39,7 @@ class SignerWrite(Write[Signer]):
         sealed = row.sealed_secrets
         row.set_config(config)
         if "secrets" not in self.columns:
-            # The same secrets are not encrypted again.
+            # Unchanged secrets are not encrypted again.
             row.secrets = sealed
         self.columns |= {"verified_identity", "verified_at", "last_error"}
 
@@ -62,13 +58,13 @@ class SignerWrite(Write[Signer]):
 
 
 def kept_secrets(row: Signer | None, signer_type: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the secrets that are set, unless they are of another type, or would now be sent to somewhere else."""
+    """Return the current secrets, unless the type changes or they would be sent to another destination."""
     if row is None or signer_type != row.type or changed_destination(row, config):
         return {}
     return row.readable_secrets() or {}
 
 
 def changed_destination(row: Signer, config: dict[str, Any]) -> str:
-    """Return the first field that would send the secrets of a signer to somewhere else, or an empty text."""
+    """Return the first changed field that determines where the secrets are sent, or ""."""
     names = CONFIGS[SignerType(row.type)].destination
     return next((name for name in names if config.get(name) != row.config.get(name)), "")

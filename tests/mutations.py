@@ -161,9 +161,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     18: Mutation(
         "A signing_key of null removes the key.",
-        "notifications/serializers.py",
-        "if signing_key is not None:",
-        'if "signing_key" in validated_data:',
+        "notifications/writes.py",
+        "if signing_key is not None and not",
+        'if "signing_key" in values and not',
         ("tests/contract/test_notifications.py",),
     ),
     19: Mutation(

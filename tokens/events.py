@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from notifications.catalogue import Event
+from notifications.events import Event
 
 
 class TokenExpiringData(TypedDict):

@@ -1,8 +1,10 @@
-"""One attempt: a signed POST to a target, and its outcome."""
+"""One attempt: a signed POST to a target, its outcome, and the time of the next one."""
 
 import asyncio
 import logging
+import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
@@ -22,24 +24,28 @@ logger = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 2048
 MAX_ERROR_LENGTH = 200
-# Less than most servers hold a connection: a request on one that was just closed would count as a failure.
+# Shorter than most servers keep a connection: a request on one that was just closed would count as a failure.
 KEEP_ALIVE_SECONDS = 2
-# Statuses with which a target may say when the next attempt is welcome.
+# Statuses whose Retry-After is honoured.
 RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+# A target can ask for a longer wait than the schedule has, up to the longest one of the default schedule.
+MAX_RETRY_AFTER = timedelta(days=1)
+# The share by which a wait is longer or shorter, so that targets that failed together are not attempted together.
+JITTER = 0.1
 
 ATTEMPTS = Counter(
     "relayer_webhook_attempts_total",
-    "Attempts at deliveries, by what became of the delivery: `delivered`, `retried` later, or `failed` for good.",
+    "Attempts at deliveries, by outcome: `delivered`, `retried` later, or `failed` for good.",
     ["outcome"],
 )
 ATTEMPT_SECONDS = Histogram(
-    "relayer_webhook_attempt_duration_seconds", "Time that one attempt takes.", buckets=(*BUCKETS, 15, 30)
+    "relayer_webhook_attempt_duration_seconds", "Duration of an attempt.", buckets=(*BUCKETS, 15, 30)
 )
 
 
 @dataclass
 class Outcome:
-    """The outcome of an attempt: an answer with its status, or an error in words that name no address."""
+    """The outcome of an attempt: a response with its status, or an error text that names no address."""
 
     delivery: Delivery
     started_at: datetime
@@ -58,6 +64,18 @@ class Outcome:
         return self.response_code == HTTPStatus.GONE
 
 
+def next_attempt(
+    schedule: Sequence[int], attempts_made: int, now: datetime, retry_after: timedelta | None = None
+) -> datetime | None:
+    """Return the time of the next attempt, or None after the last; a schedule has the wait before each, in seconds."""
+    if attempts_made >= len(schedule):
+        return None
+    wait = timedelta(seconds=schedule[attempts_made] * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311  # no secret
+    if retry_after is not None:
+        wait = max(wait, min(retry_after, MAX_RETRY_AFTER))
+    return now + wait
+
+
 def may_connect(host: str, port: int) -> bool:
     allowed = addresses.is_allowed(host, settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS)
     return allowed and addresses.is_allowed_port(port)
@@ -71,7 +89,7 @@ def open_session() -> aiohttp.ClientSession:
 
 
 async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
-    """Make one attempt at a delivery, within the time that connection and answer may take together."""
+    """Make one attempt at a delivery, within WEBHOOK_TIMEOUT_SECONDS in all."""
     outcome, clock = Outcome(delivery, timezone.now()), time.monotonic()
     try:
         async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):
@@ -79,14 +97,14 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
     except (signing.UnusableKey, DecryptionError) as error:
         outcome.error = str(error)[:MAX_ERROR_LENGTH]
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        # Once there is a status it counts, even if the rest of the answer is lost.
+        # A status counts even if the rest of the response is lost.
         if outcome.response_code is None:
             outcome.error = describe(error)
     except Exception:
         # Retried like any other failure: it must not hold up other deliveries.
-        logger.exception("An attempt failed for an unknown reason")
+        logger.exception("Unexpected error in a webhook attempt")
         if outcome.response_code is None:
-            outcome.error = "The attempt failed for a reason that is in the log."
+            outcome.error = "Internal error: see the log of the worker."
     outcome.milliseconds = round((time.monotonic() - clock) * 1000)
     return outcome
 
@@ -117,25 +135,25 @@ def observe_attempt(outcome: Outcome) -> None:
 
 
 def as_text(answer: bytearray) -> str:
-    """Return an answer as text that every database can store."""
+    """Return a response body as text that every database can store."""
     return answer.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def describe(error: BaseException) -> str:
-    """Return why there was no answer, without a host name or an address of the network."""
+    """Return why there was no response, without a host name or an address of the network."""
     if outgoing.is_forbidden(error):
         return "The target's address or port is not allowed."
-    known = (words for kind, words in WORDS if isinstance(error, kind))
-    return next(known, "The connection broke before the answer was there.")
+    known = (text for kind, text in ERROR_TEXTS if isinstance(error, kind))
+    return next(known, "The connection was closed before the response was complete.")
 
 
-WORDS: list[tuple[type[BaseException], str]] = [
-    (TimeoutError, "There was no answer in time."),
-    (aiohttp.ClientConnectorDNSError, "The target's name cannot be resolved."),
+ERROR_TEXTS: list[tuple[type[BaseException], str]] = [
+    (TimeoutError, "The target did not respond in time."),
+    (aiohttp.ClientConnectorDNSError, "The target's host name cannot be resolved."),
     (aiohttp.ClientConnectorCertificateError, "The target's TLS certificate is not valid."),
-    (aiohttp.ClientSSLError, "TLS could not be agreed on with the target."),
-    (aiohttp.ClientConnectorError, "The target cannot be connected to."),
-    (aiohttp.InvalidURL, "The URL cannot be used."),
-    (aiohttp.ClientResponseError, "The target's answer is not HTTP."),
-    (ValueError, "The URL cannot be used."),
+    (aiohttp.ClientSSLError, "The TLS handshake with the target failed."),
+    (aiohttp.ClientConnectorError, "Cannot connect to the target."),
+    (aiohttp.InvalidURL, "The URL is not valid."),
+    (aiohttp.ClientResponseError, "The target's response is not HTTP."),
+    (ValueError, "The URL is not valid."),
 ]

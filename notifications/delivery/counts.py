@@ -1,40 +1,89 @@
-"""How many deliveries wait or have failed, counted in an index: as quick with a million in the log as with none."""
+"""Counts of deliveries and skipped events, for the overview and the metrics.
 
+All are read from an index or from rows that the worker counted: a log of a million rows is as fast as an empty one.
+"""
+
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Min, OuterRef, QuerySet, Subquery
+from django.db import transaction
+from django.db.models import Count, Min, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import TruncHour
 
-from notifications.models import FAILED_AT, Delivery, Notification
-from relayer_service.storage.clock import DatabaseNow
+from notifications.models import FAILED_AT, Delivery, DeliveryHour, Notification, SkippedEventCount
+from relayer_service.storage.clock import DatabaseNow, database_now
+from relayer_service.storage.counting import fold_rows
+
+HOURS = 24
 
 
 def pending() -> QuerySet[Delivery]:
-    """Return what is pending: it alone has a time at which it is due, and the index of those times is short."""
+    """Return the pending deliveries. Only they have a `due_at`, whose index is short."""
     return Delivery.objects.filter(due_at__isnull=False).order_by()
 
 
 def held() -> QuerySet[Delivery]:
-    """Return what is pending for disabled targets."""
     return pending().filter(notification__in=Notification.objects.filter(enabled=False).values("pk"))
 
 
 def failed_in_a_day() -> QuerySet[Any]:
     yesterday = DatabaseNow() - timedelta(days=1)
     failed = Delivery.objects.filter(state=Delivery.State.FAILED).order_by().annotate(failed_at=FAILED_AT)
-    lately: QuerySet[Any] = failed.filter(failed_at__gte=yesterday)
-    return lately
+    recent: QuerySet[Any] = failed.filter(failed_at__gte=yesterday)
+    return recent
 
 
 def first_due(*, of_failing: bool) -> QuerySet[Any]:
-    """Return the enabled targets that fail, or those that do not, each with the time of what is due for it first."""
+    """Return the enabled targets that fail, or those that do not, each with its first `due_at` that has passed."""
     due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=DatabaseNow()).order_by("due_at")
     targets = Notification.objects.filter(enabled=True, failing_since__isnull=not of_failing).order_by()
     return targets.annotate(first_due=Subquery(due.values("due_at")[:1]))
 
 
 def longest_wait(*, of_failing: bool) -> timedelta:
-    """Return for how long a delivery has been due and not yet sent."""
     wait = DatabaseNow() - Min("first_due")
     longest: timedelta | None = first_due(of_failing=of_failing).aggregate(longest=wait)["longest"]
     return longest or timedelta()
+
+
+def count_hours() -> None:
+    """Recount every hour of the last day by state, as deliveries of any hour can change their state."""
+    now = database_now()
+    newest = now.replace(minute=0, second=0, microsecond=0)
+    hours = [newest - timedelta(hours=ago) for ago in range(HOURS)]
+    emitted = Delivery.objects.filter(created_at__gte=hours[-1], created_at__lte=now).order_by()
+    groups = emitted.values_list("state", TruncHour("created_at")).annotate(rows=Count("*"))
+    rows = {(state, hour): rows for state, hour, rows in groups}
+    counted = [
+        DeliveryHour(hour=hour, state=state, deliveries=rows.get((state, hour), 0), counted_at=now)
+        for state in Delivery.State.values
+        for hour in hours
+    ]
+    with transaction.atomic():
+        DeliveryHour.objects.filter(hour__lt=hours[-1]).delete()
+        DeliveryHour.objects.bulk_create(
+            counted,
+            update_conflicts=True,
+            unique_fields=["hour", "state"],
+            update_fields=["deliveries", "counted_at"],
+        )
+
+
+def count_skipped(events: Mapping[int, int]) -> None:
+    """Add the numbers of events that were skipped because their target was disabled, by the target's key."""
+    if events:
+        SkippedEventCount.objects.bulk_create(
+            SkippedEventCount(target=pk, events=number) for pk, number in events.items()
+        )
+
+
+def fold_skipped() -> None:
+    fold_rows(SkippedEventCount, "events", "target")
+
+
+def skipped_events(notification: Notification | None = None) -> int:
+    rows = SkippedEventCount.objects.all()
+    if notification is not None:
+        rows = rows.filter(target=notification.pk)
+    return int(rows.aggregate(total=Sum("events"))["total"] or 0)

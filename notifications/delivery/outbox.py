@@ -1,8 +1,8 @@
 """The outbox: the rows of deliveries, claimed by a worker under a lease and written back with their outcome.
 
-A target that answers 410 Gone gets nothing more: what is due for it fails without being sent. One that fails
-otherwise gets a single delivery at a time until an attempt succeeds. What is due for one that is disabled stays as it
-is until it is enabled again.
+A target that answers 410 Gone receives nothing more: its due deliveries fail without being sent. One that fails
+otherwise receives a single delivery at a time until an attempt succeeds. The due deliveries of a disabled target wait
+until it is enabled again.
 """
 
 import logging
@@ -17,8 +17,7 @@ from django.db.models import Exists, F, OuterRef, Subquery
 from django.utils import timezone
 
 from notifications.delivery import alerts
-from notifications.delivery.attempts import Outcome, observe_attempt
-from notifications.delivery.schedule import next_attempt
+from notifications.delivery.attempts import Outcome, next_attempt, observe_attempt
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
@@ -27,27 +26,26 @@ from relayer_service.storage.clock import DatabaseNow, database_now
 
 logger = logging.getLogger(__name__)
 
-# Deliveries of one target that a worker claims: enough to send on while it writes others back.
+# Deliveries of one target that a worker claims: enough to keep sending while it writes others back.
 MAX_CLAIMED = 64
-# A claimed delivery is sent within this time, or given back.
+# A claimed delivery is sent within this time, or released.
 MAX_CLAIMED_SECONDS = 3
-# What a lease lasts beyond the attempt itself: the row is written back in that time, or is due again.
+# The rest of a lease after the attempt: the row is written back within it, or is due again.
 LEASE_MARGIN_SECONDS = 5
 GONE = "Not sent: the target has answered 410 Gone."
 
 
 def due_targets() -> list[int]:
-    """Return the keys of the enabled targets that something is due for."""
     due = Delivery.objects.filter(notification=OuterRef("pk"), due_at__lte=DatabaseNow())
     return list(Notification.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True))
 
 
 @dataclass
 class Exchange:
-    """One transaction with the rows of one target: outcomes are written back, and what is due next is claimed.
+    """One transaction with the rows of one target: outcomes are written back, and due deliveries are claimed.
 
-    All that a worker claims of a target is under one lease, and while that lasts no other worker claims any: so a
-    target never has more deliveries in flight than it may.
+    A worker claims all deliveries of a target under one lease, and while it lasts no other worker claims any: this
+    limits the deliveries in flight to a target.
     """
 
     target_pk: int
@@ -56,23 +54,24 @@ class Exchange:
     unsent: list[Delivery] = field(default_factory=list)
     room: int = 0
     target_fails: bool = False
-    # The keys of other targets that deliveries were created for.
-    told: set[int] = field(default_factory=set)
+    # The keys of other targets for which alerts were created.
+    alerted: set[int] = field(default_factory=set)
 
     def run(self, include_failing: bool) -> list[Delivery]:
         """Write back and claim with the target's row locked, and return the claimed rows.
 
         A worker that finds the row locked claims nothing, and waits only if it has outcomes to write. Nothing is
-        written of a target that was deleted meanwhile.
+        written for a target that was deleted in the meantime.
         """
         claimed: list[Delivery] = []
         with transaction.atomic():
             locked = Notification.objects.select_for_update(skip_locked=not self.outcomes, no_key=True)
             target = locked.filter(pk=self.target_pk).first()
-            give_back(self.unsent)
+            if self.unsent:
+                Delivery.objects.held(self.unsent).update(due_at=DatabaseNow(), lease=None)
             if target is not None:
                 write_outcomes(self.outcomes)
-                self.told = update_target_health(target, self.outcomes)
+                self.alerted = update_target_health(target, self.outcomes)
                 claimed = self._claim(target, include_failing)
         for outcome in self.outcomes:
             log_outcome(outcome)
@@ -86,9 +85,10 @@ class Exchange:
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
-        # A failing target that has had its attempt leaves its place to others; the sweep comes back to it.
+        # A failing target that had its attempt makes room for others; the sweep returns to it.
         must_wait = self.target_fails and (bool(self.outcomes) or not include_failing)
-        if self.room <= 0 or must_wait or self._is_held_by_another(target):
+        leased = Delivery.objects.filter(Delivery.leased(), notification=target)
+        if self.room <= 0 or must_wait or leased.exclude(lease=self.lease).exists():
             return []
         room = min(self.room, 1) if self.target_fails else self.room
         rows: list[Delivery] = due.claim(room, lease_length(), self.lease)
@@ -96,13 +96,9 @@ class Exchange:
             row.notification = target
         return rows
 
-    def _is_held_by_another(self, target: Notification) -> bool:
-        held = Delivery.objects.filter(Delivery.leased(), notification=target)
-        return held.exclude(lease=self.lease).exists()
-
 
 def write_outcomes(outcomes: list[Outcome]) -> None:
-    """Save each attempt, and its outcome on its delivery unless the lease was lost meanwhile."""
+    """Save each attempt, and its outcome on its delivery unless the lease was lost."""
     if not outcomes:
         return
     Attempt.objects.bulk_create(
@@ -117,7 +113,7 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
         for outcome in outcomes
     )
     last_start = Attempt.objects.filter(delivery=OuterRef("pk")).order_by("-id").values("started_at")[:1]
-    # Most attempts succeed, and alike: one statement for all of them.
+    # Most attempts succeed with the same status: one statement for all of them.
     for code in {outcome.response_code for outcome in outcomes if outcome.succeeded}:
         rows = [outcome.delivery for outcome in outcomes if outcome.response_code == code]
         Delivery.objects.held(rows).update(
@@ -135,7 +131,7 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
 
 
 def reschedule(outcome: Outcome) -> None:
-    """Release a delivery until its next attempt, or mark it failed after the last one or after 410 Gone."""
+    """Release a delivery until its next attempt; mark it failed after the last one or after 410 Gone."""
     attempts_made, due_at = outcome.delivery.attempts_made + 1, None
     if not outcome.gone:
         due_at = next_attempt(settings.WEBHOOK_SCHEDULE, attempts_made, database_now(), outcome.retry_after)
@@ -170,28 +166,22 @@ def log_outcome(outcome: Outcome) -> None:
     request_id.reset(sender)
 
 
-def give_back(unsent: list[Delivery]) -> None:
-    """Make deliveries due again that were claimed and not sent."""
-    if unsent:
-        Delivery.objects.held(unsent).update(due_at=DatabaseNow(), lease=None)
-
-
 def lease_length() -> timedelta:
     seconds = MAX_CLAIMED_SECONDS + settings.WEBHOOK_TIMEOUT_SECONDS + LEASE_MARGIN_SECONDS
     return timedelta(seconds=seconds)
 
 
 def update_target_health(target: Notification, outcomes: list[Outcome]) -> set[int]:
-    """Save on the target since when it fails, and when it has answered 410 Gone; return which others are told."""
-    # Attempts at an earlier URL say nothing about the present one.
+    """Save when the target started to fail or answered 410 Gone; return the keys of the targets that are alerted."""
+    # Attempts at an earlier URL do not count for the current one.
     outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
     changes: dict[str, Any] = {}
     if any(outcome.succeeded for outcome in outcomes):
         changes["failing_since"] = None
     elif outcomes and target.failing_since is None:
-        # When the attempt began, by the database's clock: that of this worker may be wrong.
+        # The start of the attempt by the database's clock: this worker's clock may be wrong.
         changes["failing_since"] = database_now() - (timezone.now() - outcomes[0].started_at)
-    # Others in flight may be answered 410 too: it is gone since the first.
+    # Other attempts in flight may be answered 410 too: the first one counts.
     if target.gone_at is None and any(outcome.gone for outcome in outcomes):
         changes["gone_at"] = database_now()
     changes = {name: value for name, value in changes.items() if getattr(target, name) != value}

@@ -1,4 +1,4 @@
-"""Outstanding attempts: those of a worker whose results are not written yet, which a kill repeats."""
+"""Outstanding attempts: their results are not written yet, so they are repeated if the worker is killed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable
 
 MAX_OUTSTANDING = 64
-# A target that has not answered by then counts as hanging, and must not delay others.
+# A target that has not responded by then counts as hanging, and must not delay others.
 SLOW_SECONDS = 1
 
 
 class Outstanding:
-    """Places for the attempts of one event loop, each held from the send until the result is written."""
+    """The places for attempts of one event loop, each held from the send until the result is written."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -19,7 +19,7 @@ class Outstanding:
         self._waiting: dict[Callable[[], None], None] = {}
 
     def take(self, retry: Callable[[], None]) -> Place | None:
-        """Return a place, or None where all are taken: then `retry` is called when one is free."""
+        """Return a place; if all are taken, return None and call `retry` when one is free."""
         if self.count >= MAX_OUTSTANDING:
             self._waiting[retry] = None
             return None
@@ -34,7 +34,7 @@ class Outstanding:
 
 
 class Place:
-    """The place of one attempt. It is released while its target hangs, and taken again once that answers."""
+    """The place of one attempt. It is released while its target hangs, and taken again when the target responds."""
 
     def __init__(self, outstanding: Outstanding) -> None:
         self._outstanding = outstanding
@@ -43,7 +43,7 @@ class Place:
         self._timer = asyncio.get_running_loop().call_later(SLOW_SECONDS, self._leave)
 
     def answered(self) -> None:
-        """Hold the place until the result is written, even if there is none free for it."""
+        """Hold the place until the result is written, even beyond the maximum."""
         self._timer.cancel()
         if not self._is_held:
             self._outstanding.count += 1

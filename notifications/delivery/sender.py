@@ -1,7 +1,7 @@
 """The sender of a worker: one event loop that sends to all targets at once.
 
-A target that hangs holds sockets, not threads, so that it delays nobody else. Deliveries are claimed from the outbox
-and written back to it (`outbox.py`) in a thread pool.
+A target that hangs holds sockets, not threads, so that it delays no other. Deliveries are claimed from the outbox and
+written back to it (`outbox.py`) in a thread pool.
 """
 
 from __future__ import annotations
@@ -31,15 +31,14 @@ logger.addFilter(OutageFilter())
 
 # Deliveries in flight to one target, from all workers together: docs/webhooks.md promises it to receivers.
 TARGET_CONCURRENCY = 8
-# Targets that one worker sends to at once, and the same number again for failing ones: each holds sockets, and rows in
-# memory.
+# Targets that one worker sends to at once, and as many failing ones: each holds sockets, and rows in memory.
 MAX_TARGETS = 200
-# Threads that read and write deliveries: a database connection each, and four keep up with all sockets.
+# Threads that read and write deliveries, with a database connection each; four keep up with all sockets.
 DATABASE_THREADS = 4
 DATABASE_PAUSE_SECONDS = 1
 GATHER_SECONDS = 0.01
 MAX_OPEN_FILES = 65_536
-# By so many failures, one every DATABASE_PAUSE_SECONDS, the leases have expired and nothing can be written any more.
+# After so many failures, one every DATABASE_PAUSE_SECONDS, the leases have expired and nothing can be written anymore.
 MAX_DATABASE_FAILURES = 30
 
 
@@ -57,15 +56,15 @@ class Sender:
         return Pool("webhook-database", DATABASE_THREADS)
 
     def wake(self, target_pk: int) -> None:
-        """Start to send what is due for a target, without waiting for it."""
+        """Start to send the due deliveries of a target, without waiting for it."""
         with self._lock:
             if not self.stopping:
                 self._loop.call(lambda: self._loop.own(self._targets).wake(target_pk))
 
     def stop(self, seconds: float) -> None:
-        """Claim nothing more, and wait for what is in flight; another worker sends what is not back by then.
+        """Claim nothing more, and wait for the deliveries in flight; another worker sends those that do not return.
 
-        Each thread of a worker calls this when it ends: the first one does it.
+        Each thread of a worker calls this when it ends; only the first call has an effect.
         """
         with self._lock:
             if self.stopping:
@@ -90,7 +89,7 @@ class ActiveTargets:
         self.outstanding = Outstanding()
         self._senders: dict[int, TargetSender] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        # Targets that fail have places of their own, so that they never take those of the others.
+        # Failing targets have separate places, so that they never take those of the others.
         self._places = asyncio.Semaphore(MAX_TARGETS)
         self._places_for_failing = asyncio.Semaphore(MAX_TARGETS)
 
@@ -115,7 +114,7 @@ class ActiveTargets:
         try:
             async with self._places:
                 await target.send_due()
-            # After giving up it discards results: due deliveries are left to the next sender of the target.
+            # After giving up it discards results: the next sender of the target handles its due deliveries.
             if target.failing and not target.gave_up:
                 async with self._places_for_failing:
                     await target.send_due()
@@ -124,7 +123,7 @@ class ActiveTargets:
 
 
 class TargetSender:
-    """What this worker holds of one target: deliveries that are claimed, in flight, or to be written back."""
+    """The deliveries of one target that this worker has claimed, has in flight, or has to write back."""
 
     def __init__(self, targets: ActiveTargets, pk: int) -> None:
         self.pk = pk
@@ -135,7 +134,7 @@ class TargetSender:
         self._session = targets.session
         self._outstanding = targets.outstanding
         self._lease = uuid.uuid4()
-        # Each with the time at which it was claimed.
+        # Each with the time of its claim.
         self._claimed: deque[tuple[Delivery, float]] = deque()
         self._in_flight: set[asyncio.Task[None]] = set()
         self._outcomes: list[attempts.Outcome] = []
@@ -144,7 +143,7 @@ class TargetSender:
         self._unsent: list[Delivery] = []
 
     async def send_due(self) -> None:
-        """Exchange rows with the outbox until nothing is due, or the target turns out to fail."""
+        """Exchange rows with the outbox until nothing is due, or the target starts to fail."""
         failures = 0
         was_failing = self.failing
         while True:
@@ -158,8 +157,8 @@ class TargetSender:
             try:
                 claimed = await self._in_thread(exchange, was_failing)
             except Exception:
-                # Nothing was written: the same is tried again, and the rows are due again if it never works.
-                logger.exception("Deliveries cannot be read or written")
+                # Nothing was written: it is retried, and if it never works the rows are due again.
+                logger.exception("Cannot read or write deliveries")
                 failures += 1
                 if self._sender.stopping or failures == MAX_DATABASE_FAILURES:
                     self._give_up()
@@ -171,17 +170,17 @@ class TargetSender:
             self._claimed.extend((row, claimed_at) for row in claimed)
             self._free_places(len(outcomes))
             self._send_claimed()
-            for told in exchange.told:
-                self._sender.wake(told)
+            for alerted in exchange.alerted:
+                self._sender.wake(alerted)
             if not self._in_flight and not self._claimed and not self._unsent and not self.wake.is_set():
                 return
             await self.wake.wait()
             if self._claimed:
-                # More outcomes come in a moment, and are written in the same transaction.
+                # More outcomes arrive in a moment, and are written in the same transaction.
                 await asyncio.sleep(GATHER_SECONDS)
 
     def _room(self) -> int:
-        """Return how many deliveries may be claimed; a failing target has a single one at a time."""
+        """Return how many deliveries can be claimed; a failing target has one at a time."""
         held = len(self._claimed) + len(self._in_flight)
         if self._sender.stopping or (self.failing and held):
             return 0
@@ -197,7 +196,7 @@ class TargetSender:
         return await asyncio.get_running_loop().run_in_executor(self._sender.database, run)
 
     def _send_claimed(self) -> None:
-        """Send as many claimed deliveries as the target may have in flight; give back those that waited too long."""
+        """Send claimed deliveries up to the target's limit in flight; release those that waited too long."""
         maximum = 1 if self.failing else TARGET_CONCURRENCY
         while self._claimed and len(self._in_flight) < maximum:
             row, claimed_at = self._claimed[0]
@@ -211,7 +210,7 @@ class TargetSender:
             self._claimed.popleft()
 
     def _give_up(self) -> None:
-        """Leave all rows that are not written to the end of their lease."""
+        """Stop holding rows: those that are not written are due again when their lease ends."""
         self.gave_up = True
         self._claimed.clear()
         self._free_places(len(self._places))
@@ -229,16 +228,16 @@ class TargetSender:
                 return
             place.answered()
             self._places.append(place)
-            # Not in one line with the wait: the list may be replaced meanwhile.
+            # Not on one line with the await: the list may be replaced during it.
             self._outcomes.append(outcome)
-            # Before it is written: what is claimed already must not follow into the failure.
+            # Before it is written: deliveries already claimed must not be sent into the failure.
             self.failing |= not outcome.succeeded
             if outcome.gone:
                 self._unsent += [row for row, _ in self._claimed]
                 self._claimed.clear()
         except Exception:
-            # A bug of this service; the row is due again when its lease ends.
-            logger.exception("A webhook could not be sent")
+            # A bug in this service; the row is due again when its lease ends.
+            logger.exception("Unexpected error while sending a webhook")
             place.free()
         finally:
             task = asyncio.current_task()
@@ -249,7 +248,7 @@ class TargetSender:
 
 
 def raise_file_limit() -> None:
-    """Raise the number of files that this process may open, as each attempt needs one, if the system permits it."""
+    """Raise this process's limit of open files as far as the system permits, since each attempt needs one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
     with suppress(ValueError, OSError):

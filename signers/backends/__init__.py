@@ -1,1 +1,1 @@
-"""A backend for each signer type; `SIGNER_BACKENDS` in the settings says which."""
+"""One backend for each signer type, as listed in `SIGNER_BACKENDS` of the settings."""

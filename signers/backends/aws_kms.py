@@ -1,7 +1,7 @@
 """A key that never leaves AWS KMS.
 
-Credentials come from boto3's own chain (environment, shared files, the role of the machine), and the address of the
-service from boto3's own settings, such as AWS_ENDPOINT_URL_KMS.
+boto3 finds the credentials (environment, shared files, the role of the machine) and the address of the service, such
+as AWS_ENDPOINT_URL_KMS.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from eth_keys import datatypes
 from relayer_service.net.bounded import bounded_pools
 from signers.backends import http
 from signers.backends.base import Library, SignerError, public_key_of
-from signers.backends.http import ClientBackend, Unavailable, deadline, retried
+from signers.backends.http import ClientBackend, not_understood, refusal, unreachable
 
 if TYPE_CHECKING:
     from botocore.exceptions import BotoCoreError, ClientError
@@ -25,26 +25,27 @@ if TYPE_CHECKING:
 BOTO3 = Library("boto3", "aws", ("boto3",))
 # A part of a host name, as botocore checks it (validate_region_name).
 REGION = re.compile(r"(?![0-9]+$)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
-BAD_REGION = "The region is not a name that AWS could have."
-NOT_FOR_SIGNING = "The key in AWS KMS is not of the spec ECC_SECG_P256K1 for signing."
+BAD_REGION = "The region is not a valid AWS region name."
+BAD_CREDENTIALS = "AWS KMS refused the credentials."
+NOT_FOR_SIGNING = "The key in AWS KMS is not a signing key of the spec ECC_SECG_P256K1."
+NOT_FOUND = "AWS KMS has no key with this key_id in this region."
 
-# What the error codes of AWS KMS mean; any other answer below 500 is a refusal too.
+# Error texts by the error code of AWS KMS.
 REFUSALS = {
-    "AccessDeniedException": "AWS KMS does not let these credentials use the key.",
+    "AccessDeniedException": "AWS KMS does not allow these credentials to use the key.",
     "DisabledException": "The key is disabled in AWS KMS.",
-    "ExpiredTokenException": "AWS KMS refused the credentials.",
-    "IncompleteSignatureException": "AWS KMS refused the credentials.",
-    "InvalidArnException": "AWS KMS has no key with this key_id in this region.",
-    "InvalidClientTokenId": "AWS KMS refused the credentials.",
+    "ExpiredTokenException": BAD_CREDENTIALS,
+    "IncompleteSignatureException": BAD_CREDENTIALS,
+    "InvalidArnException": NOT_FOUND,
+    "InvalidClientTokenId": BAD_CREDENTIALS,
     "InvalidKeyUsageException": NOT_FOR_SIGNING,
-    "InvalidSignatureException": "AWS KMS refused the credentials.",
-    "KMSInvalidStateException": "The key cannot be used now: it is being made or deleted in AWS KMS.",
-    "MissingAuthenticationTokenException": "AWS KMS refused the credentials.",
-    "NotFoundException": "AWS KMS has no key with this key_id in this region.",
-    "UnrecognizedClientException": "AWS KMS refused the credentials.",
+    "InvalidSignatureException": BAD_CREDENTIALS,
+    "KMSInvalidStateException": "The key cannot be used now: AWS KMS is creating or deleting it.",
+    "MissingAuthenticationTokenException": BAD_CREDENTIALS,
+    "NotFoundException": NOT_FOUND,
+    "UnrecognizedClientException": BAD_CREDENTIALS,
     "UnsupportedOperationException": NOT_FOR_SIGNING,
 }
-THROTTLED = "ThrottlingException"
 
 
 class AwsKms(ClientBackend):
@@ -62,7 +63,7 @@ class AwsKms(ClientBackend):
         try:
             key = public_key_of(load_der_public_key(answer["PublicKey"]))
         except (KeyError, ValueError, UnsupportedAlgorithm):
-            raise self._not_understood() from None
+            raise not_understood(self.provider) from None
         if key is None or answer.get("KeyUsage") != "SIGN_VERIFY":
             raise SignerError(NOT_FOR_SIGNING)
         return key
@@ -72,12 +73,9 @@ class AwsKms(ClientBackend):
         try:
             return utils.decode_dss_signature(answer["Signature"])
         except (KeyError, ValueError):
-            raise self._not_understood() from None
+            raise not_understood(self.provider) from None
 
-    def _call(self, operation: str, **parameters: Any) -> dict[str, Any]:
-        return retried(lambda _: self._try(operation, parameters), deadline())
-
-    def _try(self, operation: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    def _try(self, operation: str, **parameters: Any) -> dict[str, Any]:
         client = self._client()
         from botocore.exceptions import BotoCoreError, ClientError
         from botocore.parsers import ResponseParserError
@@ -89,7 +87,7 @@ class AwsKms(ClientBackend):
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except (ResponseParserError, AttributeError, TypeError, ValueError):
-            raise self._not_understood() from None
+            raise not_understood(self.provider) from None
         return answer
 
     def _connect(self) -> Any:
@@ -99,7 +97,7 @@ class AwsKms(ClientBackend):
             from botocore.exceptions import BotoCoreError
         except ImportError:
             raise BOTO3.missing() from None
-        # One attempt: retries and their time are limited as for the other providers.
+        # A single attempt: retries are the same as for the other providers.
         options = Config(
             connect_timeout=http.CONNECT_SECONDS,
             read_timeout=http.ATTEMPT_SECONDS,
@@ -110,36 +108,30 @@ class AwsKms(ClientBackend):
         except BotoCoreError as error:
             raise _not_sent(error) from None
         except ValueError:
-            raise SignerError("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.") from None
-        # botocore has no setting for the size and time of a whole answer.
+            raise SignerError("AWS_ENDPOINT_URL_KMS is not a valid URL.") from None
+        # botocore has no setting for the size and duration of a whole response.
         pools = client._endpoint.http_session._pool_classes_by_scheme
         pools.update(bounded_pools(pools, http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
         return client
 
 
 def _refused(error: ClientError) -> SignerError:
-    """Return the error that an error answer stands for."""
     code = error.response.get("Error", {}).get("Code", "")
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500)
-    if code == THROTTLED or status == 429:
-        return Unavailable("AWS KMS takes no more requests just now.")
-    if code in REFUSALS:
+    if code in REFUSALS and status != 429:
         return SignerError(REFUSALS[code])
-    if status >= 500:
-        return Unavailable("AWS KMS has a fault of its own just now.")
-    return SignerError("AWS KMS refused the request.")
+    return refusal(AwsKms.provider, 429 if code == "ThrottlingException" else status, {})
 
 
 def _not_sent(error: BotoCoreError) -> SignerError:
-    """Return why there is no answer."""
     from botocore import exceptions
 
     if isinstance(error, exceptions.ConnectionError | exceptions.HTTPClientError):
-        return Unavailable("AWS KMS cannot be reached.")
+        return unreachable(AwsKms.provider)
     if isinstance(error, exceptions.CredentialRetrievalError | exceptions.MetadataRetrievalError):
-        return SignerError("The AWS credentials cannot be fetched just now.", permanent=False)
+        return SignerError("The AWS credentials are temporarily unavailable.", permanent=False)
     if isinstance(error, exceptions.InvalidRegionError):
         return SignerError(BAD_REGION)
     if isinstance(error, exceptions.ParamValidationError):
-        return SignerError("The key_id is not one that AWS KMS could have.")
-    return SignerError("There are no AWS credentials, or boto3's settings are wrong.")
+        return SignerError("The key_id is not valid in AWS KMS.")
+    return SignerError("boto3 finds no AWS credentials, or its settings are not valid.")

@@ -1,6 +1,6 @@
-"""The base classes of signer backends: every signature is normalised and verified under the signer's own key.
+"""The base classes of signer backends: every signature is normalised and verified with the signer's public key.
 
-A backend is one file with one class, which implements `_public_key` and `_sign`.
+A backend implements `_public_key` and `_sign`.
 """
 
 from abc import ABC, abstractmethod
@@ -23,12 +23,13 @@ from eth_utils.exceptions import ValidationError
 PublicKey = TypeVar("PublicKey")
 
 DIGEST_BYTES = 32
+WRONG_KEY = "The returned signature was not made with this signer's key."
 
 
 class SignerError(Exception):
-    """Why a signer cannot sign, in words for staff: no secret, no text of a foreign error.
+    """A signer cannot sign. The message is for staff, without secrets or texts of foreign errors.
 
-    A permanent error lasts until the configuration is changed; others may pass by themselves.
+    A permanent error lasts until the config changes; a retry may help against others.
     """
 
     def __init__(self, message: str, *, permanent: bool = True) -> None:
@@ -38,33 +39,26 @@ class SignerError(Exception):
 
 @dataclass(frozen=True)
 class Library:
-    """What a backend needs besides the service: an extra of pyproject.toml."""
+    """An optional dependency of a backend: an extra of pyproject.toml, and the modules imported from it."""
 
     package: str
     extra: str
-    # What is imported of it.
     modules: tuple[str, ...]
-
-    @property
-    def command(self) -> str:
-        """The command of docs/signers.md."""
-        return f".venv/bin/pip install -e '.[{self.extra}]'"
 
     def is_installed(self) -> bool:
         """Return whether it can be imported, without importing it."""
-        return all(map(_is_there, self.modules))
+        return all(map(_is_importable, self.modules))
 
     def missing(self) -> SignerError:
-        """Return the error of a signer whose library cannot be imported."""
-        text = f"{self.package} is not installed: {self.command} in the project's folder."
-        return SignerError(text)
+        command = f".venv/bin/pip install -e '.[{self.extra}]'"
+        return SignerError(f"{self.package} is not installed. Run {command} in the project's folder.")
 
 
-def _is_there(module: str) -> bool:
+def _is_importable(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:
-        # A package around it is missing.
+        # Its parent package is missing.
         return False
 
 
@@ -74,13 +68,12 @@ class Curve(StrEnum):
 
     @property
     def network_types(self) -> frozenset[str]:
-        """The network types whose transactions a key of this curve can sign."""
         return frozenset({"evm"}) if self is Curve.SECP256K1 else frozenset()
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A recoverable secp256k1 signature with the lower of the two possible s."""
+    """A recoverable secp256k1 signature with the low s."""
 
     r: int
     s: int
@@ -88,7 +81,7 @@ class Signature:
 
 
 def public_key_of(key: object) -> datatypes.PublicKey | None:
-    """Return a key that cryptography has loaded as one of eth-keys, or None if it is not on secp256k1."""
+    """Return a key of cryptography as one of eth-keys, or None if it is not on secp256k1."""
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256K1):
         return None
     return eth_key(key)
@@ -99,7 +92,7 @@ def eth_key(key: ec.EllipticCurvePublicKey) -> datatypes.PublicKey:
 
 
 def recover(digest: bytes, r: int, s: int) -> Iterator[tuple[int, datatypes.PublicKey]]:
-    """Yield the public keys that a signature may be by, each with its recovery id."""
+    """Yield the public keys that a signature can recover to, each with its recovery id."""
     for recovery_id in (0, 1):
         with suppress(BadSignature, ValidationError):
             signature = datatypes.Signature(vrs=(recovery_id, r, s))
@@ -107,7 +100,7 @@ def recover(digest: bytes, r: int, s: int) -> Iterator[tuple[int, datatypes.Publ
 
 
 class Backend(ABC, Generic[PublicKey]):
-    """Access to a key, made from the decrypted config of a signer and reused for its later calls."""
+    """Access to a key, created from the decrypted config of a signer and reused."""
 
     curve: ClassVar[Curve]
     library: ClassVar[Library | None] = None
@@ -117,15 +110,16 @@ class Backend(ABC, Generic[PublicKey]):
         self.config = config
 
     def __repr__(self) -> str:
-        """Show no config, as it holds secrets."""
+        # Without the config, which has secrets.
         return f"<{type(self).__name__}>"
 
     def check(self) -> None:
-        """Raise SignerError for a config that can never work, as far as that shows without asking anybody."""
+        """Raise SignerError for a config that can never work, as far as that is clear without calling a server."""
 
     @property
     def public_key(self) -> PublicKey:
-        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it locks all.
+        # Not a cached_property: its frame would show the config to error reporters, and in Python 3.11 it has one lock
+        # for all instances.
         if self._known_public_key is None:
             self._known_public_key = self._public_key()
         return self._known_public_key
@@ -146,24 +140,22 @@ class Secp256k1Backend(Backend[datatypes.PublicKey]):
     def _sign(self, digest: bytes) -> tuple[int, int]:
         """Return r and any valid s of a signature of a digest."""
 
-    def identity(self) -> str:
-        return self.address()
-
     def address(self) -> str:
-        """Return the EVM address, in checksum form."""
-        address: str = self.public_key.to_checksum_address()
-        return address
+        """Return the checksummed EVM address."""
+        return str(self.public_key.to_checksum_address())
+
+    identity = address
 
     def sign_digest(self, digest: bytes) -> Signature:
         """Return a signature of 32 bytes that recovers to this signer's key."""
         if len(digest) != DIGEST_BYTES:
-            raise ValueError("a digest has 32 bytes")
+            raise ValueError("a digest must have 32 bytes")
         r, s = self._sign(digest)
         s = min(s, SECPK1_N - s)
         for recovery_id, recovered in recover(digest, r, s):
             if recovered == self.public_key:
                 return Signature(r, s, recovery_id)
-        raise SignerError("The signature that came back is not by this signer's key.")
+        raise SignerError(WRONG_KEY)
 
 
 class Ed25519Backend(Backend[Ed25519PublicKey]):
@@ -182,5 +174,5 @@ class Ed25519Backend(Backend[Ed25519PublicKey]):
         try:
             self.public_key.verify(signature, message)
         except InvalidSignature:
-            raise SignerError("The signature that came back is not by this signer's key.") from None
+            raise SignerError(WRONG_KEY) from None
         return signature

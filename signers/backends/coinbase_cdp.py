@@ -1,6 +1,6 @@
-"""An account of Coinbase CDP, which signs on a request with two JWTs: one of the API key and one of the wallet.
+"""An account of Coinbase CDP, which signs requests with two JWTs: one of the API key and one of the wallet.
 
-The environment variable CDP_API_URL, read at each call, replaces the address of the service.
+The environment variable CDP_API_URL, read at each call, overrides the address of the service.
 """
 
 import base64
@@ -24,12 +24,12 @@ from signers.backends.http import JsonApi, deadline, not_understood
 
 PYJWT = Library("PyJWT", "coinbase", ("jwt",))
 API_URL = "https://api.cdp.coinbase.com/platform"
-API = JsonApi("Coinbase CDP", "The address of Coinbase CDP is not a URL.")
+API = JsonApi("Coinbase CDP", "CDP_API_URL is not a valid URL.")
 TOKEN_SECONDS = 120
 ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 SIGNATURE = re.compile(r"(?:0x)?([0-9a-fA-F]{64})([0-9a-fA-F]{64})[0-9a-fA-F]{2}")
 
-# CDP shows no public key, but a signature of this digest does, which is that of no transaction.
+# CDP does not return public keys. One is recovered from a signature of this digest, which is not of a transaction.
 INTRODUCTION = hashlib.sha256(b"relayer-management-service: the public key of this account").digest()
 
 
@@ -45,20 +45,20 @@ class CoinbaseCdp(Secp256k1Backend):
         for _, public_key in recover(INTRODUCTION, r, s):
             if public_key.to_address() == self.config["account_address"].lower():
                 return public_key
-        raise SignerError("Coinbase CDP's signature is not by the account at account_address.")
+        raise SignerError("The signature of Coinbase CDP was not made by account_address.")
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
         url = f"{os.environ.get('CDP_API_URL', API_URL).rstrip('/')}/v2/evm/accounts/{self._address()}/sign"
-        # Canonical JSON, as its hash is signed too: keys in order, no spaces.
+        # Canonical JSON, as its hash is signed too: sorted keys, no spaces.
         body = json.dumps({"hash": f"0x{digest.hex()}"}, sort_keys=True, separators=(",", ":")).encode()
-        # The same for every attempt, so that CDP sees one request; the JWTs are new, as each is good for one use.
-        once = str(uuid.uuid4())
-        signature = API.call(
-            "POST", url, lambda: ({"X-Idempotency-Key": once, **self._credentials(url, body)}, body), deadline()
-        ).get("signature")
+        # The same for every attempt, so that CDP signs once; each JWT can be used only once.
+        key = {"X-Idempotency-Key": str(uuid.uuid4())}
+        signature = API.call("POST", url, lambda: (key | self._credentials(url, body), body), deadline()).get(
+            "signature"
+        )
         match = SIGNATURE.fullmatch(str(signature))
         if match is None:
-            raise not_understood("Coinbase CDP")
+            raise not_understood(API.provider)
         return int(match[1], 16), int(match[2], 16)
 
     def _address(self) -> str:
@@ -68,7 +68,6 @@ class CoinbaseCdp(Secp256k1Backend):
         return address
 
     def _keys(self) -> tuple[EllipticCurvePrivateKey | Ed25519PrivateKey, EllipticCurvePrivateKey]:
-        """Return the API key and the wallet's key."""
         api_key = _api_key(self.config["api_key_secret"])
         if api_key is None:
             raise SignerError("api_key_secret is neither an Ed25519 key in base64 nor a P-256 key in PEM.")
@@ -105,10 +104,10 @@ class CoinbaseCdp(Secp256k1Backend):
 
 
 def _api_key(secret: str) -> EllipticCurvePrivateKey | Ed25519PrivateKey | None:
-    """Return an API key in either form of CDP: PEM, or the 64 bytes of an Ed25519 key pair in base64."""
+    """Return an API key in either format of CDP: PEM, or the 64 bytes of an Ed25519 key pair in base64."""
     try:
         if secret.lstrip().startswith("-----BEGIN"):
-            # A key from CDP's JSON file may have passed through a shell, with \n for line ends.
+            # A key from CDP's JSON file that passed through a shell may have \n for newlines.
             return _p256(load_pem_private_key(secret.replace("\\n", "\n").encode(), password=None))
         pair = base64.b64decode(secret, validate=True)
         return Ed25519PrivateKey.from_private_bytes(pair[:32]) if len(pair) == 64 else None

@@ -2,7 +2,7 @@
 
 The official client uses REST: one host, ordinary proxies, safe in forked processes. The service account signs its own
 access tokens (https://google.aip.dev/auth/4111), so no token service is used and the `token_uri` in the config is
-never called. The environment variable GOOGLE_KMS_ENDPOINT replaces the address of the service.
+never called. The environment variable GOOGLE_KMS_ENDPOINT overrides the address of the service.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from eth_keys import datatypes
 from relayer_service.net.bounded import bounded_adapter
 from signers.backends import http
 from signers.backends.base import Library, SignerError, public_key_of
-from signers.backends.http import ClientBackend, Unavailable, deadline, retried, seconds_to_wait
+from signers.backends.http import ClientBackend, not_understood, refusal, unreachable
 
 if TYPE_CHECKING:
     from google.api_core.exceptions import GoogleAPICallError
@@ -34,14 +34,14 @@ CLIENT = Library("google-cloud-kms", "google", ("google.cloud.kms_v1", "google_c
 AUDIENCE = "https://cloudkms.googleapis.com/"
 TOKEN_SECONDS = 3600
 UNIVERSE = "googleapis.com"
-# A part of a resource name: nothing in it can reach another resource.
+# A part of a resource name, without characters that lead to another resource.
 NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:-]*")
 VERSION = re.compile(r"[1-9][0-9]{0,17}")
 
 REFUSALS = {
-    400: "Google Cloud KMS refused the request: the key version is disabled or destroyed, or does not sign.",
+    400: "Google Cloud KMS refused the request: the key version is disabled or destroyed, or is not for signing.",
     401: "Google Cloud KMS refused the service account.",
-    403: "Google Cloud KMS does not let this service account use the key.",
+    403: "Google Cloud KMS does not allow this service account to use the key.",
     404: "Google Cloud KMS has no such key version.",
 }
 
@@ -62,16 +62,15 @@ class GoogleKms(ClientBackend):
 
         name = self._name()
         answer = self._call(client.get_public_key, {"name": name})
-        if answer.name != name or not _intact(answer.pem.encode(), answer.pem_crc32c):
-            raise _corrupted()
+        _check_intact(answer.name == name, answer.pem.encode(), answer.pem_crc32c)
         if answer.algorithm != CryptoKeyVersion.CryptoKeyVersionAlgorithm.EC_SIGN_SECP256K1_SHA256:
-            raise SignerError("The key in Google Cloud KMS is not of the algorithm EC_SIGN_SECP256K1_SHA256.")
+            raise SignerError("The algorithm of the key in Google Cloud KMS is not EC_SIGN_SECP256K1_SHA256.")
         try:
             key = public_key_of(load_pem_public_key(answer.pem.encode()))
         except (ValueError, UnsupportedAlgorithm):
-            raise self._not_understood() from None
+            key = None
         if key is None:
-            raise self._not_understood()
+            raise not_understood(self.provider)
         return key
 
     def _sign(self, digest: bytes) -> tuple[int, int]:
@@ -81,16 +80,14 @@ class GoogleKms(ClientBackend):
         name = self._name()
         request = {"name": name, "digest": {"sha256": digest}, "digest_crc32c": crc32c(digest)}
         answer = self._call(client.asymmetric_sign, request)
-        intact = answer.verified_digest_crc32c and _intact(answer.signature, answer.signature_crc32c)
-        if answer.name != name or not intact:
-            raise _corrupted()
+        echoed = answer.name == name and answer.verified_digest_crc32c
+        _check_intact(echoed, answer.signature, answer.signature_crc32c)
         try:
             return utils.decode_dss_signature(answer.signature)
         except ValueError:
-            raise self._not_understood() from None
+            raise not_understood(self.provider) from None
 
     def _name(self) -> str:
-        """Return the full name of the key version."""
         key = self._section("key")
         parts = {
             "projects": ("key" if "project_id" in key else "service_account", "project_id", ""),
@@ -102,29 +99,26 @@ class GoogleKms(ClientBackend):
         for kind, (section, field, default) in parts.items():
             value = self._text(section, field, default)
             if not NAME_PART.fullmatch(value):
-                raise SignerError(f"The field {section}.{field} has a character that no name has.")
+                raise SignerError(f"{section}.{field} has a character that is not allowed in a name.")
             path += f"{kind}/{value}/"
         version = str(key.get("key_version", 1))
         if not VERSION.fullmatch(version):
-            raise SignerError("The field key.key_version must be a whole number above 0.")
+            raise SignerError("key.key_version must be an integer of at least 1.")
         return f"{path}cryptoKeyVersions/{version}"
 
     def _section(self, section: str) -> Mapping[str, Any]:
         value = self.config.get(section)
         if not isinstance(value, Mapping):
-            raise SignerError(f"The field {section} is missing.")
+            raise SignerError(f"{section} is missing.")
         return value
 
     def _text(self, section: str, field: str, default: str = "") -> str:
         value = self._section(section).get(field, default)
         if value == "":
-            raise SignerError(f"The field {section}.{field} is missing.")
+            raise SignerError(f"{section}.{field} is missing.")
         if not isinstance(value, str):
-            raise SignerError(f"The field {section}.{field} must be a string.")
+            raise SignerError(f"{section}.{field} must be a string.")
         return value
-
-    def _call(self, method: Callable[..., Any], request: dict[str, Any]) -> Any:
-        return retried(lambda _: self._try(method, request), deadline())
 
     def _try(self, method: Callable[..., Any], request: dict[str, Any]) -> Any:
         from google.api_core.exceptions import GoogleAPICallError
@@ -136,13 +130,13 @@ class GoogleKms(ClientBackend):
             return method(request=request, retry=None, timeout=_with_timeouts)
         except GoogleAPICallError as error:
             raise _refused(error) from None
-        # Before ValueError, which some of these are too.
+        # Before ValueError, of which some are subclasses.
         except RequestException:
-            raise Unavailable("Google Cloud KMS cannot be reached.") from None
+            raise unreachable(self.provider) from None
         except GoogleAuthError:
             raise SignerError("Google's client cannot use the service account.") from None
         except (ParseError, ValueError):
-            raise self._not_understood() from None
+            raise not_understood(self.provider) from None
 
     def _connect(self) -> KeyManagementServiceClient:
         try:
@@ -156,17 +150,17 @@ class GoogleKms(ClientBackend):
         try:
             client = KeyManagementServiceClient(credentials=credentials, transport="rest", client_options=options)
         except (GoogleAuthError, ValueError):
-            raise SignerError("The settings of Google's client in the environment are wrong.") from None
-        # Google's client has no setting for the size and time of a whole answer.
+            raise SignerError("The environment variables of Google's client are not valid.") from None
+        # Google's client has no setting for the size and duration of a whole response.
         transport: Any = client.transport
         for prefix in ("http://", "https://"):
             transport._session.mount(prefix, bounded_adapter(http.ATTEMPT_SECONDS, http.MAX_ANSWER_BYTES))
         return client
 
     def _service_account(self) -> tuple[rsa.RSAPrivateKey, str, str]:
-        """Return the key of the service account, the key's id, and the account's name."""
+        """Return the key of the service account, the key's id, and the account's email."""
         if self._text("service_account", "universe_domain", UNIVERSE) != UNIVERSE:
-            raise SignerError(f"The field service_account.universe_domain can only be {UNIVERSE}.")
+            raise SignerError(f"service_account.universe_domain must be {UNIVERSE}.")
         email = self._text("service_account", "client_email")
         key_id = self._text("service_account", "private_key_id")
         try:
@@ -174,15 +168,14 @@ class GoogleKms(ClientBackend):
         except (TypeError, ValueError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, rsa.RSAPrivateKey):
-            raise SignerError("The field service_account.private_key is not an RSA private key in PEM.")
+            raise SignerError("service_account.private_key is not an RSA private key in PEM.")
         return key, key_id, email
 
 
 def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credentials:
     """Return credentials whose tokens the service account signs itself.
 
-    The class of Google's library for this also calls another host, in a thread of its own, and has no setting
-    against that.
+    The class of Google's library for this also calls another host from a thread, which cannot be disabled.
     """
     from google.auth import crypt, jwt
     from google.auth.credentials import Credentials
@@ -201,25 +194,19 @@ def _self_signing(key: rsa.RSAPrivateKey, key_id: str, email: str) -> Credential
 
 
 def _with_timeouts(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a call with a timeout each for connecting and reading; Google's client has one for both."""
+    """Return a call with separate timeouts for connecting and reading; Google's client has one for both."""
     return functools.partial(call, timeout=(http.CONNECT_SECONDS, http.ATTEMPT_SECONDS))
 
 
 def _refused(error: GoogleAPICallError) -> SignerError:
-    """Return the error that an error answer stands for."""
-    wait = 0.0 if error.response is None else seconds_to_wait(error.response.headers)
-    if error.code == 429:
-        return Unavailable("Google Cloud KMS takes no more requests just now.", retry_after=wait)
-    if error.code is None or error.code >= 500:
-        return Unavailable("Google Cloud KMS has a fault of its own just now.", retry_after=wait)
-    return SignerError(REFUSALS.get(error.code, "Google Cloud KMS refused the request."))
+    if error.code in REFUSALS:
+        return SignerError(REFUSALS[error.code])
+    headers = {} if error.response is None else error.response.headers
+    return refusal(GoogleKms.provider, error.code or 500, headers)
 
 
-def _intact(data: bytes, checksum: int | None) -> bool:
+def _check_intact(echoed: bool, data: bytes, checksum: int | None) -> None:
     from google_crc32c import value as crc32c
 
-    return checksum is not None and crc32c(data) == checksum
-
-
-def _corrupted() -> SignerError:
-    return SignerError("The answer of Google Cloud KMS was changed on its way.", permanent=False)
+    if not echoed or checksum is None or crc32c(data) != checksum:
+        raise SignerError("The response of Google Cloud KMS was corrupted in transit.", permanent=False)

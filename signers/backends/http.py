@@ -1,4 +1,4 @@
-"""What backends that call a server share: timeouts, bounded retries, and errors in words."""
+"""Shared code of backends that call a server: timeouts, bounded retries, and error texts."""
 
 import threading
 from abc import abstractmethod
@@ -18,9 +18,9 @@ from relayer_service.net import outgoing
 from relayer_service.net.bounded import AnswerTooLarge
 from signers.backends.base import Secp256k1Backend, SignerError
 
-# For a connection, where the client has a limit of its own for it.
+# Only for clients with a separate limit for connecting.
 CONNECT_SECONDS = 3.0
-# For one attempt, and for a call with all its attempts and pauses.
+# Limits of one attempt, and of a call with all its attempts and pauses.
 ATTEMPT_SECONDS = 10.0
 CALL_SECONDS = 20.0
 PAUSES = (0.2, 0.6)
@@ -29,12 +29,12 @@ MAX_PAUSE = 5.0
 MAX_ANSWER_BYTES = 65_536
 
 T = TypeVar("T")
-# Headers and body, made where no frame that raises can show them.
+# Returns headers and body, called where no frame that raises can show them.
 Content = Callable[[], tuple[Mapping[str, str], bytes | None]]
 
 
 class Unavailable(SignerError):
-    """The server cannot be reached, is too busy or is broken, which may pass by itself."""
+    """The server cannot be reached, is too busy or is broken: a retry may help."""
 
     def __init__(self, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message, permanent=False)
@@ -42,7 +42,7 @@ class Unavailable(SignerError):
 
 
 class Refused(SignerError):
-    """The server refuses, and would do so again."""
+    """The server refuses the request, and would refuse a retry."""
 
     def __init__(self, message: str, *, status: int) -> None:
         super().__init__(message)
@@ -50,15 +50,13 @@ class Refused(SignerError):
 
 
 def deadline() -> float:
-    """Return when a call that begins now must end."""
     return monotonic() + CALL_SECONDS
 
 
 def retried(call: Callable[[float], T], until: float) -> T:
     """Return the result of a call that is retried after a pause while the server is unavailable.
 
-    The call gets the seconds that it may take. A server that asks for a longer pause than callers can wait is not
-    called again.
+    The call takes its timeout in seconds. If the server asks for a longer pause than MAX_PAUSE, it is not retried.
     """
     for pause in PAUSES:
         try:
@@ -73,7 +71,7 @@ def retried(call: Callable[[float], T], until: float) -> T:
 
 @contextmanager
 def held(lock: threading.Lock, provider: str, until: float) -> Iterator[None]:
-    """Hold a lock whose holder may be waiting for the provider; raise Unavailable if it is not free in time."""
+    """Hold a lock whose holder may be waiting for the provider; raise Unavailable at the deadline."""
     if not lock.acquire(timeout=max(0.0, until - monotonic())):
         raise unreachable(provider)
     try:
@@ -83,15 +81,15 @@ def held(lock: threading.Lock, provider: str, until: float) -> Iterator[None]:
 
 
 def unreachable(provider: str) -> Unavailable:
-    return Unavailable(f"{provider} cannot be reached or does not answer in time.")
+    return Unavailable(f"{provider} cannot be reached or does not respond in time.")
 
 
 def not_understood(provider: str) -> SignerError:
-    return SignerError(f"{provider} gave an answer that is not understood.", permanent=False)
+    return SignerError(f"{provider} returned an invalid response.", permanent=False)
 
 
 def refusal(provider: str, status: int, headers: Mapping[str, str]) -> SignerError:
-    """Return the error that an HTTP status other than success stands for."""
+    """Return the error for an HTTP status other than success."""
     if status == 429:
         return Unavailable(f"{provider} is throttling requests.", retry_after=seconds_to_wait(headers))
     if status in (408, 412) or status >= 500:
@@ -99,11 +97,11 @@ def refusal(provider: str, status: int, headers: Mapping[str, str]) -> SignerErr
     if status in (401, 403):
         return Refused(f"{provider} refused this signer's credentials (HTTP {status}).", status=status)
     if status == 404:
-        return Refused(f"{provider} does not know this signer's key (HTTP 404).", status=status)
+        return Refused(f"{provider} did not find this signer's key (HTTP 404).", status=status)
     if 300 <= status < 400:
-        return SignerError(f"{provider} redirects (HTTP {status}), and is not followed: check its address.")
+        return SignerError(f"{provider} returned a redirect (HTTP {status}). Check its address.")
     if status >= 400:
-        return Refused(f"{provider} refused the request (HTTP {status}): check the configuration.", status=status)
+        return Refused(f"{provider} refused the request (HTTP {status}). Check the config.", status=status)
     return not_understood(provider)
 
 
@@ -114,16 +112,16 @@ def seconds_to_wait(headers: Mapping[str, str]) -> float:
 
 @dataclass(frozen=True)
 class JsonApi:
-    """A JSON API, called through the session for addresses that others choose."""
+    """A JSON API, called through the session for untrusted addresses."""
 
     provider: str
-    # The error text for a URL or a header that HTTP cannot carry.
+    # The error text for a URL or header that is not valid in HTTP.
     unusable: str
-    # Proxies of the environment may lead anywhere: they are only for the provider's own hosts.
+    # Proxies of the environment can reach any address: they are only for the provider's own hosts.
     uses_proxies: bool = True
 
     def call(self, method: str, url: str, content: Content, until: float) -> dict[str, Any]:
-        """Return the JSON object of an answer; headers and body are made for each attempt."""
+        """Return the JSON object of a response; headers and body are created for each attempt."""
         return retried(lambda seconds: self._try(method, url, content, seconds), until)
 
     def _try(self, method: str, url: str, content: Content, seconds: float) -> dict[str, Any]:
@@ -138,7 +136,7 @@ class JsonApi:
         return found
 
     def _exchange(self, method: str, url: str, content: Content, seconds: float) -> outgoing.Answer | SignerError:
-        """Return an answer or an error: raised here, the error would show the secrets of this frame."""
+        """Return a response or an error: raised here, the error would show the secrets of this frame."""
         headers, body = content()
         try:
             return outgoing.request(
@@ -161,27 +159,31 @@ class JsonApi:
 
 
 class ClientBackend(Secp256k1Backend):
-    """A key behind the client of its provider, made once: threads may share it, but not make it at the same time."""
+    """A key behind its provider's client, which threads can share but must not create concurrently."""
 
     provider: ClassVar[str]
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         super().__init__(config)
         self._lock = threading.Lock()
-        self._made: Any = None
+        self._connected: Any = None
 
     @abstractmethod
     def _connect(self) -> Any:
-        """Return a client that reads only bounded answers."""
+        """Return a client that reads only bounded responses."""
+
+    @abstractmethod
+    def _try(self, *args: Any, **kwargs: Any) -> Any:
+        """Make one attempt at a call."""
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        return retried(lambda _: self._try(*args, **kwargs), deadline())
 
     def _client(self) -> Any:
         with self._lock:
-            if self._made is None:
-                self._made = self._connect()
-            return self._made
-
-    def _not_understood(self) -> SignerError:
-        return SignerError(f"{self.provider} gave an answer that cannot be understood.", permanent=False)
+            if self._connected is None:
+                self._connected = self._connect()
+            return self._connected
 
 
 def _json_object(text: bytes) -> dict[str, Any] | None:

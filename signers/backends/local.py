@@ -1,8 +1,6 @@
-"""A key that the service holds itself."""
+"""A key that the service itself stores."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from eth_keys import datatypes
 from eth_keys.constants import SECPK1_N
@@ -15,12 +13,10 @@ HEX_KEY = re.compile(r"(?:0x)?([0-9a-fA-F]{64})")
 class Local(Secp256k1Backend):
     """A secp256k1 private key of 32 bytes in hex, with or without 0x."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(config)
-        self._key: datatypes.PrivateKey | None = None
+    _key: datatypes.PrivateKey | None = None
 
     def _private_key(self) -> datatypes.PrivateKey:
-        # The key is no local variable here, where the error is raised: error reporters print those.
+        # The key is not a local variable where the error is raised: error reporters print those.
         if self._key is None:
             self._key = _parse(self.config.get("key"))
         if self._key is None:
@@ -39,7 +35,6 @@ class Local(Secp256k1Backend):
 
 
 def _parse(key: object) -> datatypes.PrivateKey | None:
-    """Return a private key, or None if the text is not one."""
     match = HEX_KEY.fullmatch(key) if isinstance(key, str) else None
     if match is None:
         return None

@@ -1,6 +1,6 @@
-"""A key that never leaves Turnkey, which signs on a request that is stamped with an API key.
+"""A key that never leaves Turnkey, which signs requests that are stamped with an API key.
 
-The environment variable TURNKEY_API_URL, read at each call, replaces the address of the service.
+The environment variable TURNKEY_API_URL, read at each call, overrides the address of the service.
 """
 
 import json
@@ -16,7 +16,7 @@ from signers.backends.http import JsonApi, deadline, not_understood
 
 STAMPER = Library("turnkey-api-key-stamper", "turnkey", ("turnkey_api_key_stamper",))
 API_URL = "https://api.turnkey.com"
-API = JsonApi("Turnkey", "The address of Turnkey is not a URL.")
+API = JsonApi("Turnkey", "TURNKEY_API_URL is not a valid URL.")
 
 COMPLETED = "ACTIVITY_STATUS_COMPLETED"
 CONSENSUS_NEEDED = "ACTIVITY_STATUS_CONSENSUS_NEEDED"
@@ -24,14 +24,14 @@ WAITING = {"ACTIVITY_STATUS_CREATED", "ACTIVITY_STATUS_PENDING", CONSENSUS_NEEDE
 
 
 class Turnkey(Secp256k1Backend):
-    """A signature is an activity: usually complete when the request is answered, else polled a few times."""
+    """A signature is an activity: usually complete in the first response, else polled a few times."""
 
     library = STAMPER
     poll_pauses: ClassVar[tuple[float, ...]] = (0.25, 0.5, 1.0, 2.0, 4.0)
 
     def check(self) -> None:
         self._public_key()
-        # Only the library can tell whether the API keys are a pair.
+        # Only the library can check that the API keys are a pair.
         if STAMPER.is_installed():
             self._stamp("")
 
@@ -53,11 +53,11 @@ class Turnkey(Secp256k1Backend):
         status = activity["status"]
         if status == CONSENSUS_NEEDED:
             # A retry would be a new activity, which needs the same approvals.
-            raise SignerError("Turnkey's policies ask for more approvals of this signature.")
+            raise SignerError("Turnkey's policies require more approvals for this signature.")
         if status in WAITING:
-            raise SignerError("Turnkey has not finished the signature in time.", permanent=False)
+            raise SignerError("Turnkey did not complete the signature in time.", permanent=False)
         if status != COMPLETED:
-            raise SignerError("Turnkey has not made the signature: it failed or was rejected.")
+            raise SignerError("Turnkey failed or rejected the signature.")
         return _signature(activity)
 
     def _intent(self, digest: bytes) -> dict[str, Any]:
@@ -73,10 +73,7 @@ class Turnkey(Secp256k1Backend):
         }
 
     def _activity(self, path: str, request: dict[str, Any], until: float) -> dict[str, Any]:
-        """Make a request, and return the activity of the answer.
-
-        A retry has the same body and timestamp: to Turnkey it is the same activity.
-        """
+        """Return the activity of a response. A retry has the same body and timestamp, so it is the same activity."""
         body = json.dumps({"organizationId": self.config["organization_id"], **request})
         stamp = self._stamp(body)
         url = f"{os.environ.get('TURNKEY_API_URL', API_URL).rstrip('/')}/public/v1/{path}"
@@ -94,7 +91,7 @@ class Turnkey(Secp256k1Backend):
         try:
             stamp: str = stamper.stamp(body).stamp_header_value
         except ValueError:
-            raise SignerError("api_private_key and api_public_key are not a pair of P-256 keys in hex.") from None
+            raise SignerError("api_private_key and api_public_key are not a P-256 key pair in hex.") from None
         return stamp
 
 

@@ -206,7 +206,7 @@ NOTHING = {
         *("All | 0", "Disabled | 0", "Paused | 0", "Low balance | 0"),
         *("No address | 0", "Unknown | 0", "Nodes failing | 0"),
     ],
-    "Webhooks": ["Pending | 0", "Failed in the last day | 0", "Targets that fail | 0", "Targets that are gone | 0"],
+    "Webhooks": ["Pending | 0", "Failed in the last day | 0", "Failing targets | 0", "Gone targets | 0"],
     "Fee tokens without a price": ["Failed | 0", "Stale | 0", "Not read yet | 0"],
     "Deliveries of the last 24 hours": ["Not counted yet: the worker counts them every minute."],
     "JSON-RPC calls in the last 24 hours": ["Calls | 0", "Client errors | 0", "Failed | 0", "Slowest | -"],

@@ -151,10 +151,10 @@ def test_a_webhook_is_added_tried_seen_to_arrive_and_replayed(
     expect(page.get_by_text("was added successfully")).to_be_visible()
 
     page.get_by_role("link", name="Send test event").click()
-    expect(page.get_by_text("It is sent at once, signed.")).to_be_visible()
+    expect(page.get_by_text("A test event is sent immediately, signed.")).to_be_visible()
     assert texts(page.locator(".confirmation td")) == ["billing", target, "OK"]
     page.get_by_role("button", name="Send test event").click()
-    expect(page.get_by_text("billing: a test event is on its way, ")).to_be_visible()
+    expect(page.get_by_text("billing: test event queued as ")).to_be_visible()
 
     page.get_by_role("link", name=re.compile("^msg_")).click()
     reload_until(page, shown(page, "State"), "DELIVERED")
@@ -165,7 +165,7 @@ def test_a_webhook_is_added_tried_seen_to_arrive_and_replayed(
     assert "harm" not in page.title()
 
     page.get_by_role("link", name="Replay").click()
-    expect(page.get_by_text("Delivered before, and now to be delivered once more: 1 delivery.")).to_be_visible()
+    expect(page.get_by_text("Already delivered, and delivered again: 1 delivery.")).to_be_visible()
     page.get_by_role("button", name="Replay").click()
     expect(page.get_by_text("Replayed: 1 delivery.")).to_be_visible()
     reload_until(page, page.locator("#attempts-group .field-took"), "ms ")
@@ -256,7 +256,7 @@ def test_the_page_of_a_delivery_shows_its_attempts(
     take_screenshot(page, "delivery")
     page.get_by_role("link", name="Retry now").click()
     page.get_by_role("button", name="Retry now").click()
-    expect(page.get_by_text("Brought forward: 1 delivery.")).to_be_visible()
+    expect(page.get_by_text("Retried: 1 delivery.")).to_be_visible()
 
 
 def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], Page], history: Notification) -> None:

@@ -7,7 +7,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from notifications.delivery import hours
+from notifications.delivery import counts
 from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from relayers import health
@@ -39,7 +39,7 @@ def treasury(transactional_db: None) -> Relayer:
         state = "failed" if minutes % 5 == 0 else "delivered"
         created = now - timedelta(minutes=minutes)
         Delivery.objects.create(notification=hook, event="relayer.paused", body=b"{}", state=state, created_at=created)
-    hours.count()
+    counts.count_hours()
     for ago in range(24):
         hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=ago)
         for outcome, calls in (("ok", 400 + 37 * (ago % 7)), ("-32602", 20), ("-32000", 9 * (ago in {3, 4}))):

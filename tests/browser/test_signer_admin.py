@@ -5,9 +5,8 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from signers.config_shapes import CONFIGS
+from signers.config_shapes import CONFIGS, SignerType
 from signers.models import Signer
-from signers.types import SignerType
 from tests.browser.conftest import TakeScreenshot
 from tests.relayers import factories
 from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY

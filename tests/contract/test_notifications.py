@@ -211,9 +211,9 @@ def test_a_url_is_kept_to_the_byte(api: Api, url: str) -> None:
         ("https://user:pass@example.com/", ["url: a user name or a password is not allowed in this URL"]),
         ("https://user@example.com/", ["url: a user name or a password is not allowed in this URL"]),
         ("http://example.com:22/", ["url: the port must be 80, 443 or at least 1024"]),
-        ("http://10.0.0.1/", ["url: this address is not allowed: it is private, local or reserved"]),
-        ("http://169.254.169.254/", ["url: this address is not allowed: it is private, local or reserved"]),
-        ("http://[fd00::1]/", ["url: this address is not allowed: it is private, local or reserved"]),
+        ("http://10.0.0.1/", ["url: private, local and reserved addresses are not allowed"]),
+        ("http://169.254.169.254/", ["url: private, local and reserved addresses are not allowed"]),
+        ("http://[fd00::1]/", ["url: private, local and reserved addresses are not allowed"]),
     ],
 )
 def test_another_url_is_a_bad_request_and_changes_nothing(api: Api, url: Any, faults: list[str]) -> None:

@@ -62,7 +62,7 @@ def test_a_signer_is_created_read_refused_a_change_and_deleted(manager: Api) -> 
     )
     answered(send(manager, "GET", path), SIGNER)
     refused = send(manager, "PATCH", path, {})
-    why = "a signer cannot be changed: create another, point its relayers there and delete this one"
+    why = "a signer cannot be changed: create another one, assign it to the relayers and delete this one"
     assert (refused.status, refused.body) == (400, bodies.bad_request(why))
     answered(send(manager, "DELETE", path), "Signer deleted successfully")
     gone = send(manager, "GET", path)

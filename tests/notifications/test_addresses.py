@@ -16,7 +16,7 @@ from relayer_service.net.addresses import FORBIDDEN, is_allowed, split_http_url,
 NOT_A_URL = "an absolute http or https URL is required"
 UNPRINTED = "spaces, backslashes and control characters are not allowed in a URL"
 BAD_PORT = "the port must be 80, 443 or at least 1024"
-BAD_ADDRESS = "this address is not allowed: it is private, local or reserved"
+BAD_ADDRESS = "private, local and reserved addresses are not allowed"
 
 # With the neighbours of each network that is refused.
 PUBLIC = """

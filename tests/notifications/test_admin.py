@@ -66,7 +66,7 @@ def test_a_notification_is_added_without_a_key(admin_client: Client) -> None:
         ("ftp://example.com/", "an absolute http or https URL is required"),
         ("https://example.com/a b", "spaces, backslashes and control characters are not allowed in a URL"),
         ("https://example.com:22/", "the port must be 80, 443 or at least 1024"),
-        ("http://10.0.0.1/", "this address is not allowed: it is private, local or reserved"),
+        ("http://10.0.0.1/", "private, local and reserved addresses are not allowed"),
     ],
 )
 def test_a_url_is_checked_by_the_rules_of_the_api(admin_client: Client, url: str, fault: str) -> None:
@@ -77,7 +77,9 @@ def test_a_url_is_checked_by_the_rules_of_the_api(admin_client: Client, url: str
 
 def test_a_key_that_nothing_can_be_signed_with_is_refused(admin_client: Client) -> None:
     page = admin_client.post(ADD, form(identifier="hook", new_signing_key="whsec_not base64"))
-    assert errors(page) == {"new_signing_key": ["The signing key begins with whsec_ and is not base64 after it."]}
+    assert errors(page) == {
+        "new_signing_key": ["The signing key starts with whsec_ but is not valid base64 after it."]
+    }
     assert not Notification.objects.exists()
 
 
@@ -105,7 +107,7 @@ def test_a_key_is_kept_replaced_or_removed(admin_client: Client, fields: dict[st
 def test_a_key_is_not_replaced_and_removed_at_once(admin_client: Client) -> None:
     notification = create_notification(signing_key="old key")
     page = admin_client.post(change(notification), form(new_signing_key="new key", remove_signing_key="on"))
-    assert errors(page) == {"remove_signing_key": ["Type a new key or remove the one that is set, not both."]}
+    assert errors(page) == {"remove_signing_key": ["Enter a new key or remove the current one, not both."]}
     assert Notification.objects.get().signing_key == "old key"
 
 
@@ -278,14 +280,14 @@ def test_a_test_event_is_sent_when_it_is_confirmed(
     assert buttons(admin_client.get(change(notification))) == ["Send test event"]
     url = f"{LIST}{notification.pk}/send_test_event/"
     page = admin_client.get(url)
-    assert page.context["texts"] == ["It is sent at once, unsigned."]
+    assert page.context["texts"] == ["A test event is sent immediately, unsigned."]
     assert asked(page) == [["hook", URL, "ok"]]
     assert not Delivery.objects.exists()
 
     with django_capture_on_commit_callbacks(execute=True):
         page = admin_client.post(url, follow=True)
     sent = Delivery.objects.get()
-    assert told(page) == [f"hook: a test event is on its way, {sent.identifier}."]
+    assert told(page) == [f"hook: test event queued as {sent.identifier}."]
     assert (sent.notification, sent.event, sent.state) == (notification, "notification.test", "pending")
     assert json.loads(bytes(sent.body))["data"] == {"notification_id": "hook"}
     assert [(task.name, task.args) for task in queue.pending()] == [("deliver", (notification.pk,))]
@@ -297,8 +299,8 @@ def test_a_test_event_tries_a_target_again_that_was_gone(admin_client: Client) -
     Notification.objects.update(gone_at=timezone.now())
     url = f"{LIST}{notification.pk}/send_test_event/"
     assert admin_client.get(url).context["texts"] == [
-        "It is sent at once, signed.",
-        "The target has answered 410 Gone. It is tried again, and gets what is emitted from now on.",
+        "A test event is sent immediately, signed.",
+        "The target answered 410 Gone. It is tried again, and receives new events from now on.",
     ]
     admin_client.post(url)
     assert Notification.objects.get().gone_at is None
@@ -310,8 +312,8 @@ def test_a_test_event_is_sent_to_each_selected_notification(admin_client: Client
     form = {"action": "send_test_event_to_selected", "_selected_action": [item.pk for item in chosen]}
     Notification.objects.filter(identifier="off").update(enabled=False)
     assert admin_client.post(LIST, form).context["texts"] == [
-        "A test event is sent at once to each: 2 notifications.",
-        "Left alone, as disabled: 1.",
+        "A test event is sent immediately to 2 notifications.",
+        "Skipped: 1 (disabled).",
     ]
     confirm(admin_client, LIST, form)
     run_jobs()
@@ -381,8 +383,8 @@ def test_the_overview_counts_what_does_not_arrive(admin_client: Client) -> None:
     assert shown == [
         ["Pending", "1"],
         ["Failed in the last day", "1"],
-        ["Targets that fail", "1"],
-        ["Targets that are gone", "1"],
+        ["Failing targets", "1"],
+        ["Gone targets", "1"],
     ]
 
 

@@ -31,7 +31,7 @@ ANSWERED = {
 @pytest.fixture(autouse=True)
 def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
 
 
 def target(name: str) -> Notification:
@@ -147,7 +147,7 @@ def test_a_failure_that_began_within_the_hour_is_told_when_the_hour_is_over(cloc
 
 
 def test_no_more_than_so_many_are_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "MAX_TOLD", 2)
+    monkeypatch.setattr(alerts, "MAX_ALERTED", 2)
     failing = target("a")
     for name in "bcde":
         target(name)

@@ -14,9 +14,9 @@ from tests.concurrency import PATIENCE_SECONDS
 from tests.notifications.factories import attempt
 from tests.notifications.receivers import Behaviour, answer, close, hang, raw, receiver, slow
 
-BROKE = "The connection broke before the answer was there."
-NOT_HTTP = "The target's answer is not HTTP."
-LATE = "There was no answer in time."
+BROKE = "The connection was closed before the response was complete."
+NOT_HTTP = "The target's response is not HTTP."
+LATE = "The target did not respond in time."
 OK = b"HTTP/1.1 200 OK\r\n"
 
 

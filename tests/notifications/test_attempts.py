@@ -22,8 +22,8 @@ from tests.notifications.receivers import answer, in_turn, receiver
 from tests.servers import free_port
 
 STANDARD_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-LATE = "There was no answer in time."
-UNKNOWN = "The attempt failed for a reason that is in the log."
+LATE = "The target did not respond in time."
+UNKNOWN = "Internal error: see the log of the worker."
 DOES_NOT_OPEN = (
     "A value encrypted with the key '1' cannot be decrypted: "
     "the key has a different value, or the ciphertext belongs to another row."
@@ -100,7 +100,7 @@ def test_a_connection_that_is_not_accepted_ends_in_time(settings: Settings) -> N
 
 def test_a_port_where_nobody_listens_is_a_failure() -> None:
     outcome = attempt(f"http://127.0.0.1:{free_port()}/")
-    assert (outcome.response_code, outcome.error) == (None, "The target cannot be connected to.")
+    assert (outcome.response_code, outcome.error) == (None, "Cannot connect to the target.")
 
 
 def test_a_name_that_is_unknown_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_name_that_is_unknown_is_a_failure(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     outcome = attempt("http://nowhere.example/")
-    assert (outcome.response_code, outcome.error) == (None, "The target's name cannot be resolved.")
+    assert (outcome.response_code, outcome.error) == (None, "The target's host name cannot be resolved.")
 
 
 def test_cookies_are_not_kept_between_attempts() -> None:
@@ -139,7 +139,7 @@ def test_the_user_and_password_of_a_url_are_sent_as_a_header() -> None:
 def test_nothing_is_sent_unsigned_when_the_key_cannot_be_used() -> None:
     with receiver() as server:
         outcome = attempt(server.url, signing_key="whsec_not base64")
-    assert outcome.error == "The signing key begins with whsec_ and is not base64 after it."
+    assert outcome.error == "The signing key starts with whsec_ but is not valid base64 after it."
     assert server.connections == 0
 
 
@@ -180,7 +180,7 @@ def test_a_fault_of_our_own_is_logged_and_tried_again_like_any_failure(
     assert (outcome.succeeded, outcome.response_code, outcome.error) == (False, None, UNKNOWN)
     name = "notifications.delivery.attempts"
     assert [each for each in caplog.record_tuples if each[0] == name] == [
-        (name, logging.ERROR, "An attempt failed for an unknown reason")
+        (name, logging.ERROR, "Unexpected error in a webhook attempt")
     ]
     assert "a secret key" not in caplog.text
     assert server.connections == 0

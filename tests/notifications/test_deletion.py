@@ -12,8 +12,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoCaptureOnCommitCallbacks
 
-from notifications.admin import USED_MEANWHILE
 from notifications.models import Attempt, Delivery, Notification
+from relayer_service.admin.referenced import USED_CONCURRENTLY
 from relayer_service.models import AuditEntry
 from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may
@@ -74,7 +74,7 @@ def test_a_relayer_that_is_pointed_here_meanwhile_keeps_what_is_pending(
         page = delete(admin_client, notification, post="yes")
     assert (page.status_code, page.url) == (302, LIST)
     told = [str(message) for message in get_messages(page.wsgi_request)]
-    assert USED_MEANWHILE in told
+    assert USED_CONCURRENTLY in told
     assert not any("dropped" in text for text in told)
     assert rows() == (1, 2, 1)
 

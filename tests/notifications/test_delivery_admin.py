@@ -61,7 +61,7 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
     now = timezone.now()
     yesterday = now - timedelta(days=1)
     make_delivery(notification, 1, state="delivered", attempts_made=1, response_code=204, attempted_at=yesterday)
-    about = {"subject": "relayer-1", "error": "There was no answer in time."}
+    about = {"subject": "relayer-1", "error": "The target did not respond in time."}
     make_delivery(notification, 2, attempts_made=10, attempted_at=now - timedelta(hours=3), **about)
     in_an_hour = now + timedelta(minutes=61)
     make_delivery(notification, 3, state="pending", attempts_made=2, response_code=503, due_at=in_an_hour)
@@ -71,7 +71,7 @@ def test_the_list_tells_how_each_delivery_fares(admin_client: Client, notificati
     created = "2026-03-04 12:00 UTC"
     assert shown == [
         ["msg_5", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "now"],
-        ["msg_4", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "on its way"],
+        ["msg_4", "relayer.paused", "-", "hook", "pending", "0", "-", "-", created, "never", "in progress"],
         ["msg_3", "relayer.paused", "-", "hook", "pending", "2", "503", "-", created, "never", "in 1 hour"],
         [
             "msg_2",
@@ -195,7 +195,9 @@ def captured(client: Client, url: str) -> list[str]:
 
 def test_the_page_shows_the_body_and_every_attempt(admin_client: Client, notification: Notification) -> None:
     delivery = make_delivery(notification, body='{"type":"relayer.paused","data":{"name":"né <b>"}}'.encode())
-    Attempt.objects.create(delivery=delivery, started_at=NOON, milliseconds=250, error="There was no answer in time.")
+    Attempt.objects.create(
+        delivery=delivery, started_at=NOON, milliseconds=250, error="The target did not respond in time."
+    )
     Attempt.objects.create(
         delivery=delivery,
         started_at=NOON + timedelta(seconds=5),
@@ -210,7 +212,7 @@ def test_the_page_shows_the_body_and_every_attempt(admin_client: Client, notific
     attempts = text[text.index('id="attempts-data"') :]
     assert [cell for cell in cells(attempts) if cell] == [
         *["2026-03-04 12:00:05 UTC", "12 ms", "500", "The target answered 500.", "&lt;script&gt;no&lt;/script&gt;"],
-        *["2026-03-04 12:00:00 UTC", "250 ms", "-", "There was no answer in time.", "-"],
+        *["2026-03-04 12:00:00 UTC", "250 ms", "-", "The target did not respond in time.", "-"],
     ]
     assert "<script>no" not in text
 
@@ -265,8 +267,8 @@ def test_replay_asks_first_and_says_how_many_go_where(admin_client: Client, noti
     chosen = [make_delivery(notification, 1), make_delivery(other, 2), make_delivery(other, 3, state="delivered")]
     page = admin_client.post(LIST, select("replay_selected", *chosen))
     assert page.context["texts"] == [
-        "Sent again from the start of the schedule, with the same webhook-id and body: 3 deliveries.",
-        "Delivered before, and now to be delivered once more: 1 delivery.",
+        "Sends 3 deliveries again from the start of the schedule, with the same webhook-id and body.",
+        "Already delivered, and delivered again: 1 delivery.",
     ]
     assert asked(page) == [["other", "https://example.com/", "2"], ["hook", "https://hooks.example.com/hook", "1"]]
     assert "s3cret" not in page.content.decode()
@@ -280,9 +282,8 @@ def test_sending_to_a_target_that_is_gone_says_that_it_revives_it(
     Notification.objects.update(gone_at=timezone.now())
     chosen = make_delivery(notification, 1, state="pending", due_at=timezone.now())
     page = admin_client.post(LIST, select(action, chosen))
-    (text,) = page.context["texts"][1:]
-    assert text.startswith("These have answered 410 Gone. Sending to them revives them: ")
-    assert text.endswith(": hook.")
+    again = "They are tried again, and receive new events until they answer 410 once more."
+    assert page.context["texts"][1:] == [f"Targets that answered 410 Gone: hook. {again}"]
     admin_client.post(LIST, hidden_fields(page))
     run_jobs()
     assert Notification.objects.get().gone_at is None
@@ -293,7 +294,7 @@ def test_sending_to_a_target_that_is_disabled_says_that_it_waits(
 ) -> None:
     Notification.objects.update(enabled=False)
     page = admin_client.post(LIST, select("replay_selected", make_delivery(notification, 1)))
-    assert page.context["texts"][1:] == ["These are disabled, and get nothing until they are enabled: hook."]
+    assert page.context["texts"][1:] == ["Disabled targets, which receive nothing until they are enabled: hook."]
 
 
 def test_a_confirmed_replay_sends_from_the_start(
@@ -367,7 +368,7 @@ def test_retry_now_brings_forward_what_is_pending(admin_client: Client, notifica
     assert waiting.due_at
     assert waiting.due_at <= timezone.now()
     assert (waiting.attempts_made, failed.state) == (4, "failed")
-    assert list(AuditEntry.objects.values_list("object_id", "reason")) == [("msg_1", "Brought forward.")]
+    assert list(AuditEntry.objects.values_list("object_id", "reason")) == [("msg_1", "Retried.")]
 
 
 @pytest.mark.parametrize(("state", "offered"), [("failed", ["Replay"]), ("pending", ["Replay", "Retry now"])])
@@ -396,7 +397,7 @@ def test_the_button_retries_one_when_it_is_confirmed(admin_client: Client, notif
     url = f"{LIST}{delivery.pk}/retry_now/"
     admin_client.get(url)
     assert Delivery.objects.get().due_at == later
-    assert told(admin_client.post(url, follow=True)) == ["Brought forward: 1 delivery."]
+    assert told(admin_client.post(url, follow=True)) == ["Retried: 1 delivery."]
     assert rows(admin_client.get(LIST))[0][-1] == "now"
 
 

@@ -11,8 +11,7 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from notifications import skipped
-from notifications.delivery import outbox
+from notifications.delivery import counts, outbox
 from notifications.emitting import emit
 from notifications.events import NOTIFICATION_TEST, NotificationData
 from notifications.models import Delivery, Notification, SkippedEventCount
@@ -34,7 +33,7 @@ LIST = "/admin/notifications/notification/"
 @pytest.fixture(autouse=True)
 def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
 
 
 def set_enabled(notification: Notification, enabled: bool) -> None:
@@ -57,24 +56,24 @@ def test_an_event_for_a_disabled_target_is_skipped_and_counted() -> None:
     assert [skip_test(disabled), skip_test(disabled)] == [None, None]
     emit_test(other)
     assert Delivery.objects.values_list("notification", flat=True).get() == other.pk
-    assert (skipped.total(), skipped.total(disabled), skipped.total(other)) == (2, 2, 0)
-    skipped.fold()
+    assert (counts.skipped_events(), counts.skipped_events(disabled), counts.skipped_events(other)) == (2, 2, 0)
+    counts.fold_skipped()
     skip_test(disabled)
-    assert (skipped.total(), skipped.total(disabled)) == (3, 3)
+    assert (counts.skipped_events(), counts.skipped_events(disabled)) == (3, 3)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_skipped_events_are_counted_exactly_while_many_are_and_are_folded() -> None:
     def count() -> None:
         for _ in range(20):
-            skipped.count({1: 1, 2: 2})
+            counts.count_skipped({1: 1, 2: 2})
 
     def fold() -> None:
         for _ in range(10):
-            skipped.fold()
+            counts.fold_skipped()
 
     in_threads(count, count, fold)
-    skipped.fold()
+    counts.fold_skipped()
     assert sorted(SkippedEventCount.objects.values_list("target", "events")) == [(1, 40), (2, 80)]
 
 
@@ -83,7 +82,7 @@ def test_skipped_events_of_a_deleted_target_stay_in_the_total() -> None:
     set_enabled(disabled, False)
     skip_test(disabled)
     disabled.delete()
-    assert skipped.total() == 1
+    assert counts.skipped_events() == 1
 
 
 def test_what_is_pending_is_held_and_due_again_when_the_target_is_enabled(clock: Clock) -> None:
@@ -181,7 +180,7 @@ def test_its_page_says_what_happens_and_what_was_skipped(admin_client: Client) -
     skip_test(notification)
     text = admin_client.get(page_of(notification)).content.decode()
     assert "what is pending is held until it is on again" in text
-    assert "1, as it was disabled when they happened" in text
+    assert "1 while it was disabled" in text
 
 
 def test_a_test_event_is_not_sent_and_staff_are_told_why(admin_client: Client) -> None:
@@ -189,7 +188,7 @@ def test_a_test_event_is_not_sent_and_staff_are_told_why(admin_client: Client) -
     set_enabled(notification, False)
     url = f"{LIST}{notification.pk}/send_test_event/"
     for page in (admin_client.get(url, follow=True), admin_client.post(url, follow=True)):
-        assert told(page) == ["hook: it is disabled. Enable it first."]
+        assert told(page) == ["hook is disabled. Enable it first."]
     assert not Delivery.objects.exists()
 
 
@@ -198,7 +197,7 @@ def test_its_deliveries_are_shown_as_held(admin_client: Client) -> None:
     row = emit_test(notification)
     set_enabled(notification, False)
     assert (
-        "held: the notification is disabled"
+        "held while the notification is disabled"
         in admin_client.get(f"/admin/notifications/delivery/{row.pk}/change/").content.decode()
     )
 

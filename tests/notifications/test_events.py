@@ -11,11 +11,10 @@ from django.db import transaction
 from huey.storage import MemoryStorage
 
 from notifications import events
-from notifications.catalogue import all_events
 from notifications.delivery.creating import create_each
 from notifications.delivery.outbox import due_targets
 from notifications.emitting import emit
-from notifications.events import NotificationData, NotificationFailingData
+from notifications.events import NotificationData, NotificationFailingData, all_events
 from notifications.models import Delivery
 from relayer_service.background.tasks import queue
 from relayer_service.observability.logs import request_id

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from notifications.delivery import hours
+from notifications.delivery import counts
 from notifications.models import Delivery, DeliveryHour
 from tests.notifications.clock import NOON, Clock, clock
 from tests.notifications.factories import create_notification
@@ -47,11 +47,11 @@ def test_the_worker_counts_the_last_day_by_hour_and_state(clock: Clock) -> None:
     emitted(59, "failed")
     emitted(23 * 60)
     emitted(23 * 60 + 1)
-    hours.count()
+    counts.count_hours()
     assert counted() == [(0, "pending", 1), (1, "delivered", 2), (1, "failed", 1), (23, "delivered", 1)]
     Delivery.objects.filter(pk=pending.pk).update(state="delivered", due_at=None)
     clock.forward(60 * 60)
-    hours.count()
+    counts.count_hours()
     assert counted() == [(0, "delivered", 1), (1, "delivered", 2), (1, "failed", 1)]
 
 
@@ -59,7 +59,7 @@ def test_the_overview_charts_what_was_counted_and_says_when(admin_client: Client
     assert lines(part(admin_client, CARD)) == ["Not counted yet: the worker counts them every minute."]
     emitted(0, "pending")
     emitted(61, "failed")
-    hours.count()
+    counts.count_hours()
     assert rows(admin_client, CARD) == [["Delivered", "0"], ["Pending", "1"], ["Failed", "1"]]
     assert chart(admin_client, CARD) == {
         "Delivered": [0] * 24,

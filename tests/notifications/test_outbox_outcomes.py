@@ -29,7 +29,7 @@ OTHERS = uuid.UUID(int=2)
 @pytest.fixture(autouse=True)
 def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 5, 300]
-    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
 
 
 def taken(notification: Notification) -> Delivery:
@@ -107,8 +107,8 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
 def test_a_failure_without_an_answer_has_no_code(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    exchange(notification, outcome(row, None, error="There was no answer in time."), lease=MINE)
-    assert (state(row)["response_code"], state(row)["error"]) == (None, "There was no answer in time.")
+    exchange(notification, outcome(row, None, error="The target did not respond in time."), lease=MINE)
+    assert (state(row)["response_code"], state(row)["error"]) == (None, "The target did not respond in time.")
 
 
 def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None:
@@ -255,7 +255,7 @@ def test_an_event_for_a_target_that_is_gone_is_kept_as_failed_and_never_sent(clo
     assert outbox.due_targets() == []
 
 
-def test_what_waits_for_its_next_attempt_fails_when_its_time_comes_and_the_target_is_gone(clock: Clock) -> None:
+def test_a_due_delivery_of_a_target_that_is_gone_fails_without_an_attempt(clock: Clock) -> None:
     notification = create_notification()
     waiting = taken(notification)
     exchange(notification, outcome(waiting, 500), lease=MINE)

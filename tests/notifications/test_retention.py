@@ -9,8 +9,7 @@ import pytest
 from django.db import connection, transaction
 from pytest_django import Settings
 
-from notifications import tasks
-from notifications.delivery import retention
+from notifications import deleting, tasks
 from notifications.models import Attempt, Delivery
 from notifications.replay import replay
 from tests.concurrency import PATIENCE_SECONDS, in_threads
@@ -23,7 +22,7 @@ OLD, YOUNG = NOON - timedelta(days=90, seconds=1), NOON - timedelta(days=90) + t
 @pytest.fixture(autouse=True)
 def quick(clock: Clock, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.DELIVERIES_KEEP_DAYS = 90
-    monkeypatch.setattr(retention, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(deleting, "PAUSE_SECONDS", 0)
 
 
 def old_deliveries(count: int, **changes: object) -> None:
@@ -60,19 +59,17 @@ def test_what_is_finished_is_kept_for_so_many_days_after_its_last_attempt(
 def test_zero_days_keep_deliveries_for_ever(settings: Settings) -> None:
     settings.DELIVERIES_KEEP_DAYS = 0
     old_deliveries(1)
-    retention.prune()
+    deleting.prune()
     assert Delivery.objects.count() == 1
 
 
 @pytest.mark.django_db
 def test_many_deliveries_are_deleted_a_batch_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retention, "BATCH_SIZE", 2)
+    monkeypatch.setattr(deleting, "BATCH_SIZE", 2)
     left = []
-    monkeypatch.setattr(
-        "notifications.delivery.retention.time.sleep", lambda seconds: left.append(Delivery.objects.count())
-    )
+    monkeypatch.setattr("notifications.deleting.time.sleep", lambda seconds: left.append(Delivery.objects.count()))
     old_deliveries(5)
-    retention.prune()
+    deleting.prune()
     assert left == [3, 1]
     assert (Delivery.objects.count(), Attempt.objects.count()) == (0, 0)
 
@@ -91,7 +88,7 @@ def test_a_delivery_that_is_being_replayed_is_kept() -> None:
 
     def pruner() -> None:
         replayed.wait(PATIENCE_SECONDS)
-        retention.prune()
+        deleting.prune()
         pruned.set()
 
     in_threads(replayer, pruner)

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
-from notifications.delivery import schedule
-from notifications.delivery.schedule import MAX_RETRY_AFTER, next_attempt
+from notifications.delivery import attempts
+from notifications.delivery.attempts import MAX_RETRY_AFTER, next_attempt
 from relayer_service.net.outgoing import parse_retry_after
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -21,13 +21,13 @@ DAY = 86_400
 
 
 def wait(attempts_made: int, jitter: float = 0, retry_after: timedelta | None = None) -> float | None:
-    with patch.object(schedule, "JITTER", jitter):
+    with patch.object(attempts, "JITTER", jitter):
         moment = next_attempt(SCHEDULE, attempts_made, NOW, retry_after)
     return None if moment is None else (moment - NOW).total_seconds()
 
 
 def test_the_usual_schedule_is_that_of_the_standard(settings: Settings) -> None:
-    assert (settings.WEBHOOK_SCHEDULE, schedule.JITTER) == (SCHEDULE, 0.1)
+    assert (settings.WEBHOOK_SCHEDULE, attempts.JITTER) == (SCHEDULE, 0.1)
 
 
 def test_each_wait_follows_the_schedule_and_none_follows_the_last_attempt() -> None:
@@ -50,7 +50,7 @@ def test_the_jitter_keeps_to_its_share_on_both_sides(attempts_made: int, jitter:
 
 
 def test_targets_that_failed_together_are_not_tried_together() -> None:
-    waits = [wait(2, schedule.JITTER) for _ in range(200)]
+    waits = [wait(2, attempts.JITTER) for _ in range(200)]
     assert len(set(waits)) > 190
     assert min(filter(None, waits)) < 285
     assert max(filter(None, waits)) > 315

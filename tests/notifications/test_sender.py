@@ -324,7 +324,7 @@ def test_a_database_that_fails_for_a_moment_loses_and_doubles_nothing(
     errors = [record for record in caplog.records if record.name == "notifications.delivery.sender"]
     # Without a traceback: there is a line for each target and second of an outage.
     assert [(record.getMessage(), record.exc_info) for record in errors] == [
-        ("Deliveries cannot be read or written OperationalError: the database is away", None)
+        ("Cannot read or write deliveries OperationalError: the database is away", None)
     ]
 
 

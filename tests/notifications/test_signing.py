@@ -14,7 +14,7 @@ from notifications.signing import UnusableKey, headers, key_bytes
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC)
 BODY = b'{"type":"notification.test","data":{"name":"J\xc3\xbcrgen"}}'
-NOT_BASE64 = "The signing key begins with whsec_ and is not base64 after it."
+NOT_BASE64 = "The signing key starts with whsec_ but is not valid base64 after it."
 
 
 def now() -> datetime:
@@ -103,7 +103,7 @@ def test_a_key_with_the_prefix_that_is_not_base64_is_refused(signing_key: str) -
 def test_a_key_that_cannot_be_encoded_is_refused_and_not_shown() -> None:
     with pytest.raises(UnusableKey) as raised:
         key_bytes("secret \ud800")
-    assert str(raised.value) == "The signing key has a character that no text can have."
+    assert str(raised.value) == "The signing key is not valid Unicode."
     # A traceback would show the encoder's error, and with it the key.
     assert raised.value.__suppress_context__
 

@@ -17,8 +17,8 @@ from tests.notifications.factories import attempt, make_delivery, send
 from tests.notifications.receivers import Receiver, answer, receiver
 
 NOT_ALLOWED = "The target's address or port is not allowed."
-NOT_USABLE = "The URL cannot be used."
-NOT_CONNECTED = "The target cannot be connected to."
+NOT_USABLE = "The URL is not valid."
+NOT_CONNECTED = "Cannot connect to the target."
 
 # What the name server of these tests says; a name that has several answers gives one after the other.
 NAMES: dict[str, list[list[str]]] = {

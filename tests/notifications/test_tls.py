@@ -49,5 +49,5 @@ def test_the_same_receiver_is_reached_by_who_trusts_its_certificate(
 def test_a_target_that_speaks_no_tls_is_a_failure() -> None:
     with receiver() as server:
         outcome = attempt(server.url.replace("http:", "https:"))
-    assert (outcome.response_code, outcome.error) == (None, "TLS could not be agreed on with the target.")
+    assert (outcome.response_code, outcome.error) == (None, "The TLS handshake with the target failed.")
     assert server.requests == []

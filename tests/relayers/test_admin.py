@@ -290,7 +290,7 @@ NOT_ASKED = "The signer has not provided its address since it was last changed. 
 def test_a_relayer_without_an_address_says_why(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, signer_type: str, last_error: str, why: str
 ) -> None:
-    monkeypatch.setattr(base, "_is_there", lambda module: False)
+    monkeypatch.setattr(base, "_is_importable", lambda module: False)
     signer = factories.signer()
     Signer.objects.update(type=signer_type, last_error=last_error)
     relayer = factories.relayer(address="", signer=signer, network="my-chain")

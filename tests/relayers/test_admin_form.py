@@ -91,7 +91,7 @@ def test_a_signer_of_another_curve_is_refused_in_words(admin_client: Client) -> 
     transit.set_config(CONFIGS["provider_c_transit"])
     transit.save()
     (fault,) = errors(add(admin_client, signer=transit.pk))["signer"]
-    assert fault.endswith("is an Ed25519 signer: it signs messages and cannot serve an evm relayer.")
+    assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot serve an evm relayer.")
     assert not Relayer.objects.exists()
 
 

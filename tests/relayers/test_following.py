@@ -48,7 +48,7 @@ MISMATCH = (
 )
 ASKED = (
     f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer: relayer-1 ({ADDRESS}). "
-    "Type the secrets again, as they are not kept, and confirm."
+    "Enter the secrets again, as they are not kept, and confirm."
 )
 BODY = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
 
@@ -148,7 +148,7 @@ def test_what_is_confirmed_is_one_address_and_no_other(admin_client: Client) -> 
 def test_a_confirmation_without_the_key_is_not_reported_as_saved(admin_client: Client) -> None:
     relayer = factories.relayer()
     page = replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
-    assert errors(page) == {"confirmed_address": ["Nothing would change: type the new secrets again."]}
+    assert errors(page) == {"confirmed_address": ["Nothing would change. Enter the new secrets again."]}
 
 
 def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:
@@ -162,7 +162,7 @@ def test_of_many_relayers_the_first_ten_are_named(admin_client: Client) -> None:
 def test_staff_who_may_not_view_relayers_see_how_many_move(client: Client) -> None:
     staff = staff_who_may(client, "view_signer", "change_signer")
     (text,) = errors(replace(staff, factories.relayer().signer))["confirmed_address"]
-    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. Type")
+    assert text.startswith(f"This key has another address, {OTHER_ADDRESS}. Saving it moves 1 relayer. Enter")
 
 
 def test_nothing_is_asked_about_a_signer_without_relayers_nor_about_the_same_key(admin_client: Client) -> None:
@@ -185,7 +185,7 @@ def test_while_a_new_address_cannot_be_read_relayers_have_none(admin_client: Cli
     path = f"/admin/signers/signer/{relayer.signer.pk}/change/"
     (text,) = errors(admin_client.post(path, elsewhere))["confirmed_address"]
     assert text.startswith("The address of this key cannot be read: Vault ")
-    assert f"Saving it leaves 1 relayer: relayer-1 ({ADDRESS}) without one." in text
+    assert f"Saving it leaves 1 relayer: relayer-1 ({ADDRESS}) without an address." in text
     admin_client.post(path, elsewhere | {"confirmed_address": "unknown"})
     assert Relayer.objects.get().address == ""
 
@@ -284,7 +284,7 @@ def test_a_relayer_with_another_address_than_its_signer_is_disabled(admin_client
         assert found.disabled_reason_details == MISMATCH
     assert any(line.startswith(f"Treasury (relayer-1) on sepolia {MISMATCH}") for line in attention(admin_client))
     (asked,) = errors(replace(admin_client, relayer.signer, key=""))["confirmed_address"]
-    assert asked == ASKED.partition(" Type")[0]
+    assert asked == ASKED.partition(" Enter")[0]
     replace(admin_client, relayer.signer, confirmed=OTHER_ADDRESS, key="")
     assert Relayer.objects.get().address == OTHER_ADDRESS
     assert [check().system_disabled for _ in range(3)][-1] is False

@@ -281,7 +281,7 @@ def test_a_signer_that_fails_is_a_warning_and_the_given_address_is_used(tmp_path
 def test_a_signing_key_that_cannot_sign_is_a_warning(tmp_path: Path) -> None:
     _, errors = load({"notifications": [NOTIFICATION | {"signing_key": "whsec_SECRET!"}]}, tmp_path)
     assert errors == [
-        "Warning: notifications[0].signing_key: The signing key begins with whsec_ and is not base64 after it."
+        "Warning: notifications[0].signing_key: The signing key starts with whsec_ but is not valid base64 after it."
     ]
 
 

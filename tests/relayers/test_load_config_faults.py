@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from notifications.models import Notification
+from signers.config_shapes import SignerType
 from signers.models import Signer
-from signers.types import SignerType
 from tests.relayers.config_files import NOTIFICATION, OTHER_ADDRESS, OTHER_KEY, SIGNER, SPARSE, document, faults, load
 from tests.relayers.factories import KEY
 from tests.relayers.stub_nodes import StubNodes, stub_nodes
@@ -57,7 +57,7 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     }
     ed25519 = (
         "HashiCorp Vault Transit (provider_c_transit) is an Ed25519 signer: "
-        "it signs messages and cannot serve an evm relayer."
+        "it signs messages only and cannot serve an evm relayer."
     )
     amount = f"a whole number from 0 to {2**128 - 1} is required"
     assert faults(content, tmp_path) == [
@@ -71,7 +71,7 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
         f"signers[3].type: must be one of: {', '.join(SignerType)}",
         "signers[3].config: an object is required",
         "signers[4]: an object is required",
-        "notifications[0].url: this address is not allowed: it is private, local or reserved",
+        "notifications[0].url: private, local and reserved addresses are not allowed",
         "notifications[0].signing_key: a string is required",
         f"relayers[0].signer_id: {ed25519}",
         "relayers[1].signer_id: there is no signer with this id in the file or in the service",

@@ -20,8 +20,8 @@ from signers import signing
 from signers.backends import base
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS as SHAPES
+from signers.config_shapes import SignerType
 from signers.models import Signer
-from signers.types import SignerType
 from tests.notifications.admin_pages import confirm, shown
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
@@ -78,13 +78,13 @@ def test_a_signer_of_each_type_is_added_with_its_own_fields(admin_client: Client
     [
         ("plain", {"key": "garbage"}, "key", "The key must be a secp256k1 private key: 32 bytes in hex."),
         ("plain", {"key": "00" * 32}, "key", "The key must be a secp256k1 private key: 32 bytes in hex."),
-        ("provider_a_kms", {"region": "eu central"}, "region", "The region is not a name that AWS could have."),
-        ("provider_b_kms", {"key": {"key_id": "a"}}, "key", "The field key.key_ring_id is missing."),
+        ("provider_a_kms", {"region": "eu central"}, "region", "The region is not a valid AWS region name."),
+        ("provider_b_kms", {"key": {"key_id": "a"}}, "key", "key.key_ring_id is missing."),
         (
             "provider_b_kms",
             {"service_account": {"project_id": "a", "client_email": "b", "private_key_id": "c", "private_key": "d"}},
             "service_account",
-            "The field service_account.private_key is not an RSA private key in PEM.",
+            "service_account.private_key is not an RSA private key in PEM.",
         ),
         ("provider_c", {"address": "vault"}, "address", "The address of Vault is not an http or https URL."),
         ("provider_c_transit", {"address": "vault"}, "address", "The address of Vault is not an http or https URL."),
@@ -99,7 +99,7 @@ def test_a_signer_of_each_type_is_added_with_its_own_fields(admin_client: Client
             "provider_d",
             {"api_private_key": "garbage"},
             "api_private_key",
-            "api_private_key and api_public_key are not a pair of P-256 keys in hex.",
+            "api_private_key and api_public_key are not a P-256 key pair in hex.",
         ),
         ("provider_e", {"account_address": "0x1"}, "account_address", "account_address is not an EVM address."),
         (
@@ -146,7 +146,7 @@ def test_nobody_is_asked_when_a_signer_is_saved(admin_client: Client, monkeypatc
 def test_the_form_says_which_types_work_here_and_how_to_install_the_others(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base, "_is_there", lambda module: module != "boto3")
+    monkeypatch.setattr(base, "_is_importable", lambda module: module != "boto3")
     field = admin_client.get(ADD).context["adminform"].form.fields["type"]
     labels = dict(field.choices)
     assert labels["provider_a_kms"] == "AWS KMS (provider_a_kms), not installed"
@@ -154,7 +154,7 @@ def test_the_form_says_which_types_work_here_and_how_to_install_the_others(
     others = ", ".join(each.label for each in SignerType if each != SignerType.PROVIDER_A_KMS)
     assert field.help_text == (
         f"It cannot be changed later. Installed: {others}."
-        '<span class="block">AWS KMS (provider_a_kms): boto3 is not installed: '
+        '<span class="block">AWS KMS (provider_a_kms): boto3 is not installed. Run '
         ".venv/bin/pip install -e &#x27;.[aws]&#x27; in the project&#x27;s folder.</span>"
     )
 
@@ -182,8 +182,8 @@ def test_the_page_of_a_signer_that_cannot_work_here_says_so(
     signer = Signer(identifier="signer-1", type="provider_a_kms")
     signer.set_config(CONFIGS["provider_a_kms"])
     signer.save()
-    monkeypatch.setattr(base, "_is_there", lambda module: False)
-    assert "boto3 is not installed: .venv/bin/pip install" in admin_client.get(change(signer)).content.decode()
+    monkeypatch.setattr(base, "_is_importable", lambda module: False)
+    assert "boto3 is not installed. Run .venv/bin/pip install" in admin_client.get(change(signer)).content.decode()
 
 
 def test_what_is_missing_is_said_at_its_field_and_nothing_is_added(admin_client: Client) -> None:
@@ -200,7 +200,7 @@ def test_what_is_no_json_is_said_at_its_field(admin_client: Client) -> None:
     form = {"provider_b_kms__key": "{", "provider_b_kms__service_account": "[]"}
     page = admin_client.post(ADD, {"identifier": "x", "type": "provider_b_kms", **form})
     assert errors(page) == {
-        "provider_b_kms__key": ["this is not valid JSON"],
+        "provider_b_kms__key": ["Enter a valid JSON object."],
         "provider_b_kms__service_account": ["an object is required"],
     }
 
@@ -239,7 +239,7 @@ def test_secrets_are_not_sent_to_an_address_by_who_does_not_know_them(admin_clie
     form = CONFIGS[signer_type] | {"address": "http://127.0.0.1:1", "role_id": "", "secret_id": "typed"}
     fields = {f"{signer_type}__{name}": value for name, value in form.items()}
     page = admin_client.post(change(signer), fields | {"signers_signer_save_and_verify": "1"})
-    assert errors(page)["__all__"] == ["The address has changed: type all secrets again."]
+    assert errors(page)["__all__"] == ["The address has changed. Enter all secrets again."]
     assert Signer.objects.get().full_config() == CONFIGS[signer_type]
 
 
@@ -270,7 +270,7 @@ def test_a_verification_of_what_was_changed_meanwhile_does_not_count() -> None:
     other = Signer.objects.get()
     other.set_config({"key": "22" * 32})
     other.save()
-    with pytest.raises(SignerError, match=r"The signer was changed meanwhile\."):
+    with pytest.raises(SignerError, match=r"The signer was changed concurrently\."):
         signing.verify(signer)
     assert Signer.objects.get().verified_identity == ""
 
@@ -280,7 +280,7 @@ def test_a_signer_whose_key_is_lost_is_mended_by_typing_its_secrets(admin_client
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = admin_client.post(change(lost), {"plain__key": ""})
     assert errors(page)["__all__"] == [
-        "The encryption key '1' is missing from ENCRYPTION_KEYS. Type all secrets again."
+        "The encryption key '1' is missing from ENCRYPTION_KEYS. Enter all secrets again."
     ]
     admin_client.post(change(lost), {"plain__key": KEY})
     assert Signer.objects.get().full_config() == {"key": KEY}
@@ -383,7 +383,7 @@ def test_the_page_tells_what_a_signer_can_serve(admin_client: Client) -> None:
     transit.set_config(CONFIGS["provider_c_transit"])
     transit.save()
     page = admin_client.get(change(transit)).content.decode()
-    assert "Ed25519 (no network type: it signs messages alone)" in page
+    assert "Ed25519 (no network type: signs messages only)" in page
 
 
 def test_a_signer_in_use_names_its_users_and_is_not_deleted(admin_client: Client) -> None:

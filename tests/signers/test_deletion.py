@@ -11,8 +11,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from relayer_service.admin.referenced import USED_CONCURRENTLY
 from relayers.models import Relayer
-from signers.admin import USED_MEANWHILE
 from signers.models import Signer
 from tests.notifications.admin_pages import rows, staff_who_may
 from tests.relayers import factories
@@ -98,7 +98,7 @@ def test_a_signer_that_is_used_meanwhile_is_kept(
     add_relayers(signer, 0, 1)
     monkeypatch.setattr("signers.admin.in_use", lambda signers, **options: [])
     page = delete(admin_client, signer, post="yes")
-    assert USED_MEANWHILE in [str(message) for message in get_messages(page.wsgi_request)]
+    assert USED_CONCURRENTLY in [str(message) for message in get_messages(page.wsgi_request)]
     assert Signer.objects.exists()
 
 

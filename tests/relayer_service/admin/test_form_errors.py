@@ -59,7 +59,7 @@ def test_an_error_of_the_whole_form_is_shown_once_and_without_a_link(admin_clien
     signer.save()
     form = {"provider_c__address": "http://b", "provider_c__key_name": "k"}
     page = admin_client.post(f"/admin/signers/signer/{signer.pk}/change/", form)
-    text = "The address has changed: type all secrets again."
+    text = "The address has changed. Enter all secrets again."
     assert ("", text) in summary(page)
     assert page.content.decode().count(text) == 1
 

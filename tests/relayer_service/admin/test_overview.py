@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from notifications.delivery import hours
+from notifications.delivery import counts
 from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from relayers.models import Relayer
@@ -63,7 +63,7 @@ def trouble(first: int = 0, last: int = 1) -> None:
         slow = Notification.objects.create(
             identifier=f"slow-{number}", url="https://a.example.com", failing_since=NOON - HOUR
         )
-        error = "There was no answer in time."
+        error = "The target did not respond in time."
         Delivery.objects.create(notification=slow, event="relayer.paused", body=b"{}", due_at=NOON + HOUR, error=error)
         Notification.objects.create(identifier=f"gone-{number}", url="https://b.example.com", gone_at=NOON - 2 * HOUR)
         addresses = (f"0x{digit}{number:039}" for digit in (1, 2, 3))
@@ -81,7 +81,7 @@ PRICES: dict[str, dict[str, Any]] = {
     "NEVER": {"rated_at": None},
 }
 NEVER_ASKED = "The signer has not provided its address since it was last changed. Save the relayer to read it."
-GONE = "It answered 410 Gone: nothing is sent to it until its URL is changed or a delivery is replayed."
+GONE = "It answered 410 Gone. To send to it again, change its URL or replay a delivery."
 HOUR_AGO = "Since 2026-01-01 11:00 UTC, for 1 hour"
 SUBJECTS = "the service and its worker, relayers, webhook targets, fee tokens, access tokens"
 
@@ -103,8 +103,8 @@ def test_what_needs_attention_is_named_with_a_reason_and_since_when(staff: Clien
         f"New (new-0) on sepolia {NEVER_ASKED} Since 2025-12-31 12:00 UTC, for 1 day",
         "Relayers with failing nodes 1",
         "Shaky (shaky-0) on sepolia The last check failed on every node; after 2 failures in a row it is disabled.",
-        "Webhook targets that fail 1",
-        f"slow-0 There was no answer in time. {HOUR_AGO}",
+        "Failing webhook targets 1",
+        f"slow-0 The target did not respond in time. {HOUR_AGO}",
         "Webhook targets that are gone 1",
         f"gone-0 {GONE} Since 2026-01-01 10:00 UTC, for 2 hours",
         "Fee tokens whose price cannot be read 1",
@@ -159,8 +159,8 @@ def test_a_service_without_a_worker_reports_it_and_the_late_work(staff: Client, 
         "Read prices The last run failed. See the log for its error. Since 2026-01-01 12:00 UTC, for 2 minutes",
         "Late health checks 1",
         "Checks Due for more than two minutes, as no worker has run them: 1.",
-        "Deliveries that are late 1",
-        "Deliveries Due for more than two minutes, as no worker has sent them: 1.",
+        "Late deliveries 1",
+        "Deliveries Due for more than two minutes: 1. Check that a worker is running.",
     ]
 
 
@@ -221,14 +221,14 @@ def test_webhooks_are_counted_each_with_its_list(staff: Client, clock: Clock) ->
     assert rows(staff, "Webhooks") == [
         ["Pending", "1"],
         ["Failed in the last day", "1"],
-        ["Targets that fail", "1"],
-        ["Targets that are gone", "1"],
+        ["Failing targets", "1"],
+        ["Gone targets", "1"],
     ]
     assert links(part(staff, "Webhooks")) == {
         "Pending": f"{deliveries}?state__exact=pending",
         "Failed in the last day": f"{deliveries}?state__exact=failed",
-        "Targets that fail": f"{targets}?state=failing",
-        "Targets that are gone": f"{targets}?state=gone",
+        "Failing targets": f"{targets}?state=failing",
+        "Gone targets": f"{targets}?state=gone",
     }
 
 
@@ -237,7 +237,7 @@ def fill(first: int, last: int) -> None:
     for relayer in Relayer.objects.all():
         counters.count(relayer.pk, "feeEstimate", "-32000", 0.1)
     counters.flush()
-    hours.count()
+    counts.count_hours()
 
 
 def test_it_makes_at_most_twenty_queries_whatever_there_is(staff: Client) -> None:

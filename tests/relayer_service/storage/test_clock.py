@@ -122,7 +122,7 @@ def test_webhooks_are_sent_and_sent_again_by_the_databases_clock(
     true_time: Moment, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.WEBHOOK_SCHEDULE = [0, 60]
-    monkeypatch.setattr("notifications.delivery.schedule.JITTER", 0)
+    monkeypatch.setattr("notifications.delivery.attempts.JITTER", 0)
     notification = create_notification()
     before = true_time()
     emit_test(notification)

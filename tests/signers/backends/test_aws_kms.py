@@ -36,11 +36,11 @@ ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 DIGEST = hashlib.sha256(b"a digest for tests").digest()
 FOREIGN_TEXT = "arn:aws:kms:eu-central-1:111122223333:key/some-secret-detail"
 
-BUSY = "AWS KMS takes no more requests just now."
-FAULT = "AWS KMS has a fault of its own just now."
-NOT_UNDERSTOOD = "AWS KMS gave an answer that cannot be understood."
-NOT_FOR_SIGNING = "The key in AWS KMS is not of the spec ECC_SECG_P256K1 for signing."
-NO_CREDENTIALS = "There are no AWS credentials, or boto3's settings are wrong."
+BUSY = "AWS KMS is throttling requests."
+FAULT = "AWS KMS is unavailable (HTTP {})."
+NOT_UNDERSTOOD = "AWS KMS returned an invalid response."
+NOT_FOR_SIGNING = "The key in AWS KMS is not a signing key of the spec ECC_SECG_P256K1."
+NO_CREDENTIALS = "boto3 finds no AWS credentials, or its settings are not valid."
 
 
 class FaultyKms(ThreadingHTTPServer):
@@ -294,9 +294,9 @@ def test_what_may_pass_is_tried_again(faulty: FaultyKms, pauses: list[float], st
     ("status", "code", "error"),
     [
         (400, "ThrottlingException", (BUSY, False)),
-        (500, "KMSInternalException", (FAULT, False)),
-        (502, "", (FAULT, False)),
-        (503, "DependencyTimeoutException", (FAULT, False)),
+        (500, "KMSInternalException", (FAULT.format(500), False)),
+        (502, "", (FAULT.format(502), False)),
+        (503, "DependencyTimeoutException", (FAULT.format(503), False)),
     ],
 )
 def test_after_three_attempts_it_is_a_passing_error(
@@ -311,15 +311,15 @@ def test_after_three_attempts_it_is_a_passing_error(
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("AccessDeniedException", "AWS KMS does not let these credentials use the key."),
+        ("AccessDeniedException", "AWS KMS does not allow these credentials to use the key."),
         ("NotFoundException", "AWS KMS has no key with this key_id in this region."),
         ("DisabledException", "The key is disabled in AWS KMS."),
-        ("KMSInvalidStateException", "The key cannot be used now: it is being made or deleted in AWS KMS."),
+        ("KMSInvalidStateException", "The key cannot be used now: AWS KMS is creating or deleting it."),
         ("InvalidKeyUsageException", NOT_FOR_SIGNING),
         ("UnrecognizedClientException", "AWS KMS refused the credentials."),
         ("InvalidSignatureException", "AWS KMS refused the credentials."),
         ("ExpiredTokenException", "AWS KMS refused the credentials."),
-        ("SomethingNewException", "AWS KMS refused the request."),
+        ("SomethingNewException", "AWS KMS refused the request (HTTP 400). Check the config."),
     ],
 )
 def test_a_refusal_is_a_permanent_error_and_is_not_repeated(faulty: FaultyKms, code: str, message: str) -> None:
@@ -386,7 +386,7 @@ def test_a_profile_that_is_not_there_is_a_permanent_error(monkeypatch: pytest.Mo
 def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", f"http://127.0.0.1:{free_port()}")
 
-    assert error_of(backend()) == ("AWS KMS cannot be reached.", False)
+    assert error_of(backend()) == ("AWS KMS cannot be reached or does not respond in time.", False)
     assert pauses == [0.2, 0.6]
 
 
@@ -396,23 +396,23 @@ def test_a_server_that_does_not_answer_is_given_up(
     monkeypatch.setattr(http, "ATTEMPT_SECONDS", 0.1)
     faulty.answer_again.clear()
 
-    assert error_of(backend()) == ("AWS KMS cannot be reached.", False)
+    assert error_of(backend()) == ("AWS KMS cannot be reached or does not respond in time.", False)
     assert pauses == [0.2, 0.6]
 
 
 @pytest.mark.parametrize("region", ["not a region", "eu-central-1.example.com/?", "eu/central"])
 def test_a_region_cannot_lead_to_another_host(monkeypatch: pytest.MonkeyPatch, region: str) -> None:
-    assert error_of(backend(region=region)) == ("The region is not a name that AWS could have.", True)
+    assert error_of(backend(region=region)) == ("The region is not a valid AWS region name.", True)
 
 
 def test_an_endpoint_that_is_no_url_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_KMS", "kms.example.com")
 
-    assert error_of(backend()) == ("The address of AWS KMS in AWS_ENDPOINT_URL_KMS is not a URL.", True)
+    assert error_of(backend()) == ("AWS_ENDPOINT_URL_KMS is not a valid URL.", True)
 
 
 def test_an_empty_key_id_is_a_permanent_error(faulty: FaultyKms) -> None:
-    assert error_of(backend(key_id="")) == ("The key_id is not one that AWS KMS could have.", True)
+    assert error_of(backend(key_id="")) == ("The key_id is not valid in AWS KMS.", True)
 
 
 def test_the_text_of_aws_is_not_repeated(faulty: FaultyKms) -> None:
@@ -428,6 +428,6 @@ def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "boto3", None)
 
     assert error_of(backend()) == (
-        "boto3 is not installed: .venv/bin/pip install -e '.[aws]' in the project's folder.",
+        "boto3 is not installed. Run .venv/bin/pip install -e '.[aws]' in the project's folder.",
         True,
     )

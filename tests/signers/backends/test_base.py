@@ -15,7 +15,7 @@ OTHER_KEY = datatypes.PrivateKey(bytes.fromhex("59c6995e998f97a5a0044966f0945389
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 DIGEST = hashlib.sha256(b"a digest for tests").digest()
 GOOD = KEY.sign_msg_hash(DIGEST)
-NOT_BY_THIS_KEY = "The signature that came back is not by this signer's key."
+NOT_BY_THIS_KEY = "The returned signature was not made with this signer's key."
 
 
 class Remote(Secp256k1Backend):
@@ -94,7 +94,7 @@ def test_a_signature_that_is_not_by_the_key_is_refused(r: int, s: int) -> None:
 
 @pytest.mark.parametrize("length", [0, 20, 31, 33, 64])
 def test_a_digest_has_32_bytes(length: int) -> None:
-    with pytest.raises(ValueError, match=r"^a digest has 32 bytes$"):
+    with pytest.raises(ValueError, match=r"^a digest must have 32 bytes$"):
         Remote(GOOD.r, GOOD.s).sign_digest(bytes(length))
 
 
@@ -137,6 +137,6 @@ def test_an_ed25519_signature_that_does_not_verify_is_refused(signature: bytes) 
 
 def test_a_missing_library_is_installed_as_the_docs_say() -> None:
     error = Library("boto3", "aws", ("boto3",)).missing()
-    command = str(error).removeprefix("boto3 is not installed: ").removesuffix(" in the project's folder.")
+    command = str(error).removeprefix("boto3 is not installed. Run ").removesuffix(" in the project's folder.")
     assert error.permanent
     assert f"    {command}  " in (PROJECT / "docs/signers.md").read_text()

@@ -112,7 +112,7 @@ def test_threads_get_the_signature_of_their_own_digest(server: CdpServer) -> Non
 def test_an_account_with_another_address_is_refused(server: CdpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     another = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
     monkeypatch.setattr(server, "address", another)
-    problem = "Coinbase CDP's signature is not by the account at account_address."
+    problem = "The signature of Coinbase CDP was not made by account_address."
     assert failure(cdp(account_address=another)) == (problem, True)
 
 
@@ -121,7 +121,7 @@ def test_a_signature_by_another_key_is_refused(server: CdpServer) -> None:
     backend.address()
     signature = CdpServer.key.sign_msg_hash(INTRODUCTION)
     server.plan(SIGN, Answer(200, {"signature": "0x" + signature.to_bytes().hex()}))
-    assert failure(backend) == ("The signature that came back is not by this signer's key.", True)
+    assert failure(backend) == ("The returned signature was not made with this signer's key.", True)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_another_text_is_no_address(server: CdpServer, address: str) -> None:
 
 
 def test_an_account_that_cdp_does_not_have_is_a_missing_key(server: CdpServer) -> None:
-    problem = "Coinbase CDP does not know this signer's key (HTTP 404)."
+    problem = "Coinbase CDP did not find this signer's key (HTTP 404)."
     assert failure(cdp(account_address="0x" + "11" * 20)) == (problem, True)
 
 
@@ -206,10 +206,10 @@ def test_each_signature_has_an_idempotency_key_of_its_own(server: CdpServer) -> 
 @pytest.mark.parametrize(
     ("status", "problem", "permanent", "tries"),
     [
-        (400, "Coinbase CDP refused the request (HTTP 400): check the configuration.", True, 1),
-        (402, "Coinbase CDP refused the request (HTTP 402): check the configuration.", True, 1),
+        (400, "Coinbase CDP refused the request (HTTP 400). Check the config.", True, 1),
+        (402, "Coinbase CDP refused the request (HTTP 402). Check the config.", True, 1),
         (403, "Coinbase CDP refused this signer's credentials (HTTP 403).", True, 1),
-        (422, "Coinbase CDP refused the request (HTTP 422): check the configuration.", True, 1),
+        (422, "Coinbase CDP refused the request (HTTP 422). Check the config.", True, 1),
         (429, "Coinbase CDP is throttling requests.", False, 3),
         (500, "Coinbase CDP is unavailable (HTTP 500).", False, 3),
         (502, "Coinbase CDP is unavailable (HTTP 502).", False, 3),
@@ -243,12 +243,12 @@ def test_the_pause_that_cdp_asks_for_is_kept(server: CdpServer, pauses: list[flo
 )
 def test_an_answer_of_another_shape_is_not_understood(server: CdpServer, content: Any) -> None:
     server.plan(SIGN, Answer(200, content))
-    assert failure(cdp()) == ("Coinbase CDP gave an answer that is not understood.", False)
+    assert failure(cdp()) == ("Coinbase CDP returned an invalid response.", False)
 
 
 def test_numbers_that_are_no_signature_are_refused(server: CdpServer) -> None:
     server.plan(SIGN, Answer(200, {"signature": "0x" + "0" * 130}))
-    with pytest.raises(SignerError, match="not by the account at account_address") as caught:
+    with pytest.raises(SignerError, match="was not made by account_address") as caught:
         cdp().address()
     assert caught.value.permanent
 
@@ -256,13 +256,13 @@ def test_numbers_that_are_no_signature_are_refused(server: CdpServer) -> None:
 def test_a_server_that_does_not_answer_is_not_waited_for(server: CdpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan(SIGN, *[Answer(200, {}, hang=True)] * 3)
-    assert failure(cdp()) == ("Coinbase CDP cannot be reached or does not answer in time.", False)
+    assert failure(cdp()) == ("Coinbase CDP cannot be reached or does not respond in time.", False)
     assert server.paths == [SIGN] * 3
 
 
 def test_a_missing_library_is_named(server: CdpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jwt", None)
-    problem = "PyJWT is not installed: .venv/bin/pip install -e '.[coinbase]' in the project's folder."
+    problem = "PyJWT is not installed. Run .venv/bin/pip install -e '.[coinbase]' in the project's folder."
     assert failure(cdp()) == (problem, True)
 
 

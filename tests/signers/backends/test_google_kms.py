@@ -45,13 +45,13 @@ GET = f"GET /v1/{NAME}/publicKey"
 SIGN = f"POST /v1/{NAME}:asymmetricSign"
 FOREIGN_TEXT = "the text of Google"
 
-BUSY = "Google Cloud KMS takes no more requests just now."
-FAULT = "Google Cloud KMS has a fault of its own just now."
-UNREACHABLE = "Google Cloud KMS cannot be reached."
-CORRUPTED = "The answer of Google Cloud KMS was changed on its way."
-NOT_UNDERSTOOD = "Google Cloud KMS gave an answer that cannot be understood."
+BUSY = "Google Cloud KMS is throttling requests."
+FAULT = "Google Cloud KMS is unavailable (HTTP {})."
+UNREACHABLE = "Google Cloud KMS cannot be reached or does not respond in time."
+CORRUPTED = "The response of Google Cloud KMS was corrupted in transit."
+NOT_UNDERSTOOD = "Google Cloud KMS returned an invalid response."
 REFUSED = "Google Cloud KMS refused the service account."
-NOT_RSA = "The field service_account.private_key is not an RSA private key in PEM."
+NOT_RSA = "service_account.private_key is not an RSA private key in PEM."
 
 
 def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
@@ -195,7 +195,7 @@ def test_a_project_given_with_the_key_wins(google: GoogleServer) -> None:
     ],
 )
 def test_a_field_that_is_missing_is_named(google: GoogleServer, section: str, field: str) -> None:
-    message = f"The field {section}.{field} is missing."
+    message = f"{section}.{field} is missing."
 
     assert error_of(backend(section, **{field: None})) == (message, True)
     assert error_of(backend(section, **{field: ""})) == (message, True)
@@ -207,14 +207,14 @@ def test_a_section_that_is_missing_is_named(section: str) -> None:
     whole = config()
     del whole[section]
 
-    assert error_of(GoogleKms(whole)) == (f"The field {section} is missing.", True)
+    assert error_of(GoogleKms(whole)) == (f"{section} is missing.", True)
 
 
 @pytest.mark.parametrize("field", ["private_key_id", "private_key", "client_email", "project_id", "universe_domain"])
 def test_a_field_that_is_no_string_is_named(field: str) -> None:
     signer = backend("service_account", **{field: 5})
 
-    assert error_of(signer) == (f"The field service_account.{field} must be a string.", True)
+    assert error_of(signer) == (f"service_account.{field} must be a string.", True)
 
 
 @pytest.mark.parametrize("field", ["location", "key_ring_id", "key_id", "project_id"])
@@ -222,14 +222,14 @@ def test_a_field_that_is_no_string_is_named(field: str) -> None:
 def test_a_name_cannot_reach_another_resource(google: GoogleServer, field: str, value: str) -> None:
     signer = backend(**{field: value})
 
-    assert error_of(signer) == (f"The field key.{field} has a character that no name has.", True)
+    assert error_of(signer) == (f"key.{field} has a character that is not allowed in a name.", True)
     assert google.requests == []
 
 
 @pytest.mark.parametrize("version", [0, -1, 1.0, True, "", "0", "01", "1 ", "latest", "9" * 5000, [1]])
 def test_a_version_that_is_no_number_is_refused(version: object) -> None:
     assert error_of(backend(key_version=version)) == (
-        "The field key.key_version must be a whole number above 0.",
+        "key.key_version must be an integer of at least 1.",
         True,
     )
 
@@ -253,7 +253,7 @@ def test_a_private_key_that_cannot_be_read_is_a_permanent_error(google: GoogleSe
 def test_another_universe_is_refused() -> None:
     signer = backend("service_account", universe_domain="example.com")
 
-    assert error_of(signer) == ("The field service_account.universe_domain can only be googleapis.com.", True)
+    assert error_of(signer) == ("service_account.universe_domain must be googleapis.com.", True)
 
 
 def test_a_token_that_another_key_signed_is_refused(google: GoogleServer) -> None:
@@ -328,7 +328,7 @@ def test_the_pause_that_google_asks_for_is_kept(google: GoogleServer, pauses: li
 
 @pytest.mark.parametrize(
     ("status", "name", "error"),
-    [(429, "RESOURCE_EXHAUSTED", (BUSY, False)), (503, "UNAVAILABLE", (FAULT, False))],
+    [(429, "RESOURCE_EXHAUSTED", (BUSY, False)), (503, "UNAVAILABLE", (FAULT.format(503), False))],
 )
 def test_after_three_attempts_it_is_a_passing_error(
     google: GoogleServer, pauses: list[float], status: int, name: str, error: tuple[str, bool]
@@ -345,12 +345,12 @@ def test_after_three_attempts_it_is_a_passing_error(
         (
             400,
             "FAILED_PRECONDITION",
-            "Google Cloud KMS refused the request: the key version is disabled or destroyed, or does not sign.",
+            "Google Cloud KMS refused the request: the key version is disabled or destroyed, or is not for signing.",
         ),
-        (403, "PERMISSION_DENIED", "Google Cloud KMS does not let this service account use the key."),
+        (403, "PERMISSION_DENIED", "Google Cloud KMS does not allow this service account to use the key."),
         (404, "NOT_FOUND", "Google Cloud KMS has no such key version."),
-        (409, "ABORTED", "Google Cloud KMS refused the request."),
-        (418, "TEAPOT", "Google Cloud KMS refused the request."),
+        (409, "ABORTED", "Google Cloud KMS refused the request (HTTP 409). Check the config."),
+        (418, "TEAPOT", "Google Cloud KMS refused the request (HTTP 418). Check the config."),
     ],
 )
 def test_a_refusal_is_a_permanent_error_and_is_not_repeated(
@@ -372,7 +372,7 @@ def test_an_answer_that_cannot_be_read_is_a_passing_error(google: GoogleServer, 
 def test_a_fault_that_is_told_in_html_is_a_passing_error(google: GoogleServer, pauses: list[float]) -> None:
     google.first_answers = [(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"})] * 3
 
-    assert error_of(backend()) == (FAULT, False)
+    assert error_of(backend()) == (FAULT.format(502), False)
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_a_key_of_another_algorithm_is_refused(google: GoogleServer, algorithm: 
     google.changes = {"algorithm": algorithm}
 
     assert error_of_address(backend()) == (
-        "The key in Google Cloud KMS is not of the algorithm EC_SIGN_SECP256K1_SHA256.",
+        "The algorithm of the key in Google Cloud KMS is not EC_SIGN_SECP256K1_SHA256.",
         True,
     )
 
@@ -474,6 +474,6 @@ def test_without_the_sdk_the_error_says_what_to_install(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, module, None)
 
     assert error_of(backend()) == (
-        "google-cloud-kms is not installed: .venv/bin/pip install -e '.[google]' in the project's folder.",
+        "google-cloud-kms is not installed. Run .venv/bin/pip install -e '.[google]' in the project's folder.",
         True,
     )

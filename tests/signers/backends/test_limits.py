@@ -46,17 +46,25 @@ def turnkey_at(url: str, monkeypatch: pytest.MonkeyPatch) -> Turnkey:
 BACKENDS = pytest.mark.parametrize(
     ("make", "too_long", "too_slow"),
     [
-        (aws_kms, "AWS KMS cannot be reached.", "AWS KMS cannot be reached."),
-        (google_kms, "Google Cloud KMS cannot be reached.", "Google Cloud KMS cannot be reached."),
+        (
+            aws_kms,
+            "AWS KMS cannot be reached or does not respond in time.",
+            "AWS KMS cannot be reached or does not respond in time.",
+        ),
+        (
+            google_kms,
+            "Google Cloud KMS cannot be reached or does not respond in time.",
+            "Google Cloud KMS cannot be reached or does not respond in time.",
+        ),
         (
             vault,
-            "Vault gave an answer that is not understood.",
-            "Vault cannot be reached or does not answer in time.",
+            "Vault returned an invalid response.",
+            "Vault cannot be reached or does not respond in time.",
         ),
         (
             turnkey_at,
-            "Turnkey gave an answer that is not understood.",
-            "Turnkey cannot be reached or does not answer in time.",
+            "Turnkey returned an invalid response.",
+            "Turnkey cannot be reached or does not respond in time.",
         ),
     ],
     ids=["AWS", "Google", "Vault", "Turnkey"],

@@ -113,8 +113,8 @@ def test_an_unfinished_activity_is_asked_after(server: TurnkeyServer, pauses: li
 @pytest.mark.parametrize(
     ("state", "problem", "permanent"),
     [
-        (PENDING, "Turnkey has not finished the signature in time.", False),
-        (CONSENSUS_NEEDED, "Turnkey's policies ask for more approvals of this signature.", True),
+        (PENDING, "Turnkey did not complete the signature in time.", False),
+        (CONSENSUS_NEEDED, "Turnkey's policies require more approvals for this signature.", True),
     ],
 )
 def test_an_activity_that_stays_unfinished_is_given_up(
@@ -129,7 +129,7 @@ def test_an_activity_that_stays_unfinished_is_given_up(
 @pytest.mark.parametrize("states", [[FAILED], [REJECTED], [PENDING, REJECTED], ["ACTIVITY_STATUS_OF_TOMORROW"]])
 def test_an_activity_that_ends_otherwise_has_no_signature(server: TurnkeyServer, states: list[str]) -> None:
     server.states = states
-    assert failure(turnkey()) == ("Turnkey has not made the signature: it failed or was rejected.", True)
+    assert failure(turnkey()) == ("Turnkey failed or rejected the signature.", True)
 
 
 def test_a_request_that_is_made_again_is_the_same_activity(server: TurnkeyServer) -> None:
@@ -157,17 +157,17 @@ def test_a_new_signature_is_a_new_activity_with_a_timestamp_of_its_own(
     ("changes", "problem"),
     [
         ({"organization_id": "another"}, "Turnkey refused this signer's credentials (HTTP 403)."),
-        ({"private_key_id": "another"}, "Turnkey does not know this signer's key (HTTP 404)."),
+        ({"private_key_id": "another"}, "Turnkey did not find this signer's key (HTTP 404)."),
         (
             {
                 "api_private_key": "33" * 32,
                 "api_public_key": "03ff0d11aa35ec16f47ebfefe3c5a9b9ec3b1a5d3c9b9cb7ca7f9fa9e2c1c0a1b2",
             },
-            "api_private_key and api_public_key are not a pair of P-256 keys in hex.",
+            "api_private_key and api_public_key are not a P-256 key pair in hex.",
         ),
-        ({"api_private_key": "x"}, "api_private_key and api_public_key are not a pair of P-256 keys in hex."),
-        ({"api_private_key": "00"}, "api_private_key and api_public_key are not a pair of P-256 keys in hex."),
-        ({"api_private_key": "ff" * 32}, "api_private_key and api_public_key are not a pair of P-256 keys in hex."),
+        ({"api_private_key": "x"}, "api_private_key and api_public_key are not a P-256 key pair in hex."),
+        ({"api_private_key": "00"}, "api_private_key and api_public_key are not a P-256 key pair in hex."),
+        ({"api_private_key": "ff" * 32}, "api_private_key and api_public_key are not a P-256 key pair in hex."),
     ],
 )
 def test_a_wrong_configuration_is_refused_for_good(
@@ -191,12 +191,12 @@ def test_a_stamp_by_an_api_key_that_turnkey_does_not_know_is_refused(
 
 def test_an_old_timestamp_is_refused(server: TurnkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signers.backends.turnkey.time_ns", lambda: 1_700_000_000_000_000_000)
-    assert failure(turnkey()) == ("Turnkey refused the request (HTTP 400): check the configuration.", True)
+    assert failure(turnkey()) == ("Turnkey refused the request (HTTP 400). Check the config.", True)
 
 
 def test_a_signature_by_another_key_is_refused(server: TurnkeyServer) -> None:
     generator = "0279be667ef9dcbbac55a06295ce870b07029bfcdb2dce28d959f2815b16f81798"
-    problem = "The signature that came back is not by this signer's key."
+    problem = "The returned signature was not made with this signer's key."
     assert failure(turnkey(public_key=generator)) == (problem, True)
 
 
@@ -279,20 +279,20 @@ def test_no_try_begins_after_the_time_of_the_call() -> None:
 )
 def test_an_answer_of_another_shape_is_not_understood(server: TurnkeyServer, content: Any) -> None:
     server.plan(SUBMIT, Answer(200, content))
-    assert failure(turnkey()) == ("Turnkey gave an answer that is not understood.", False)
+    assert failure(turnkey()) == ("Turnkey returned an invalid response.", False)
 
 
 @pytest.mark.parametrize(("r", "s"), [("0", "0"), ("-1", "-1"), ("f" * 64, "1"), ("f" * 200, "f" * 200)])
 def test_numbers_that_are_no_signature_are_refused(server: TurnkeyServer, r: str, s: str) -> None:
     result = {"signRawPayloadResult": {"r": r, "s": s, "v": "00"}}
     server.plan(SUBMIT, Answer(200, completed(result)))
-    assert failure(turnkey()) == ("The signature that came back is not by this signer's key.", True)
+    assert failure(turnkey()) == ("The returned signature was not made with this signer's key.", True)
 
 
 def test_a_redirect_is_not_followed(server: TurnkeyServer) -> None:
     server.plan(SUBMIT, Answer(307, b"", {"Location": f"{server.url}/elsewhere"}))
     assert failure(turnkey()) == (
-        "Turnkey redirects (HTTP 307), and is not followed: check its address.",
+        "Turnkey returned a redirect (HTTP 307). Check its address.",
         True,
     )
     assert server.paths == [SUBMIT]
@@ -303,20 +303,20 @@ def test_a_server_that_does_not_answer_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan(SUBMIT, *[Answer(200, {}, hang=True)] * 3)
-    assert failure(turnkey()) == ("Turnkey cannot be reached or does not answer in time.", False)
+    assert failure(turnkey()) == ("Turnkey cannot be reached or does not respond in time.", False)
     assert server.paths == [SUBMIT] * 3
 
 
 def test_a_server_that_is_not_there_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     with TurnkeyServer() as gone:
         monkeypatch.setenv("TURNKEY_API_URL", gone.url)
-    assert failure(turnkey()) == ("Turnkey cannot be reached or does not answer in time.", False)
+    assert failure(turnkey()) == ("Turnkey cannot be reached or does not respond in time.", False)
 
 
 @pytest.mark.parametrize("address", ["turnkey", "ftp://127.0.0.1", "http://127.0.0.1:port"])
 def test_an_address_that_is_no_url_is_said_so(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     monkeypatch.setenv("TURNKEY_API_URL", address)
-    assert failure(turnkey()) == ("The address of Turnkey is not a URL.", True)
+    assert failure(turnkey()) == ("TURNKEY_API_URL is not a valid URL.", True)
 
 
 def test_a_proxy_of_the_environment_leads_to_turnkey(server: TurnkeyServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_a_proxy_of_the_environment_leads_to_turnkey(server: TurnkeyServer, monk
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "turnkey_api_key_stamper", None)
     command = ".venv/bin/pip install -e '.[turnkey]'"
-    problem = f"turnkey-api-key-stamper is not installed: {command} in the project's folder."
+    problem = f"turnkey-api-key-stamper is not installed. Run {command} in the project's folder."
     assert failure(turnkey()) == (problem, True)
 
 
@@ -352,7 +352,7 @@ def test_a_bad_api_key_is_not_shown(key: str) -> None:
     with everything_logged() as logged, pytest.raises(SignerError) as caught:
         turnkey(api_private_key=key).sign_digest(DIGEST)
     shown = all_that_shows(caught.value) + str(logged)
-    assert "not a pair of P-256 keys" in shown
+    assert "not a P-256 key pair" in shown
     assert key not in shown
 
 

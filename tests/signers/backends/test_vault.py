@@ -144,7 +144,7 @@ def test_a_key_that_was_withdrawn_signs_no_more_once_it_is_forgotten(
     backend.sign_digest(DIGEST)
     server.secrets.clear()
     forget(backend)
-    assert failure(backend) == ("Vault does not know this signer's key (HTTP 404).", True)
+    assert failure(backend) == ("Vault did not find this signer's key (HTTP 404).", True)
 
 
 def test_a_key_that_was_exchanged_for_another_is_refused(server: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_a_key_that_was_exchanged_for_another_is_refused(server: VaultServer, mo
     backend.sign_digest(DIGEST)
     server.secrets["/v1/secret/data/relayers/main"] = {"value": "11" * 32}
     forget(backend)
-    assert failure(backend) == ("The signature that came back is not by this signer's key.", True)
+    assert failure(backend) == ("The returned signature was not made with this signer's key.", True)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_wrong_secret_id_is_refused_for_good(server: VaultServer) -> None:
 
 def test_a_missing_secret_is_a_missing_key(server: VaultServer) -> None:
     backend = VaultKv(config(server, key_name="relayers/other"))
-    assert failure(backend) == ("Vault does not know this signer's key (HTTP 404).", True)
+    assert failure(backend) == ("Vault did not find this signer's key (HTTP 404).", True)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_a_missing_secret_is_a_missing_key(server: VaultServer) -> None:
 def test_a_secret_without_a_key_is_said_so(server: VaultServer, fields: dict[str, Any]) -> None:
     server.secrets["/v1/secret/data/relayers/main"] = fields
     backend = VaultKv(config(server))
-    problem = "The secret in Vault has no secp256k1 private key, 32 bytes in hex, in its field `value`."
+    problem = "The field `value` of the Vault secret is not a 32-byte secp256k1 key in hex."
     assert failure(backend) == (problem, True)
     server.secrets["/v1/secret/data/relayers/main"] = {"value": KEY}
     assert backend.address() == ADDRESS
@@ -248,13 +248,13 @@ def test_the_pause_that_vault_asks_for_is_kept(server: VaultServer, pauses: list
 )
 def test_an_answer_of_another_shape_is_not_understood(server: VaultServer, path: str, content: Any) -> None:
     server.plan(path, Answer(200, content))
-    assert failure(VaultKv(config(server))) == ("Vault gave an answer that is not understood.", False)
+    assert failure(VaultKv(config(server))) == ("Vault returned an invalid response.", False)
 
 
 def test_a_server_that_does_not_answer_is_not_waited_for(server: VaultServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("signers.backends.http.ATTEMPT_SECONDS", 0.5)
     server.plan("/login", *[Answer(200, {}, hang=True)] * 3)
-    assert failure(VaultKv(config(server))) == ("Vault cannot be reached or does not answer in time.", False)
+    assert failure(VaultKv(config(server))) == ("Vault cannot be reached or does not respond in time.", False)
     assert server.paths == [LOGIN, LOGIN, LOGIN]
 
 
@@ -262,7 +262,7 @@ def test_a_server_that_is_not_there_cannot_be_reached(server: VaultServer) -> No
     with VaultServer() as gone:
         address = gone.url
     backend = VaultKv(config(server, address=address))
-    assert failure(backend) == ("Vault cannot be reached or does not answer in time.", False)
+    assert failure(backend) == ("Vault cannot be reached or does not respond in time.", False)
 
 
 @pytest.mark.parametrize("path", ["/login", "/data/"])
@@ -270,7 +270,7 @@ def test_a_server_that_is_not_there_cannot_be_reached(server: VaultServer) -> No
 def test_a_redirect_carries_no_credentials_to_another_host(server: VaultServer, path: str, status: int) -> None:
     with VaultServer() as other:
         server.plan(path, Answer(status, b"", {"Location": f"{other.url}/v1{path}"}))
-        problem = f"Vault redirects (HTTP {status}), and is not followed: check its address."
+        problem = f"Vault returned a redirect (HTTP {status}). Check its address."
         assert failure(VaultKv(config(server))) == (problem, True)
         assert other.asked == []
 
@@ -299,13 +299,13 @@ def test_several_slashes_in_a_path_are_one(server: VaultServer) -> None:
     assert VaultKv(config(server, mount_point="/secret/", key_name="/relayers//main")).address() == ADDRESS
 
 
-def test_a_thread_that_waits_for_the_login_of_another_does_not_wait_for_longer_than_a_call(
+def test_a_thread_waits_for_the_login_of_another_no_longer_than_a_call_takes(
     server: VaultServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("signers.backends.http.CALL_SECONDS", 0.05)
     backend = VaultKv(config(server))
     with backend._vault._lock:
-        assert failure(backend) == ("Vault cannot be reached or does not answer in time.", False)
+        assert failure(backend) == ("Vault cannot be reached or does not respond in time.", False)
     assert server.asked == []
 
 
@@ -314,7 +314,7 @@ def test_an_address_or_a_namespace_that_cannot_be_used_is_said_so(
     server: VaultServer, changes: dict[str, str]
 ) -> None:
     backend = VaultKv(config(server, **changes))
-    assert failure(backend) == ("The address or the namespace of Vault cannot be used.", True)
+    assert failure(backend) == ("The address or namespace of Vault is not valid.", True)
 
 
 @pytest.mark.parametrize(

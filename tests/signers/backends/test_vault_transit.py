@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from signers.backends.base import Curve, SignerError
-from signers.backends.vault_transit import VaultTransit
+from signers.backends.vault import VaultTransit
 from tests.signers.backends.vault_server import Answer, VaultServer, all_that_shows, everything_logged
 
 PUBLIC_KEY = "03a107bff3ce10be1d70dd18e74bc09967e4d6309ba50d5f1ddc8664125531b8"
@@ -103,11 +103,11 @@ def test_a_revoked_token_is_replaced_by_one_new_login(server: VaultServer) -> No
 
 def test_a_signature_by_another_key_is_refused(server: VaultServer) -> None:
     backend = VaultTransit(config(server, pubkey="d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"))
-    assert failure(backend) == ("The signature that came back is not by this signer's key.", True)
+    assert failure(backend) == ("The returned signature was not made with this signer's key.", True)
 
 
 def test_a_key_that_vault_does_not_have_is_refused_for_good(server: VaultServer) -> None:
-    problem = "Vault refused the request (HTTP 400): check the configuration."
+    problem = "Vault refused the request (HTTP 400). Check the config."
     assert failure(VaultTransit(config(server, key_name="another"))) == (problem, True)
 
 
@@ -117,7 +117,7 @@ def test_a_key_that_vault_does_not_have_is_refused_for_good(server: VaultServer)
 )
 def test_a_signature_in_another_form_is_not_understood(server: VaultServer, signature: object) -> None:
     server.plan("/sign/", Answer(200, {"data": {"signature": signature}}))
-    assert failure(VaultTransit(config(server))) == ("Vault gave an answer that is not understood.", False)
+    assert failure(VaultTransit(config(server))) == ("Vault returned an invalid response.", False)
 
 
 def test_a_fault_that_passes_is_not_seen(server: VaultServer, pauses: list[float]) -> None:
