@@ -98,14 +98,14 @@ def test_a_system_check_names_a_table_without_its_trigger() -> None:
     assert findings() == [
         (
             "The rows of sample_item are not counted: a trigger is missing.",
-            "`manage.py recount` makes it again and mends the count.",
+            "Run `manage.py recount` to recreate it and repair the count.",
             "relayer_service.W005",
         )
     ]
 
 
 def repair_concurrently(change: Callable[[], None]) -> None:
-    """Mend over another connection while a change of this one is made and not committed."""
+    """Repair over another connection while a change of this one is made and not committed."""
 
     def repair() -> None:
         try:
