@@ -191,7 +191,7 @@ def test_the_id_of_a_new_relayer_follows_its_name_until_one_is_typed(page: Page,
     identifier.fill("my-own")
     name.fill("Another name")
     expect(identifier).to_have_value("my-own")
-    # What was sent is what was meant, also when the page comes back with a mistake to mend.
+    # What was sent is what was meant, also when the page comes back with an error.
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("This field is required.").first).to_be_visible()
     page.locator("[name=name]").fill("A third name")

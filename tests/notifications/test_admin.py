@@ -128,7 +128,7 @@ def test_a_key_is_on_no_page_not_even_after_a_mistake(admin_client: Client) -> N
     assert "signing_key: changed" in pages[3].content.decode()
 
 
-def test_a_key_that_cannot_be_opened_is_mended_by_typing_another(admin_client: Client, settings: Settings) -> None:
+def test_a_key_that_cannot_be_decrypted_is_replaced_by_another(admin_client: Client, settings: Settings) -> None:
     notification = create_notification(signing_key="old key")
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     assert admin_client.get(change(notification)).status_code == 200

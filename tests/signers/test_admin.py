@@ -275,7 +275,7 @@ def test_a_verification_of_what_was_changed_meanwhile_does_not_count() -> None:
     assert Signer.objects.get().verified_identity == ""
 
 
-def test_a_signer_whose_key_is_lost_is_mended_by_typing_its_secrets(admin_client: Client, settings: Settings) -> None:
+def test_a_signer_whose_key_is_lost_is_repaired_by_its_secrets(admin_client: Client, settings: Settings) -> None:
     lost = make_signer("lost")
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = admin_client.post(change(lost), {"plain__key": ""})

@@ -1,4 +1,4 @@
-"""Counts that were lost or are wrong: what finds them, and what mends them."""
+"""Counts that were lost or are wrong: how they are found and repaired."""
 
 from __future__ import annotations
 
