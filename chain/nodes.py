@@ -72,7 +72,8 @@ def in_order(
     # A random number to the power of 1/weight is the highest with a probability in proportion to the weight.
     drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
     urls = list(dict.fromkeys(url for _, url in drawn))
-    paused = breakers.paused(urls, chain_id)
+    # The order of one needs no round trip to the shared cache.
+    paused = breakers.paused(urls, chain_id) if len(urls) > 1 else set()
     return sorted(urls, key=lambda url: url in paused)
 
 

@@ -199,6 +199,11 @@ def test_paused_nodes_come_last() -> None:
     assert {tuple(in_order([(A, 100), (B, 1)])) for _ in range(100)} == {(B, A)}
 
 
+def test_the_order_of_one_node_needs_no_shared_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(breakers, "cache")
+    assert in_order([(A, 1), (B, 0)]) == [A]
+
+
 def test_if_all_nodes_are_paused_all_are_tried() -> None:
     breakers.pause(A, 60)
     breakers.pause(B, 60)
