@@ -114,8 +114,7 @@ def test_only_the_requested_tokens_are_quoted_and_one_without_a_price_affects_no
             {
                 "code": -32002,
                 "message": "Price unavailable",
-                "description": "SPOT on hardhat: a pair's reserves alone are no price: a second source is needed, of "
-                "another kind.",
+                "description": "SPOT on hardhat: pairs alone cannot set a price: add a source of another kind.",
             },
         ),
         (
@@ -125,8 +124,8 @@ def test_only_the_requested_tokens_are_quoted_and_one_without_a_price_affects_no
             {
                 "code": -32001,
                 "message": "Token not supported",
-                "description": "Fees cannot be quoted in this token on hardhat: it is not registered or has no source "
-                "of its price.",
+                "description": "Fees cannot be quoted in this token on hardhat: it is not registered or has no price "
+                "source.",
             },
         ),
     ]

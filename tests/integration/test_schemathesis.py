@@ -161,13 +161,13 @@ def test_the_example_of_a_notification_is_what_the_server_answers(wire: WireApi,
     assert (answer.status, answer.body) == (200, only_example(operation["responses"]["200"]))
 
 
-def test_the_rules_of_the_signing_key_are_told(document: dict[str, Any]) -> None:
+def test_the_rules_of_the_signing_key_are_documented(document: dict[str, Any]) -> None:
     assert document["components"]["schemas"]["UpdateNotificationRequest"]["properties"]["signing_key"] == {
         "type": ["string", "null"],
         "writeOnly": True,
         "description": (
-            "Absent or null: the signing key is unchanged. An empty string: it is removed. "
-            "Any other string: it is set to exactly that. No answer ever has it."
+            "If absent or null, the key is unchanged; an empty string removes it; any other string replaces it. "
+            "Never returned in a response."
         ),
     }
 

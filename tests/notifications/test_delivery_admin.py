@@ -181,7 +181,7 @@ def test_the_list_shows_the_newest_and_does_not_count_the_others(
         make_delivery(notification, number)
     page = admin_client.get(LIST)
     assert page.context["cl"].result_count == 3
-    assert "these are the first, the search and the filters find others" in page.content.decode()
+    assert "only the first are listed; use the search and the filters to find others" in page.content.decode()
     counts = [sql for sql in captured(admin_client, LIST) if "COUNT" in sql]
     assert [sql for sql in counts if "LIMIT 3" not in sql] == []
     assert len(counts) == 1
