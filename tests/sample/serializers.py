@@ -5,7 +5,10 @@ from relayer_service.api.serializers import StrictSerializer, StringField
 from tests.sample.writes import ItemWrite
 
 
-@extend_schema_serializer(examples=[OpenApiExample("Item", {"id": "item-1", "name": "First"})])
+EXAMPLE = OpenApiExample("Item", {"id": "item-1", "name": "First"})
+
+
+@extend_schema_serializer(examples=[EXAMPLE])
 class ItemSerializer(ResourceSerializer, StrictSerializer):
     """An item."""
 
@@ -13,6 +16,7 @@ class ItemSerializer(ResourceSerializer, StrictSerializer):
     name = StringField()
 
 
+@extend_schema_serializer(examples=[EXAMPLE])
 class CreateItemSerializer(CreateSerializer):
     """An item to create."""
 
