@@ -29,7 +29,7 @@ from tests.servers import free_port
 
 pytestmark = pytest.mark.django_db
 
-NO_RELAYER = "There is no relayer on hardhat, whose nodes could be queried."
+NO_RELAYER = "There is no relayer on hardhat whose nodes could be queried."
 NO_PRICE: dict[str, Any] = {"rate_text": "", "rated_at": None, "rate_error": "", "rate_details": [], "decimals": None}
 
 
