@@ -168,10 +168,10 @@ REFUSED = [
     (feed(1, decimals=200), "has too many decimals: "),
     (feed(1, updated_at=NOW + 901), "reports a time in the future: "),
     (feed(1, updated_at=2**256 - 1), "reports a time in the future: "),
-    (feed(1, decimals=256), "does not answer: "),
-    (["0x" + "00" * 159, feed(1)[1]], "does not answer: "),
-    *(([garbage, feed(1)[1]], "does not answer: ") for garbage in GARBAGE),
-    *(([feed(1)[0], garbage], "does not answer: ") for garbage in GARBAGE),
+    (feed(1, decimals=256), "did not answer: "),
+    (["0x" + "00" * 159, feed(1)[1]], "did not answer: "),
+    *(([garbage, feed(1)[1]], "did not answer: ") for garbage in GARBAGE),
+    *(([feed(1)[0], garbage], "did not answer: ") for garbage in GARBAGE),
 ]
 
 

@@ -119,7 +119,7 @@ def test_another_pair_has_no_price(tokens: tuple[str, str]) -> None:
 def test_garbage_is_no_answer(place: int, answer: Any) -> None:
     answers: list[Any] = [address(TOKEN), address(WRAPPED), reserves(10**18, 10**18)]
     answers[place] = answer
-    assert reason(answers) == "does not answer"
+    assert reason(answers) == "did not answer"
 
 
 @pytest.mark.django_db
@@ -146,5 +146,5 @@ def test_a_contract_that_is_no_pair_does_not_answer(chain: Chain, deployed: Depl
     pair_source(token, getattr(deployed, name), deployed.wrapped)
     fixed_source(token)
     assert ask(relayer_at(chain.url), "USDC") == failure(
-        -32002, "Price unavailable", "USDC on hardhat: the source “Uniswap v2 pair” does not answer."
+        -32002, "Price unavailable", "USDC on hardhat: the source “Uniswap v2 pair” did not answer."
     )
