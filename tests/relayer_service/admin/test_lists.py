@@ -161,7 +161,7 @@ def test_a_choice_that_is_searched_for_by_what_no_database_accepts_is_not_found(
     ("path", "searched"),
     [
         ("relayers/relayer", "the start of an ID, name or address"),
-        ("notifications/delivery", "the whole webhook-id"),
+        ("notifications/delivery", "the full webhook-id"),
     ],
 )
 def test_a_list_without_results_explains_the_search(admin_client: Client, path: str, searched: str) -> None:
