@@ -89,7 +89,7 @@ def open_session() -> aiohttp.ClientSession:
 
 
 async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
-    """Make one attempt at a delivery, within WEBHOOK_TIMEOUT_SECONDS in all."""
+    """Make one attempt at a delivery, in at most WEBHOOK_TIMEOUT_SECONDS."""
     outcome, clock = Outcome(delivery, timezone.now()), time.monotonic()
     try:
         async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):

@@ -85,7 +85,7 @@ class Exchange:
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
-        # A failing target that had its attempt makes room for others; the sweep returns to it.
+        # A failing target gives way to others after its attempt; the sweep claims it again.
         must_wait = self.target_fails and (bool(self.outcomes) or not include_failing)
         leased = Delivery.objects.filter(Delivery.leased(), notification=target)
         if self.room <= 0 or must_wait or leased.exclude(lease=self.lease).exists():
