@@ -25,7 +25,7 @@ MAX_ESTIMATE_EXCESS = 1
 class FeeOptions:
     """The sender's options for gas and price."""
 
-    # False: the transaction's gas limit counts.
+    # False: the transaction's gas limit is used.
     estimate_gas: bool = True
     # False: a single gas price, even on a network with a base fee.
     use_base_fee: bool = True

@@ -105,9 +105,7 @@ _list = _must_be("a list", lambda value: isinstance(value, list))
 _boolean = _must_be("true or false", lambda value: isinstance(value, bool))
 _text = _must_be("a string", lambda value: isinstance(value, str) and value != "")
 _seconds = _must_be("a number above 0", lambda value: type(value) in {int, float} and 0 < value < math.inf)
-_address = _must_be(
-    "an address with its checksum", lambda value: isinstance(value, str) and is_checksum_address(value)
-)
+_address = _must_be("a checksummed address", lambda value: isinstance(value, str) and is_checksum_address(value))
 
 
 def _urls(value: Any) -> None:
@@ -177,7 +175,7 @@ def _network(name: str, entry: Any) -> Network:
     _object(entry)
     for old, new in RENAMED.items():
         if {old, new} <= entry.keys():
-            raise ValidationError(f"{old}: renamed to {new}, which is also given")
+            raise ValidationError(f"{old}: renamed to {new}, which is also set")
     given: dict[str, Any] = {RENAMED.get(key, key): value for key, value in entry.items()}
     for key in given.keys() - CHECKS.keys():
         raise ValidationError(f"{key}: unknown field; use one of: {', '.join(sorted(CHECKS))}")

@@ -69,7 +69,7 @@ def in_order(
     nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
 ) -> list[str]:
     """Return URLs in a random order by weight, paused ones last."""
-    # A random number to the power of 1/weight is the highest with a probability in proportion to the weight.
+    # Weighted random order: the probability that a URL has the highest value is proportional to its weight.
     drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
     urls = list(dict.fromkeys(url for _, url in drawn))
     # The order of one needs no round trip to the shared cache.

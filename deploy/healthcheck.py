@@ -1,8 +1,8 @@
-"""Ask the web process on this machine for /health, and exit with 0 if it answers.
+"""Request /health from the web process on this machine, and exit with 0 if it responds.
 
-A number as argument is for how many seconds to keep asking; the process then has to answer for long enough that the
-proxy uses it, and the next one can be stopped. PORT and the first of ALLOWED_HOSTS, which are settings of the process
-too, say where and by which name.
+The optional argument is the number of seconds to keep trying; the process must then respond for long enough that the
+proxy uses it again, so that the next process can be stopped. The request goes to PORT, with the first of
+ALLOWED_HOSTS as its host: both are settings of the process too.
 """
 
 import http.client

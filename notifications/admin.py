@@ -136,7 +136,9 @@ class NotificationAdmin(ReferencedAdmin):
         signed = "signed" if notification.has_signing_key else "unsigned"
         texts = [f"A test event is sent immediately, {signed}."]
         if notification.gone_at:
-            texts.append("The target answered 410 Gone. It is tried again, and receives new events from now on.")
+            texts.append(
+                "The target returned 410 Gone. Deliveries to it resume, and it receives new events from now on."
+            )
         return confirmation.ask(request, self, pending, "Send test event", texts, self._first(request, pending))
 
     @admin.action(description="Send test event to selected notifications", permissions=["change"])
@@ -148,7 +150,8 @@ class NotificationAdmin(ReferencedAdmin):
             texts.append(f"Skipped: {disabled:,} (disabled).")
         if gone := pending.count(targets.filter(gone_at__isnull=False)):
             texts.append(
-                f"Targets that answered 410 Gone: {gone:,}. They are tried again, and receive new events from now on."
+                f"Targets that returned 410 Gone: {gone:,}. Deliveries to them resume, and they receive new "
+                "events from now on."
             )
         return ask_or_start(request, self, pending, "send_test_events", self._first(request, pending), texts, disabled)
 

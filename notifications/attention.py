@@ -25,8 +25,8 @@ from relayer_service.storage.clock import DatabaseNow
 TITLES = {"failing": "Failing webhook targets", "gone": "Webhook targets that are gone"}
 SINCE = {"failing": "failing_since", "gone": "gone_at"}
 REASONS = {
-    "failing": "Attempts fail. See the errors in the log of deliveries.",
-    "gone": "It answered 410 Gone. To send to it again, change its URL or replay a delivery.",
+    "failing": "Deliveries are failing. See the errors in the delivery log.",
+    "gone": "It returned 410 Gone. To resume deliveries, change its URL or replay a delivery.",
 }
 
 

@@ -240,11 +240,11 @@ def names_of(deliveries: QuerySet[Delivery], **condition: Any) -> str:
 def warnings(deliveries: QuerySet[Delivery]) -> list[str]:
     texts = []
     if delivered := deliveries.filter(state=Delivery.State.DELIVERED).count():
-        texts.append(f"Already delivered, and delivered again: {counted(delivered)}.")
+        texts.append(f"Already delivered, and will be delivered again: {counted(delivered)}.")
     if gone := names_of(deliveries, gone_at__isnull=False):
         texts.append(
-            f"Targets that answered 410 Gone: {gone}. They are tried again, and receive new events until they answer "
-            "410 once more."
+            f"Targets that returned 410 Gone: {gone}. Deliveries to them resume, and they receive new events "
+            "until they return 410 again."
         )
     if disabled := names_of(deliveries, enabled=False):
         texts.append(f"Disabled targets, which receive nothing until they are enabled: {disabled}.")

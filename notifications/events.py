@@ -45,12 +45,12 @@ class NotificationFailingData(NotificationData):
     error: str
 
 
-NOTIFICATION_TEST = Event("notification.test", NotificationData, "A test of the webhook, sent by hand.")
+NOTIFICATION_TEST = Event("notification.test", NotificationData, "A test event, sent on request.")
 NOTIFICATION_FAILING = Event(
-    "notification.failing", NotificationFailingData, "Attempts at another webhook have started to fail."
+    "notification.failing", NotificationFailingData, "Deliveries to another webhook target have started to fail."
 )
 NOTIFICATION_GONE = Event(
-    "notification.gone", NotificationData, "Another webhook has answered 410, and nothing more is sent to it."
+    "notification.gone", NotificationData, "Another webhook target returned 410 Gone. No more events are sent to it."
 )
 # Events about one target that other targets receive.
 ABOUT_TARGETS = {NOTIFICATION_FAILING.name, NOTIFICATION_GONE.name}

@@ -29,7 +29,7 @@ class SendTestEvents(JobKind):
 
 class DeliveryKind(JobKind):
     model_label = "notifications.Delivery"
-    # Deliveries have no change permission: that of their targets counts.
+    # Deliveries have no change permission: that of their targets applies.
     permission = "notifications.change_notification"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:

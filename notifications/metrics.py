@@ -28,9 +28,9 @@ class WebhookCollector(StateCollector):
         pending.add_metric(["no"], counts.pending().count() - held)
         pending.add_metric(["yes"], held)
         yield pending
-        text, failed = "Deliveries that failed for good in the last 24 hours.", counts.failed_in_a_day().count()
+        text, failed = "Deliveries that failed permanently in the last 24 hours.", counts.failed_in_a_day().count()
         yield GaugeMetricFamily("relayer_webhook_deliveries_failed_last_day", text, failed)
-        text = "Wait of the oldest due delivery, 0 if none is due. Deliveries of failing targets wait by design."
+        text = "Wait of the oldest due delivery; 0 if none is due. Deliveries to failing targets wait by design."
         oldest = GaugeMetricFamily("relayer_webhook_oldest_due_seconds", text, labels=["target"])
         oldest.add_metric([OK], counts.longest_wait(of_failing=False).total_seconds())
         oldest.add_metric(["failing"], counts.longest_wait(of_failing=True).total_seconds())

@@ -48,27 +48,28 @@ class Notification(Resource):
         WEBHOOK = "webhook", "Webhook"
 
     type = models.CharField(max_length=32, choices=Type, default=Type.WEBHOOK)
-    url = models.TextField("URL", validators=[validate_webhook_url], help_text="Where events are sent to.")
+    url = models.TextField("URL", validators=[validate_webhook_url], help_text="The URL that events are sent to.")
     # The default is in the database too, for processes of the previous release, which do not write this column.
     enabled = models.BooleanField(
         default=True,
         db_default=True,
-        help_text="While it is off, new events are not queued for this target, and what is pending is held until it "
-        "is on again.",
+        help_text="If disabled, new events are not queued, and pending deliveries are held until it is enabled.",
     )
     signing_key = EncryptedJSONField(null=True, editable=False)
     previous_signing_key = EncryptedJSONField(null=True, editable=False)
     previous_key_until = models.DateTimeField(
-        null=True, editable=False, help_text="Until when the key before signs beside the one that is set."
+        null=True,
+        editable=False,
+        help_text="When the previous key expires; until then, events are signed with both keys.",
     )
     failing_since = models.DateTimeField(
-        null=True, editable=False, help_text="When attempts began to fail; empty while they succeed."
+        null=True, editable=False, help_text="When attempts started to fail; empty if the last one succeeded."
     )
     gone_at = models.DateTimeField(
-        null=True, editable=False, help_text="When the target answered 410 Gone; nothing is sent to it since."
+        null=True, editable=False, help_text="When the target returned 410 Gone. No events are sent to it after that."
     )
     failing_announced_at = models.DateTimeField(
-        null=True, editable=False, help_text="When other targets were last told that this one fails."
+        null=True, editable=False, help_text="When other targets were last notified that this one is failing."
     )
 
     class Meta(Resource.Meta):
@@ -152,7 +153,7 @@ class Delivery(Leased):
         FAILED = "failed", "Failed"
 
     identifier = models.CharField(
-        "webhook-id", max_length=64, unique=True, default=new_message_id, help_text="The same at every attempt."
+        "webhook-id", max_length=64, unique=True, default=new_message_id, help_text="The same for every attempt."
     )
     # Indexed below, with the order of the log.
     notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
@@ -164,20 +165,20 @@ class Delivery(Leased):
         blank=True,
         default="",
         db_default="",
-        help_text="The id of the relayer that the event is about; empty if it is about none.",
+        help_text="The ID of the relayer that the event is about; empty for other events.",
     )
     request_id = models.CharField(
         max_length=128,
         blank=True,
         default="",
         db_default="",
-        help_text="The id of the request or task that caused the event, as the log has it.",
+        help_text="The ID of the request or task that caused the event, as in the log.",
     )
     body = models.BinaryField()
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)
     attempts_made = models.PositiveIntegerField("attempts", default=0, help_text="Since it was emitted or replayed.")
     response_code = models.PositiveSmallIntegerField(null=True, help_text="Of the last attempt.")
-    error = models.CharField(max_length=200, blank=True, help_text="What went wrong at the last attempt.")
+    error = models.CharField(max_length=200, blank=True, help_text="The error of the last attempt.")
     created_at = models.DateTimeField(default=timezone.now)
     attempted_at = models.DateTimeField("last attempt", null=True)
 
@@ -233,7 +234,7 @@ class SkippedEventCount(models.Model):
     """The number of events skipped because their target was disabled; rows are appended, and folded by the worker."""
 
     # No foreign key: the events skipped for a deleted target stay in the total.
-    target = models.BigIntegerField(db_index=True, help_text="The key of the notification.")
+    target = models.BigIntegerField(db_index=True, help_text="The primary key of the notification.")
     events = models.PositiveBigIntegerField()
 
     class Meta:
@@ -249,7 +250,7 @@ class Attempt(models.Model):
     started_at = models.DateTimeField()
     milliseconds = models.PositiveIntegerField()
     response_code = models.PositiveSmallIntegerField(null=True)
-    answer = models.TextField(blank=True, help_text="The first 2 kB of what the target answered.")
+    answer = models.TextField(blank=True, help_text="The first 2 kB of the response body.")
     error = models.CharField(max_length=200, blank=True)
 
     class Meta:

@@ -27,7 +27,7 @@ def _make_due(deliveries: QuerySet[Delivery], **changes: int) -> int:
         # Locked before the deliveries, as in workers: locks taken in two orders are a deadlock.
         locked = list(Notification.objects.select_for_update(no_key=True).filter(pk__in=targets).order_by("pk"))
         count = at_rest.update(state=Delivery.State.PENDING, due_at=DatabaseNow(), lease=None, **changes)
-        # An explicit request: targets that answered 410 Gone are tried again.
+        # An explicit request: targets that returned 410 Gone are tried again.
         Notification.objects.filter(pk__in=targets, gone_at__isnull=False).update(gone_at=None)
         record(changed(target, {"gone_at": target.gone_at}, {"gone_at": None}) for target in locked)
         for target in targets:

@@ -19,7 +19,7 @@ def print_banner() -> None:
         lines.append(f"Extensions   {', '.join(settings.EXTENSIONS)} (disable them with: EXTENSIONS= make run)")
     else:
         lines.append(f"Extensions   none (enable them with: EXTENSIONS={','.join(extensions.BUILT)} make run)")
-    # Created last and printed at once: after a failed start the next one creates and prints them.
+    # Created last and printed immediately: after a failed start the next one creates and prints them.
     if created := create_admin():
         password, token, explanation = created
         lines += [

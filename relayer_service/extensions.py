@@ -13,7 +13,7 @@ SCOPES: dict[str, str] = {"read": "", "manage": "", "send": "transactions", "sig
 
 
 def is_enabled(name: str) -> bool:
-    """Return whether an extension is enabled; an empty name stands for the contract."""
+    """Return whether an extension is enabled; an empty name means the contract."""
     return not name or name in settings.EXTENSIONS
 
 

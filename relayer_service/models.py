@@ -25,7 +25,7 @@ IDEMPOTENCY_KEPT = timedelta(hours=24)
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
     def claim(self, name: str, seconds: int) -> PeriodicRun | None:
-        """Claim the current slot of so many seconds; return None if another caller has claimed it.
+        """Claim the current slot, `seconds` long; return None if another caller has claimed it.
 
         Slots follow the database's clock. A slot in the future comes from a wrong clock, and is overruled: otherwise
         the work would stop until then.
@@ -51,9 +51,9 @@ class PeriodicRun(models.Model):
     name = models.CharField(max_length=100, primary_key=True)
     slot = models.BigIntegerField(help_text="The number of the interval that ran last.")
     started_at = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True, help_text="When a run last ended well.")
-    seconds = models.FloatField(null=True, help_text="How long that run took.")
-    failed = models.BooleanField(default=False, help_text="Whether the newest run failed; the log has its error.")
+    finished_at = models.DateTimeField(null=True, help_text="When a run last succeeded.")
+    seconds = models.FloatField(null=True, help_text="The duration of that run.")
+    failed = models.BooleanField(default=False, help_text="Whether the last run failed. The error is in the log.")
 
     objects = PeriodicRunManager()
 
@@ -104,10 +104,10 @@ class IdempotentRequest(models.Model):
     token_key = models.CharField(max_length=12, help_text="The public part of the caller's token.")
     route = models.CharField(max_length=1024)
     key = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64, help_text="Of the body, keyed: the body itself is not stored.")
+    digest = models.CharField(max_length=64, help_text="A keyed hash of the body. The body itself is not stored.")
     at = models.DateTimeField(default=timezone.now)
     status = models.PositiveSmallIntegerField(null=True)
-    body = models.TextField(help_text="The answer, whole.")
+    body = models.TextField(help_text="The complete response body.")
 
     objects = IdempotentRequestManager()
 

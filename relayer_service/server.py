@@ -38,7 +38,7 @@ STOP_SECONDS = 25
 PROCESS_LIFETIME_SECONDS = 24 * 60 * 60
 # Open files of a process that are not client connections.
 OTHER_FILES = 1024
-# Linux' socket filters, and one that drops the first packet of each new connection.
+# A Linux socket filter that drops the first packet (SYN) of each new connection.
 SO_ATTACH_FILTER = 26
 DROP_NEW_CONNECTIONS = (
     (0x30, 0, 0, 13),  # load the TCP header's flags

@@ -68,7 +68,7 @@ class Supervisor:
         while not self.stopping:
             dead = [name for name, process in self.processes.items() if process.poll() is not None]
             if dead or time.monotonic() > deadline:
-                problem = f"the {dead[0]} process ended" if dead else "the web process does not answer"
+                problem = f"the {dead[0]} process ended" if dead else "the web process is not responding"
                 print(f"Cannot start: {problem}; see the output above.", file=sys.stderr)
                 return False
             with suppress(BlockingIOError):

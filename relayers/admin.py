@@ -34,8 +34,8 @@ LINES = ("", '<div class="break-all">{}</div>')
 
 PAUSE, RESUME = "Pause", "Resume"
 EFFECTS = {
-    PAUSE: "Webhooks get relayer.paused; fee estimates are still available.",
-    RESUME: "Webhooks get relayer.resumed.",
+    PAUSE: "Webhooks receive relayer.paused; fee estimates are still available.",
+    RESUME: "Webhooks receive relayer.resumed.",
 }
 SKIPPED = {PAUSE: "already paused", RESUME: "not paused"}
 

@@ -87,7 +87,7 @@ class RelayerSection(Section):
         if moved and found:
             self.file.ask(path, f"relayers that are not in the file move to the address {found}: {names}")
         elif moved:
-            self.file.fault(path, f"{warning} Relayers that are not in the file need it: {names}")
+            self.file.fault(path, f"{warning} It is required by relayers that are not in the file: {names}")
 
     def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> RelayerWrite | None:
         write = RelayerWrite(row) if row else RelayerWrite.of_new_row(values)
@@ -108,7 +108,7 @@ class RelayerSection(Section):
         return write
 
     def finish(self) -> None:
-        """Check that nodes are on their relayers' chains; all are called at once."""
+        """Check that nodes are on their relayers' chains; all are called concurrently."""
         self.answers.chain_ids([url for write in self.with_nodes.values() for url in write.row.own_urls()])
         for path, write in self.with_nodes.items():
             self.file.check(path, write.check_nodes)

@@ -50,8 +50,8 @@ class RelayerForm(ResourceForm):
     rpc_urls = RpcUrlRowsField(
         label="RPC URLs",
         required=False,
-        help_text="Used instead of the network's public nodes. Each gets calls in proportion to its weight, 0 to 100; "
-        "a node with weight 0 gets none. URLs are stored encrypted, and only their host is shown.",
+        help_text="Used instead of the network's public nodes. Each receives calls in proportion to its weight, 0 to "
+        "100; a node with weight 0 receives none. URLs are stored encrypted, and only their host is shown.",
     )
 
     # Shared by the forms that validate the same request twice.

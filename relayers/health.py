@@ -119,7 +119,7 @@ def _read(relayers: list[Relayer]) -> list[AccountReading]:
 def write(readings: list[AccountReadings]) -> None:
     """Write readings to their relayers and emit the events, in one transaction."""
     with transaction.atomic(), acting_as(ActorKind.HEALTH_CHECK, "health check"):
-        # Locked at once and in the order that all use: two orders would deadlock.
+        # Locked in one statement and in the same order everywhere: different orders could deadlock.
         rows = Relayer.objects.filter(pk__in=[relayer.pk for relayer, _ in readings]).order_by("pk")
         list(rows.select_for_update(no_key=True).values_list("pk"))
         _write(readings, address_mismatches([relayer for relayer, _ in readings]), database_now())
@@ -153,7 +153,7 @@ def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
 
 
 def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict[str, Any]:
-    """Return the columns that a reading sets; with a `mismatch` of the address the relayer is disabled at once."""
+    """Return the columns that a reading sets; with a `mismatch` of the address the relayer is disabled immediately."""
     if not relayer.address:
         return {}
     changes: dict[str, Any] = {"balance_is_low": relayer.balance_is_low}

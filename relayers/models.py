@@ -70,12 +70,12 @@ class Relayer(Resource, Leased):
     network = models.CharField(max_length=64)
     network_type = models.CharField(max_length=16, choices=NetworkType, default=NetworkType.EVM)
     chain_id = models.PositiveBigIntegerField(
-        "chain id",
+        "chain ID",
         null=True,
         blank=True,
-        help_text="Of a network that the service does not know; its nodes must agree.",
+        help_text="Required for an unknown network. Its nodes must report this chain ID.",
     )
-    address = models.CharField(max_length=64, blank=True, help_text="Derived from the signer where it can give it.")
+    address = models.CharField(max_length=64, blank=True, help_text="Derived from the signer, if it can provide it.")
     # Indexed below, with the order of lists.
     signer = models.ForeignKey(Signer, on_delete=models.PROTECT, related_name="relayers", db_index=False)
     notification = models.ForeignKey(
@@ -87,11 +87,11 @@ class Relayer(Resource, Leased):
     disabled_reason_details = models.TextField(blank=True, editable=False)
     custom_rpc_urls = EncryptedJSONField(null=True, editable=False)
     masked_rpc_urls = models.JSONField(
-        default=list, editable=False, help_text="The custom RPC URLs as they may be shown."
+        default=list, editable=False, help_text="The custom RPC URLs, masked for display."
     )
     policies = models.JSONField(default=dict, editable=False)
 
-    # A new relayer is due at once.
+    # A new relayer is due immediately.
     due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
     # A claim leaves `due_at` as it is: no index has this column, so that PostgreSQL updates none (a HOT update).
     leased_until = models.DateTimeField(null=True, editable=False)
@@ -100,15 +100,13 @@ class Relayer(Resource, Leased):
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
     balance_text = models.CharField("balance", max_length=78, blank=True, editable=False)
-    balance_at = models.DateTimeField(
-        null=True, editable=False, help_text="When the balance was read; a check that cannot read it keeps both."
-    )
+    balance_at = models.DateTimeField(null=True, editable=False, help_text="When the balance was last read.")
     balance_is_low = models.BooleanField(default=False, editable=False)
     balance_hours = models.JSONField(
-        default=list, db_default=[], editable=False, help_text="By hour: see `balance_hours.py`."
+        default=list, db_default=[], editable=False, help_text="The balance by hour; see `balance_hours.py`."
     )
-    failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
-    good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="In a row.")
+    failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="Consecutive failed checks.")
+    good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="Consecutive successful checks.")
 
     class Meta(Resource.Meta):
         indexes = [
@@ -210,7 +208,7 @@ class Relayer(Resource, Leased):
         known = networks().get(self.network)
         faults = {}
         if known is None and not (self.masked_rpc_urls and self.chain_id):
-            faults["network"] = unknown(self.network, "it needs custom RPC URLs and a chain id")
+            faults["network"] = unknown(self.network, "custom RPC URLs and a chain ID are required")
         if known is not None and self.chain_id not in {None, known.chain_id}:
             faults["chain_id"] = f"must be {known.chain_id}, the chain ID of {self.network}"
         if self.address:

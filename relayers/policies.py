@@ -39,10 +39,10 @@ class EvmPolicies(StrictSerializer):
     """The policies of an EVM relayer. Amounts are in wei."""
 
     eip1559_pricing = BooleanField(
-        required=False, help_text="Whether to use EIP-1559 fees; false: a single gas price."
+        required=False, help_text="Whether to use EIP-1559 fees. If false, a single gas price is used."
     )
     gas_limit_estimation = BooleanField(
-        required=False, help_text="Whether to estimate gas; false: use the gas limit of the transaction."
+        required=False, help_text="Whether to estimate gas. If false, the transaction's gas limit is used."
     )
     gas_price_cap = IntegerField(max_value=MAX_AMOUNT, required=False, help_text="Maximum gas price, in wei.")
     min_balance = IntegerField(
@@ -136,5 +136,5 @@ def compute_fee(
     except PriceCapTooLow as fault:
         raise PolicyRefused(
             f"The relayer's policy gas_price_cap is {fault.cap} wei, below the next base fee of {fault.base_fee} wei: "
-            "nothing would be included at that price."
+            "no transaction would be included at that price."
         ) from None

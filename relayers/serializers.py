@@ -43,7 +43,7 @@ REFERENCES: dict[str, Any] = {"signer_id": Signer, "notification_id": Notificati
 class DisabledReasonSerializer(ResourceSerializer):
     """Why the health check disabled a relayer."""
 
-    details = StringField(source="disabled_reason_details", help_text="The reason, for people to read.")
+    details = StringField(source="disabled_reason_details", help_text="A human-readable explanation.")
     type = StringField(
         source="disabled_reason_type",
         help_text="`NonceSyncFailed`: the account's nonce cannot be read from any node.",
@@ -55,14 +55,16 @@ class MaskedRpcUrlSerializer(serializers.Serializer[Any]):
     """A node, with user info, path and query masked, as providers put keys there."""
 
     url = StringField()
-    weight = IntegerField(max_value=MAX_WEIGHT, help_text="Share of the calls, relative to the others; 0: none.")
+    weight = IntegerField(
+        max_value=MAX_WEIGHT, help_text="Relative share of the calls; a node with weight 0 receives none."
+    )
 
 
 def validate_node_url(value: str) -> None:
     """Raise `ValidationError` for a URL that no node can have; connecting checks what the host resolves to."""
     parts = addresses.split_http_url(value)
     if parts.path == f"/{MASK}":
-        raise exceptions.ValidationError("this URL is masked: send the whole URL")
+        raise exceptions.ValidationError("this URL is masked: send the full URL")
     address = addresses.literal_address(parts.hostname or "")
     if address and not outgoing.is_allowed_server(address):
         raise exceptions.ValidationError("this address is not allowed: it is private, reserved or a metadata service")
@@ -81,7 +83,7 @@ class RpcUrlSerializer(StrictSerializer):
         max_value=MAX_WEIGHT,
         required=False,
         default=MAX_WEIGHT,
-        help_text="Share of the calls, relative to the others, from 0 to 100; 0: none.",
+        help_text="Relative share of the calls, from 0 to 100; a node with weight 0 receives none.",
     )
 
 
@@ -240,7 +242,7 @@ class UpdateRelayerSerializer(UpdateSerializer):
     paused = BooleanField(required=False)
     notification_id = StringField(required=False, allow_null=True)
     custom_rpc_urls = RpcUrlsField(
-        required=False, allow_null=True, help_text="The whole list: it replaces the stored one."
+        required=False, allow_null=True, help_text="The complete list, which replaces the stored one."
     )
     policies = PoliciesPatchField(required=False, allow_null=True, help_text="Merged by name; null removes a policy.")
 

@@ -183,7 +183,7 @@ class RelayerFollower(Follower):
         return Relayer.objects.filter(signer=signer).order_by("pk")
 
     def follow(self, signer: Signer, address: str) -> int:
-        """Move relayers to the address, record it, and have the new account checked at once."""
+        """Move relayers to the address, record it, and have the new account checked immediately."""
         moved, after = 0, {"address": address, "balance_is_low": False}
         # In the order in which others lock them. None can be added: that needs the lock of the signer.
         rows = self.rows(signer).exclude(address=address).select_for_update(no_key=True)

@@ -102,7 +102,7 @@ class CallCounter(ProcessState):
                     write(rows[:BATCH_SIZE])
                     del rows[:BATCH_SIZE]
             except Exception:
-                logger.exception("Cannot write the counts of calls; will retry")
+                logger.exception("Cannot write the call counts; will retry")
                 self._put_back(rows)
 
     def flush_and_close(self) -> None:
@@ -118,7 +118,7 @@ class CallCounter(ProcessState):
                 return
             for key in sorted(self._tallies, key=lambda key: key[1])[:excess]:
                 del self._tallies[key]
-        logger.error("Dropped the oldest counts of calls, as they cannot be written: %d rows", excess)
+        logger.error("Dropped the oldest call counts, as they cannot be written: %d rows", excess)
 
     def _write_forever(self) -> None:
         while True:
@@ -131,7 +131,7 @@ def write(rows: Sequence[tuple[Key, Tally]]) -> None:
     hours: dict[tuple[datetime, str], Tally] = {}
     for (_, minute, _, outcome), tally in rows:
         hours.setdefault((minute.replace(minute=0), outcome), Tally()).add(tally)
-    # Atomic, as both are retried.
+    # In one transaction, as both statements are retried together.
     with transaction.atomic(), connection.cursor() as cursor:
         execute(cursor, WRITE, rows)
         # Hours last: all processes write the same few rows, which stay locked until the commit.

@@ -24,7 +24,7 @@ class RpcParamsField(ObjectField):
 class RpcRequestSerializer(StrictSerializer):
     """A JSON-RPC 2.0 request."""
 
-    jsonrpc = ChoiceField([VERSION], help_text="The protocol version.")
+    jsonrpc = ChoiceField([VERSION], help_text="The JSON-RPC version.")
     id = RpcIdField(
         required=False,
         allow_null=True,

@@ -13,7 +13,7 @@ class VerifySigners(JobKind):
     permission = "signers.change_signer"
     title = "Verify signers"
     job_title = "Verify {}"
-    explanation = "Makes {} sign a fixed text to show that they work, and saves their addresses."
+    explanation = "Makes {} sign a fixed text to verify them, and saves their addresses."
     done = "Verified"
     left_alone = "deleted in the meantime"
     # Each may be slow.
@@ -32,4 +32,4 @@ class VerifySigners(JobKind):
 
 
 def explained(error: SignerError) -> str:
-    return str(error) if error.permanent else f"{error} It may work later."
+    return str(error) if error.permanent else f"{error} Try again later."

@@ -16,11 +16,18 @@ MAX_ERROR_LENGTH = 200
 class Signer(Resource):
     """A local key, or a reference to a key held by a provider."""
 
-    type = models.CharField(max_length=32, choices=SignerType, help_text="It cannot be changed later.")
-    config = models.JSONField(default=dict, editable=False, help_text="What answers show of the config.")
+    type = models.CharField(
+        max_length=32, choices=SignerType, help_text="Cannot be changed after the signer is created."
+    )
+    config = models.JSONField(
+        default=dict, editable=False, help_text="The config without its secrets, as returned by the API."
+    )
     secrets = EncryptedJSONField(editable=False)
     verified_identity = models.CharField(
-        max_length=128, blank=True, editable=False, help_text="The address or public key that Verify last saw."
+        max_length=128,
+        blank=True,
+        editable=False,
+        help_text="The address or public key found by the last verification.",
     )
     verified_at = models.DateTimeField(null=True, editable=False)
     # The default is in the database too, for processes of the previous release, which do not write this column.
@@ -30,7 +37,7 @@ class Signer(Resource):
         default="",
         db_default="",
         editable=False,
-        help_text="Why it could not be asked the last time; empty while it can.",
+        help_text="The error of the last call to it; empty if the call succeeded.",
     )
 
     class Meta(Resource.Meta):
@@ -71,7 +78,7 @@ class Signer(Resource):
     @property
     def sealed_secrets(self) -> Sealed:
         stored = sealed(self, Signer._meta.get_field("secrets"))
-        assert stored is not None, "a signer is saved before it is used"
+        assert stored is not None, "a signer must be saved before it is used"
         return stored
 
     def readable_secrets(self) -> dict[str, Any] | None:

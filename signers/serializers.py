@@ -32,7 +32,7 @@ class SignerSerializer(ResourceSerializer):
     """A signer, without its secrets."""
 
     id = StringField(source="identifier")
-    type = SignerTypeField(help_text="As it was sent, but `local` for `plain`.")
+    type = SignerTypeField(help_text="The type as it was sent; `plain` is returned as `local`.")
     config = SignerConfigSerializer()
 
 

@@ -47,7 +47,8 @@ def incompatibility(signer: Signer, network_type: str) -> str:
     if network_type in curve(signer).network_types:
         return ""
     label = SignerType(signer.type).label
-    return f"{label} is an {curve(signer)} signer: it signs messages only and cannot serve an {network_type} relayer."
+    reason = f"{label} is an {curve(signer)} signer: it signs messages only"
+    return f"{reason} and cannot be used by an {network_type} relayer."
 
 
 def backend_for(signer: Signer) -> Backend[Any]:

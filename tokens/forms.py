@@ -60,7 +60,7 @@ class AccessTokenForm(ResourceForm):
 
     allowed_networks = LinesField(
         placeholder="10.0.0.0/8",
-        help_text="Addresses or CIDR networks it is accepted from. If empty, from everywhere.",
+        help_text="Addresses or CIDR networks it is accepted from. If empty, it is accepted from any address.",
     )
     scopes = forms.MultipleChoiceField(
         required=False,
@@ -75,7 +75,7 @@ class AccessTokenForm(ResourceForm):
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
         help_texts = {
-            "name": "What uses this token.",
+            "name": "A name for the token, such as the application that uses it.",
             "user": "The user it acts for. It is rejected while this user is inactive.",
             "enabled": "A disabled token is rejected.",
             "expires_at": "In UTC. If empty, it does not expire.",

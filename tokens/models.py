@@ -57,7 +57,7 @@ def states() -> dict[str, models.Q]:
 
 
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
-    """Bulk changes remove the tokens from the cache, so that this process rejects them at once."""
+    """Bulk changes remove the tokens from the cache, so that this process rejects them immediately."""
 
     def unverifiable(self) -> AccessTokenQuerySet:
         """Return the active tokens whose fingerprints match no configured pepper."""
@@ -103,12 +103,12 @@ class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # 
 class AccessToken(models.Model):
     """A program's key to the API; only an HMAC of its secret is stored."""
 
-    name = models.CharField(max_length=100, help_text="What uses this token, in your words.")
+    name = models.CharField(max_length=100, help_text="A name for the token, such as the application that uses it.")
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,
         related_name="access_tokens",
-        help_text="Whom the token acts for: it is refused while this user is inactive.",
+        help_text="The user it acts for. It is rejected while this user is inactive.",
     )
     key = models.CharField(max_length=credentials.KEY_LENGTH, unique=True, editable=False)
     digest = models.CharField(max_length=64, editable=False)
@@ -119,35 +119,35 @@ class AccessToken(models.Model):
         default="",
         db_default="",
         editable=False,
-        help_text="Of the pepper of its digest; empty until a token of an earlier release is used.",
+        help_text="Identifies the pepper of its digest. Empty for a token of an earlier release until it is used.",
     )
-    enabled = models.BooleanField(default=True, help_text="A token that is not enabled is refused.")
-    expires_at = models.DateTimeField(null=True, blank=True, help_text="Empty: it does not expire.")
+    enabled = models.BooleanField(default=True, help_text="A disabled token is rejected.")
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="In UTC. If empty, it does not expire.")
     allowed_networks = models.JSONField(
         default=list,
         blank=True,
         validators=[validate_networks],
-        help_text="Addresses or CIDR networks from which it is accepted; empty: from everywhere.",
+        help_text="Addresses or CIDR networks it is accepted from. If empty, it is accepted from any address.",
     )
     scopes = models.JSONField(
         default=list,
         db_default=[],
         blank=True,
         validators=[validate_scopes],
-        help_text="What it may do, and nothing else. Without scopes: the operations of the interface document.",
+        help_text="What it is allowed to do. If empty, it can use the operations of the interface document.",
     )
     allowed_relayers = models.JSONField(
         default=list,
         db_default=[],
         blank=True,
         validators=[validate_relayer_ids],
-        help_text="Ids of the relayers with which it may send and sign; empty: with all.",
+        help_text="IDs of relayers that it can send and sign with. If empty, all relayers.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
-    last_used_at = models.DateTimeField(null=True, editable=False, help_text="Written at most once a minute.")
+    last_used_at = models.DateTimeField(null=True, editable=False, help_text="Updated at most once a minute.")
     expiry_announced_at = models.DateTimeField(null=True, editable=False)
     replaced_at = models.DateTimeField(
-        null=True, editable=False, help_text="When another was issued in its place; it is rotated once."
+        null=True, editable=False, help_text="When it was replaced by a new token. A token can be replaced only once."
     )
 
     objects = AccessTokenManager()

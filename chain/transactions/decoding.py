@@ -54,7 +54,7 @@ def decode(text: str) -> Transaction:
     except ValueError:
         encoded = b""
     if not encoded:
-        raise NotATransaction("it must be pairs of hexadecimal digits")
+        raise NotATransaction("it must have an even number of hexadecimal digits")
     try:
         return _decode(encoded)
     except (RLPException, RecursionError, IndexError):
@@ -195,5 +195,5 @@ def _authorization(authorization: Any) -> dict[str, str]:
     values = dict(zip(AUTHORIZATION, authorization, strict=True))
     numbers = {name: value for name, value in values.items() if name != "address"}
     if any(value > AUTHORIZATION_MAX_VALUES.get(name, MAX_INTEGER) for name, value in numbers.items()):
-        raise NotATransaction("a number of an authorization is too large")
+        raise NotATransaction("a field of an authorization is too large")
     return {name: _checksummed(value) if name == "address" else hex(value) for name, value in values.items()}

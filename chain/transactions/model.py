@@ -65,7 +65,7 @@ class Prices:
 
     @classmethod
     def from_values(cls, values: dict[str, Any], is_signed: bool) -> Prices:
-        """Return the prices of a transaction's fields; if it is not signed, zero means not set."""
+        """Return the prices in a transaction's fields; in an unsigned transaction, zero means not set."""
         names = ("gasPrice", "maxFeePerGas", "maxPriorityFeePerGas", "maxFeePerBlobGas")
         return cls(*(values.get(name) if is_signed else values.get(name) or None for name in names))
 

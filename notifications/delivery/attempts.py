@@ -35,7 +35,7 @@ JITTER = 0.1
 
 ATTEMPTS = Counter(
     "relayer_webhook_attempts_total",
-    "Attempts at deliveries, by outcome: `delivered`, `retried` later, or `failed` for good.",
+    "Delivery attempts, by outcome: `delivered`, `retried` later, or `failed` permanently.",
     ["outcome"],
 )
 ATTEMPT_SECONDS = Histogram(
@@ -89,7 +89,7 @@ def open_session() -> aiohttp.ClientSession:
 
 
 async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
-    """Make one attempt at a delivery, within WEBHOOK_TIMEOUT_SECONDS in all."""
+    """Make one attempt at a delivery, in at most WEBHOOK_TIMEOUT_SECONDS."""
     outcome, clock = Outcome(delivery, timezone.now()), time.monotonic()
     try:
         async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):
@@ -104,7 +104,7 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
         # Retried like any other failure: it must not hold up other deliveries.
         logger.exception("Unexpected error in a webhook attempt")
         if outcome.response_code is None:
-            outcome.error = "Internal error: see the log of the worker."
+            outcome.error = "Internal error. See the worker's log."
     outcome.milliseconds = round((time.monotonic() - clock) * 1000)
     return outcome
 
@@ -117,7 +117,7 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
     async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
         outcome.response_code = response.status
         if not outcome.succeeded:
-            outcome.error = f"The target answered {response.status}."
+            outcome.error = f"The target returned HTTP {response.status}."
         if response.status in RETRY_AFTER_STATUSES:
             outcome.retry_after = outgoing.parse_retry_after(response.headers.get("Retry-After"), outcome.started_at)
         text = bytearray()

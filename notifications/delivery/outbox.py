@@ -32,7 +32,7 @@ MAX_CLAIMED = 64
 MAX_CLAIMED_SECONDS = 3
 # The rest of a lease after the attempt: the row is written back within it, or is due again.
 LEASE_MARGIN_SECONDS = 5
-GONE = "Not sent: the target has answered 410 Gone."
+GONE = "Not sent: the target returned 410 Gone."
 
 
 def due_targets() -> list[int]:
@@ -85,7 +85,7 @@ class Exchange:
         if target.gone_at:
             due.update(state=Delivery.State.FAILED, due_at=None, lease=None, error=GONE)
             return []
-        # A failing target that had its attempt makes room for others; the sweep returns to it.
+        # A failing target gives way to others after its attempt; the sweep claims it again.
         must_wait = self.target_fails and (bool(self.outcomes) or not include_failing)
         leased = Delivery.objects.filter(Delivery.leased(), notification=target)
         if self.room <= 0 or must_wait or leased.exclude(lease=self.lease).exists():
@@ -172,7 +172,7 @@ def lease_length() -> timedelta:
 
 
 def update_target_health(target: Notification, outcomes: list[Outcome]) -> set[int]:
-    """Save when the target started to fail or answered 410 Gone; return the keys of the targets that are alerted."""
+    """Save when the target started to fail or returned 410 Gone; return the keys of the targets that are alerted."""
     # Attempts at an earlier URL do not count for the current one.
     outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
     changes: dict[str, Any] = {}
@@ -181,7 +181,7 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> set[i
     elif outcomes and target.failing_since is None:
         # The start of the attempt by the database's clock: this worker's clock may be wrong.
         changes["failing_since"] = database_now() - (timezone.now() - outcomes[0].started_at)
-    # Other attempts in flight may be answered 410 too: the first one counts.
+    # Other attempts in flight may get 410 too: the first one counts.
     if target.gone_at is None and any(outcome.gone for outcome in outcomes):
         changes["gone_at"] = database_now()
     changes = {name: value for name, value in changes.items() if getattr(target, name) != value}

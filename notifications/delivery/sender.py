@@ -1,4 +1,4 @@
-"""The sender of a worker: one event loop that sends to all targets at once.
+"""The sender of a worker: one event loop that sends to all targets concurrently.
 
 A target that hangs holds sockets, not threads, so that it delays no other. Deliveries are claimed from the outbox and
 written back to it (`outbox.py`) in a thread pool.
@@ -31,14 +31,14 @@ logger.addFilter(OutageFilter())
 
 # Deliveries in flight to one target, from all workers together: docs/webhooks.md promises it to receivers.
 TARGET_CONCURRENCY = 8
-# Targets that one worker sends to at once, and as many failing ones: each holds sockets, and rows in memory.
+# Targets that one worker sends to concurrently, and as many failing ones: each holds sockets, and rows in memory.
 MAX_TARGETS = 200
 # Threads that read and write deliveries, with a database connection each; four keep up with all sockets.
 DATABASE_THREADS = 4
 DATABASE_PAUSE_SECONDS = 1
 GATHER_SECONDS = 0.01
 MAX_OPEN_FILES = 65_536
-# After so many failures, one every DATABASE_PAUSE_SECONDS, the leases have expired and nothing can be written anymore.
+# Failures in a row, one every DATABASE_PAUSE_SECONDS, after which the leases have expired and nothing can be written.
 MAX_DATABASE_FAILURES = 30
 
 

@@ -16,7 +16,7 @@ class LastDay:
         self.start = timezone.now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=HOURS - 1)
 
     def position(self, hour: datetime) -> int:
-        """Return the index of an hour. One that starts after the chart, or on a clock that is ahead, is the last."""
+        """Return the index of an hour in the chart; the last one for an hour that is later, as clocks differ."""
         return min(round((hour - self.start) / timedelta(hours=1)), HOURS - 1)
 
     def hour(self, position: int) -> datetime:

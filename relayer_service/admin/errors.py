@@ -32,7 +32,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     model_admin, view = requested_view(request)
     if model_admin is None:
-        return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", "You may not open this page.")
+        return error_page(
+            request, HTTPStatus.FORBIDDEN, "Not allowed", "You do not have permission to view this page."
+        )
     opts = model_admin.opts
     verb = "change" if view == "change" and request.method == "POST" else NEEDED.get(view, "view")
     declared = getattr(getattr(model_admin, view, None), "allowed_permissions", None) or []
@@ -45,7 +47,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     elif view in NEEDED:
         text = f"{VERBAL_NOUNS[verb]} {opts.verbose_name_plural} is not allowed in the admin."
     else:
-        text = "You have permission to view this object, but not for this action. Ask a superuser to grant it."
+        text = "You have permission to view this object, but not to perform this action. Ask a superuser to grant it."
     return error_page(request, HTTPStatus.FORBIDDEN, "Not allowed", text, opts)
 
 

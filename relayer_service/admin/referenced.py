@@ -12,7 +12,7 @@ from unfold.decorators import display
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.references import may_view_users, used_by
 
-USED_CONCURRENTLY = "Not deleted: another row started to use it in the meantime."
+USED_CONCURRENTLY = "Not deleted: another object has started to use it."
 
 
 class ReferencedAdmin(ResourceAdmin):

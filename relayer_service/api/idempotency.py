@@ -34,7 +34,7 @@ Prepared = TypeVar("Prepared")
 # Without commas: a repeated header is read as one value with a comma (RFC 9110, 5.3).
 KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,255}")
 MAX_ROUTE = 1024
-OTHER_BODY = "The Idempotency-Key was used with another body"
+OTHER_BODY = "The Idempotency-Key was already used with a different body"
 
 
 def extension(view: Any) -> str:

@@ -42,8 +42,12 @@ class AuditEntry(models.Model):
 
     at = models.DateTimeField("when", editable=False)
     object_type = models.CharField("type", max_length=32, editable=False)
-    object_pk = models.CharField(max_length=64, editable=False, help_text="Of the row, which may be gone.")
-    object_id = models.CharField("object", max_length=255, editable=False, help_text="As people know it.")
+    object_pk = models.CharField(
+        max_length=64, editable=False, help_text="The primary key of the object, which may have been deleted."
+    )
+    object_id = models.CharField(
+        "object", max_length=255, editable=False, help_text="The public ID or name of the object."
+    )
     action = models.CharField(max_length=16, choices=Action, editable=False)
     actor_kind = models.CharField("kind of actor", max_length=16, choices=ActorKind, editable=False)
     actor = models.CharField(
@@ -51,12 +55,14 @@ class AuditEntry(models.Model):
     )
     actor_key = models.CharField(max_length=12, blank=True, editable=False, help_text="The public part of a token.")
     request_id = models.CharField("request", max_length=128, blank=True, editable=False, help_text="As in the log.")
-    address = models.CharField("from", max_length=64, blank=True, editable=False, help_text="Of the client.")
+    address = models.CharField(
+        "from", max_length=64, blank=True, editable=False, help_text="The IP address of the client."
+    )
     reason = models.TextField(blank=True, editable=False)
     changes = models.JSONField(
         default=dict,
         editable=False,
-        help_text="By field, what it was and what it is; of a secret, only that it was set, changed or removed.",
+        help_text="The old and new value of each field. For a secret, only whether it was set, changed or removed.",
     )
 
     objects = AuditEntryQuerySet.as_manager()

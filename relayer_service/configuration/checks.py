@@ -71,7 +71,7 @@ def check_readiness_parts(**kwargs: Any) -> list[CheckMessage]:
 @register()
 def check_removed_variables(**kwargs: Any) -> list[CheckMessage]:
     ignored = [name for name in REMOVED if name in os.environ]
-    text = f"Settings that no longer exist are set in the environment and ignored: {', '.join(ignored)}."
+    text = f"These environment variables have been removed and have no effect: {', '.join(ignored)}."
     return report(ignored, "W006", text, "Remove them from the environment or from .env.")
 
 

@@ -25,13 +25,17 @@ class Job(Leased):
     actor = models.CharField("started by", max_length=255, editable=False)
     selection = models.TextField(editable=False, help_text="The rows (`storage/selections.py`).")
     total = models.PositiveIntegerField(editable=False)
-    position = models.BigIntegerField(default=0, editable=False, help_text="The key of the last row that was taken.")
+    position = models.BigIntegerField(
+        default=0, editable=False, help_text="The primary key of the last row that was processed."
+    )
     done = models.PositiveIntegerField(default=0, editable=False)
     left_alone = models.PositiveIntegerField(default=0, editable=False)
     failed = models.PositiveIntegerField(default=0, editable=False)
-    failures = models.JSONField(default=list, editable=False, help_text="The first that failed: name and reason.")
+    failures = models.JSONField(
+        default=list, editable=False, help_text="The first failures, each with a name and a reason."
+    )
     state = models.CharField(max_length=16, choices=State, default=State.WAITING, editable=False)
-    stopped_by = models.CharField(max_length=255, blank=True, editable=False, help_text="Who asked for it.")
+    stopped_by = models.CharField(max_length=255, blank=True, editable=False, help_text="The user who stopped it.")
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     started_at = models.DateTimeField(null=True, editable=False)
     finished_at = models.DateTimeField(null=True, editable=False)

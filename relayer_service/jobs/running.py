@@ -50,7 +50,7 @@ def start(name: str, selection: Selection, actor: str) -> Job:
 
 
 def stop(job: Job, actor: str) -> None:
-    """Stop a job: at once if it has not started, else after the current batch."""
+    """Stop a job: immediately if it has not started, else after the current batch."""
     waiting = Job.objects.filter(pk=job.pk, state=State.WAITING)
     if not waiting.update(stopped_by=actor, **job.end(State.STOPPED, database_now())):
         Job.objects.filter(pk=job.pk, state=State.RUNNING, stopped_by="").update(stopped_by=actor)
@@ -83,7 +83,7 @@ def prune_jobs() -> None:
 
 
 def work(job: Job, seconds: float) -> bool:
-    """Run batches of a claimed job for so many seconds; return whether it is over."""
+    """Run batches of a claimed job for the given time; return whether it is over."""
     chosen, selection = kind(job.kind), Selection.parse(job.selection)
     job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=DatabaseNow())
     until = time.monotonic() + seconds

@@ -111,7 +111,7 @@ def require_worker() -> None:
     _, since_beat = ages.get(HEARTBEAT, (None, None))
     # A heartbeat in the future is ignored as well: the clock was wrong, and the next heartbeat overwrites it.
     if since_beat is None or abs(since_beat) > MAX_BEAT_AGE:
-        raise ProbeFailed("no recent heartbeat of a worker")
+        raise ProbeFailed("no recent heartbeat from a worker")
     late = [
         name
         for name, seconds in periodic_intervals().items()

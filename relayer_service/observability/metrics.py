@@ -68,7 +68,7 @@ WORKER_POLLED = Gauge(
 )
 POOL = Gauge(
     "relayer_database_pool_connections",
-    "Database connections of the pools, by state.",
+    "Pooled database connections, by state.",
     ["state"],
     multiprocess_mode="livesum",
 )

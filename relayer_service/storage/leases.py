@@ -56,7 +56,7 @@ class Leased(models.Model):
     # The column that a claim sets to the end of its lease.
     lease_end: ClassVar[str] = "due_at"
 
-    due_at = models.DateTimeField(null=True, db_index=True, help_text="When this is to be worked on next.")
+    due_at = models.DateTimeField(null=True, db_index=True, help_text="When the row is next due.")
     lease = models.UUIDField(null=True, editable=False)
 
     objects = LeasedQuerySet.as_manager()

@@ -34,7 +34,7 @@ class Resource(models.Model):
         unique=True,
         default=new_identifier,
         validators=[validate_identifier],
-        help_text="The id that callers use; it cannot be changed later.",
+        help_text="The ID used by API clients. Cannot be changed after creation.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

@@ -1,4 +1,4 @@
-"""Selections: many thousands of rows as a short text.
+"""Selections: the primary keys of many rows in a compact text.
 
 The text lists the runs of consecutive keys, each as the distance from the one before and, if longer than one key, its
 length: the keys 5, 6, 7 and 9 are `5x3,2`.
@@ -30,7 +30,7 @@ class Selection:
 
     @classmethod
     def from_queryset(cls, rows: QuerySet[Any], limit: int | None = None) -> Self:
-        """Return the selection of all rows, or of the first so many in their order."""
+        """Return the selection of all rows, or of the first `limit` rows in their order."""
         ordered = rows if limit else rows.order_by("pk")
         return cls.from_keys(ordered.values_list("pk", flat=True)[: limit or MAX_SELECTED])
 

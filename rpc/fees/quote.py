@@ -23,7 +23,7 @@ from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token, TokenOrError
 from rpc.relayer_lookup import RpcRelayer
 
-# Name of the reading of a token's price.
+# The name of the reading with a token's price.
 PRICE = "price of {}"
 
 

@@ -68,10 +68,10 @@ class QuotedPrice(serializers.Serializer[Any]):
     """The price of a unit of gas."""
 
     base_fee = StringField(
-        required=False, help_text=f"Of the next block. {WEI} Missing if the node reports a single price."
+        required=False, help_text=f"Of the next block. {WEI} Omitted if the node reports a single price."
     )
     base_fee_source = ChoiceField(
-        [str(source) for source in BaseFeeSource], required=False, help_text="Where the base fee comes from."
+        [str(source) for source in BaseFeeSource], required=False, help_text="The source of the base fee."
     )
     priority_fee = StringField(required=False, help_text=WEI)
     expected = StringField(help_text=WEI)
@@ -106,7 +106,7 @@ class QuotedToken(serializers.Serializer[Any]):
 
     fee_token = StringField(help_text="As in the request, else the symbol.")
     symbol = StringField(required=False)
-    address = StringField(required=False, help_text="Missing for the network's coin.")
+    address = StringField(required=False, help_text="Omitted for the network's coin.")
     decimals = IntegerField(required=False, max_value=MAX_DECIMALS)
     expected = StringField(required=False, help_text="A decimal number of whole tokens.")
     maximum = StringField(required=False, help_text="In whole tokens: the `estimated_fee` of `feeEstimate`.")

@@ -26,7 +26,7 @@ STALE_AFTER = timedelta(minutes=3)
 
 def validate_network(value: str) -> None:
     if value not in networks():
-        raise ValidationError(unknown(value, "NETWORKS_FILE can add it"))
+        raise ValidationError(unknown(value, "add it to NETWORKS_FILE"))
 
 
 def validate_amount(value: str) -> None:

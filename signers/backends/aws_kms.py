@@ -134,4 +134,4 @@ def _not_sent(error: BotoCoreError) -> SignerError:
         return SignerError(BAD_REGION)
     if isinstance(error, exceptions.ParamValidationError):
         return SignerError("The key_id is not valid in AWS KMS.")
-    return SignerError("boto3 finds no AWS credentials, or its settings are not valid.")
+    return SignerError("boto3 cannot find AWS credentials, or its settings are not valid.")

@@ -102,7 +102,7 @@ def history(transactional_db: None) -> Notification:
                 due_at=due_at,
                 attempts_made={"delivered": 1, "pending": 3, "failed": 10}[state],
                 response_code=503 if failed else 200,
-                error="The target answered 503." if failed else "",
+                error="The target returned HTTP 503." if failed else "",
                 created_at=moment,
                 attempted_at=moment,
             )
@@ -165,7 +165,7 @@ def test_a_webhook_is_added_tried_seen_to_arrive_and_replayed(
     assert "harm" not in page.title()
 
     page.get_by_role("link", name="Replay").click()
-    expect(page.get_by_text("Already delivered, and delivered again: 1 delivery.")).to_be_visible()
+    expect(page.get_by_text("Already delivered, and will be delivered again: 1 delivery.")).to_be_visible()
     page.get_by_role("button", name="Replay").click()
     expect(page.get_by_text("Replayed: 1 delivery.")).to_be_visible()
     reload_until(page, page.locator("#attempts-group .field-took"), "ms ")

@@ -97,7 +97,7 @@ def test_a_failing_webhook_is_found_fixed_and_replayed(
     wait_until(lambda: Delivery.objects.get().state == "failed")
     failed = page.locator(".attention li", has_text="billing")
     page.goto("/admin/", wait_until="networkidle")
-    expect(failed).to_contain_text("The target answered 500.")
+    expect(failed).to_contain_text("The target returned HTTP 500.")
     take_screenshot(page, "webhook-failing")
     # The receiver is fixed.
     target.behaviour = answer(204)

@@ -256,8 +256,8 @@ def check_offer(own: int | None, cap: int | None, base_fee: int, words: str) -> 
         raise Refused(
             -32004,
             "Policy refused",
-            f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of {words} wei: nothing would "
-            "be included at that price.",
+            f"The relayer's policy gas_price_cap is {cap} wei, below the next base fee of {words} wei: no "
+            "transaction would be included at that price.",
         )
     if own is not None and own < base_fee:
         raise cannot_be_included(f"it offers {own} wei per gas, below the next base fee of {words} wei")

@@ -320,9 +320,9 @@ def test_a_real_node_fits(hardhat: str) -> None:
 @pytest.mark.parametrize(
     ("name", "url", "words"),
     [
-        ("nowhere", [], "nowhere: unknown network: NETWORKS_FILE can add it"),
+        ("nowhere", [], "nowhere: unknown network: add it to NETWORKS_FILE"),
         ("holesky", [], "holesky: holesky was shut down in 2025: use hoodi, or sepolia"),
-        ("ours", [], "ours has no RPC URLs: name a node with --url"),
+        ("ours", [], "ours has no RPC URLs: specify a node with --url"),
         ("ours", ["ftp://x"], "--url: an absolute http or https URL is required"),
     ],
 )

@@ -312,8 +312,8 @@ def test_a_cap_below_the_next_base_fee_is_reported_to_the_client() -> None:
         assert ask(relayer) == failure(
             -32004,
             "Policy refused",
-            "The relayer's policy gas_price_cap is 99 wei, below the next base fee of 100 wei: nothing would be "
-            "included at that price.",
+            "The relayer's policy gas_price_cap is 99 wei, below the next base fee of 100 wei: no transaction "
+            "would be included at that price.",
         )
 
 

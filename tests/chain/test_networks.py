@@ -298,8 +298,8 @@ URL = "an absolute http or https URL is required"
         ("explorer", "explorer.example.com", URL),
         ("explorer", "", "must be a string"),
         ("explorer", "https://user:pass@example.com", "a user name or a password is not allowed in this URL"),
-        ("sequencer_feed", 1, "must be an address with its checksum"),
-        ("sequencer_feed", "0xfdb6", "must be an address with its checksum"),
+        ("sequencer_feed", 1, "must be a checksummed address"),
+        ("sequencer_feed", "0xfdb6", "must be a checksummed address"),
         ("rpc_urls", "https://rpc.example.com", "must be a list"),
         ("rpc_urls", [1], "must be a string"),
         ("rpc_urls", ["rpc.example.com"], URL),
@@ -332,7 +332,7 @@ def test_an_unknown_field_is_named(write: Write, name: str) -> None:
 
 def test_a_field_by_both_its_names_is_refused(write: Write) -> None:
     assert fault(write({"ours": ENTRY | {"kind": "none", "l1_fee": "none"}})) == (
-        "networks.json: ours: l1_fee: renamed to kind, which is also given"
+        "networks.json: ours: l1_fee: renamed to kind, which is also set"
     )
 
 

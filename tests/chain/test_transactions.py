@@ -36,7 +36,7 @@ from tests.chain.hardhat import EMPTY_BLOB_HASH, with_blobs
 
 KINDS = sorted(FIELDS)
 NOT_ENCODED = "it is not an encoded transaction"
-NOT_DIGITS = "it must be pairs of hexadecimal digits"
+NOT_DIGITS = "it must have an even number of hexadecimal digits"
 BAD_SIGNATURE = "its signature is invalid"
 
 PLAIN = Transaction(
@@ -310,7 +310,7 @@ def test_a_number_of_an_authorization_that_no_chain_has_is_refused(position: int
     items[9][0][position] = number(largest)
     decode(text(encode(4, items)))
     items[9][0][position] = number(largest + 1)
-    assert why_not(encode(4, items)) == "a number of an authorization is too large"
+    assert why_not(encode(4, items)) == "a field of an authorization is too large"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,7 +25,7 @@ FAILED = {
     "state": "failed",
     "attempts": 3,
     "response_code": 500,
-    "error": "The target answered 500.",
+    "error": "The target returned HTTP 500.",
     "created_at": "2026-01-02T03:04:06.000678Z",
     "attempted_at": "2026-01-02T04:04:05.000678Z",
 }
@@ -50,7 +50,7 @@ def hook(db: None) -> Notification:
         state="failed",
         attempts_made=3,
         response_code=500,
-        error="The target answered 500.",
+        error="The target returned HTTP 500.",
         created_at=MOMENT + timedelta(seconds=1),
         attempted_at=MOMENT + timedelta(hours=1),
         **common,

@@ -50,7 +50,7 @@ def test_the_same_request_gets_the_same_answer_and_creates_once(
 def test_another_body_under_the_same_key_is_a_conflict(manager: Api) -> None:
     manager.post("/api/v1/notifications", HOOK, headers=dict(KEY))
     answer = manager.post("/api/v1/notifications", HOOK | {"signing_key": "another"}, headers=dict(KEY))
-    message = "The Idempotency-Key was used with another body"
+    message = "The Idempotency-Key was already used with a different body"
     assert (answer.status, answer.body) == (409, bodies.failure(message))
     assert Notification.objects.count() == 1
 

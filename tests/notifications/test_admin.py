@@ -300,7 +300,7 @@ def test_a_test_event_tries_a_target_again_that_was_gone(admin_client: Client) -
     url = f"{LIST}{notification.pk}/send_test_event/"
     assert admin_client.get(url).context["texts"] == [
         "A test event is sent immediately, signed.",
-        "The target answered 410 Gone. It is tried again, and receives new events from now on.",
+        "The target returned 410 Gone. Deliveries to it resume, and it receives new events from now on.",
     ]
     admin_client.post(url)
     assert Notification.objects.get().gone_at is None

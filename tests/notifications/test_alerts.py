@@ -24,7 +24,7 @@ MINE = uuid.UUID(int=1)
 ANSWERED = {
     "notification_id": "a",
     "failing_since": "2026-01-01T12:00:00.000000Z",
-    "error": "The target answered 500.",
+    "error": "The target returned HTTP 500.",
 }
 
 

@@ -23,7 +23,7 @@ from tests.servers import free_port
 
 STANDARD_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 LATE = "The target did not respond in time."
-UNKNOWN = "Internal error: see the log of the worker."
+UNKNOWN = "Internal error. See the worker's log."
 DOES_NOT_OPEN = (
     "A value encrypted with the key '1' cannot be decrypted: "
     "the key has a different value, or the ciphertext belongs to another row."

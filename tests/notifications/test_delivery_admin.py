@@ -204,14 +204,20 @@ def test_the_page_shows_the_body_and_every_attempt(admin_client: Client, notific
         milliseconds=12,
         response_code=500,
         answer="<script>no</script>",
-        error="The target answered 500.",
+        error="The target returned HTTP 500.",
     )
     text = admin_client.get(change(delivery)).content.decode()
     body = "{\n  &quot;type&quot;: &quot;relayer.paused&quot;,\n  &quot;data&quot;: {\n    &quot;name&quot;: "
     assert f'<pre class="plain-text">{body}&quot;né &lt;b&gt;&quot;\n  }}\n}}</pre>' in text
     attempts = text[text.index('id="attempts-data"') :]
     assert [cell for cell in cells(attempts) if cell] == [
-        *["2026-03-04 12:00:05 UTC", "12 ms", "500", "The target answered 500.", "&lt;script&gt;no&lt;/script&gt;"],
+        *[
+            "2026-03-04 12:00:05 UTC",
+            "12 ms",
+            "500",
+            "The target returned HTTP 500.",
+            "&lt;script&gt;no&lt;/script&gt;",
+        ],
         *["2026-03-04 12:00:00 UTC", "250 ms", "-", "The target did not respond in time.", "-"],
     ]
     assert "<script>no" not in text
@@ -268,7 +274,7 @@ def test_replay_asks_first_and_says_how_many_go_where(admin_client: Client, noti
     page = admin_client.post(LIST, select("replay_selected", *chosen))
     assert page.context["texts"] == [
         "Sends 3 deliveries again from the start of the schedule, with the same webhook-id and body.",
-        "Already delivered, and delivered again: 1 delivery.",
+        "Already delivered, and will be delivered again: 1 delivery.",
     ]
     assert asked(page) == [["other", "https://example.com/", "2"], ["hook", "https://hooks.example.com/hook", "1"]]
     assert "s3cret" not in page.content.decode()
@@ -282,8 +288,8 @@ def test_sending_to_a_target_that_is_gone_says_that_it_revives_it(
     Notification.objects.update(gone_at=timezone.now())
     chosen = make_delivery(notification, 1, state="pending", due_at=timezone.now())
     page = admin_client.post(LIST, select(action, chosen))
-    again = "They are tried again, and receive new events until they answer 410 once more."
-    assert page.context["texts"][1:] == [f"Targets that answered 410 Gone: hook. {again}"]
+    again = "Deliveries to them resume, and they receive new events until they return 410 again."
+    assert page.context["texts"][1:] == [f"Targets that returned 410 Gone: hook. {again}"]
     admin_client.post(LIST, hidden_fields(page))
     run_jobs()
     assert Notification.objects.get().gone_at is None

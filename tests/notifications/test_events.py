@@ -36,7 +36,7 @@ BALANCE = RelayerBalanceData(
     relayer_id="r-1", name="Größe", network="mainnet", network_type="evm", balance="99", min_balance="100"
 )
 FAILING = NotificationFailingData(
-    notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="The target answered 500."
+    notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="The target returned HTTP 500."
 )
 EXPIRING = TokenExpiringData(name="ci", token="rms_key", expires_at="2026-01-01T11:00:00.000000Z")
 

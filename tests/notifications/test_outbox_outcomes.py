@@ -87,7 +87,7 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
         "state": "pending",
         "attempts_made": 1,
         "response_code": 500,
-        "error": "The target answered 500.",
+        "error": "The target returned HTTP 500.",
         "attempted_at": NOON,
         "due_at": NOON + timedelta(seconds=8),
         "lease": None,
@@ -95,7 +95,7 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
     assert Attempt.objects.values_list("response_code", "answer", "error").get() == (
         500,
         "oops",
-        "The target answered 500.",
+        "The target returned HTTP 500.",
     )
     assert health(notification) == (NOON, None)
     clock.forward(4.999)
@@ -123,7 +123,7 @@ def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None
         "state": "failed",
         "attempts_made": 3,
         "response_code": 503,
-        "error": "The target answered 503.",
+        "error": "The target returned HTTP 503.",
         "attempted_at": clock.now,
         "due_at": None,
         "lease": None,
@@ -238,7 +238,7 @@ def test_410_stops_a_target_and_is_shown_on_it(clock: Clock) -> None:
         "state": "failed",
         "attempts_made": 0,
         "response_code": None,
-        "error": "Not sent: the target has answered 410 Gone.",
+        "error": "Not sent: the target returned 410 Gone.",
         "attempted_at": None,
         "due_at": None,
         "lease": None,
@@ -338,7 +338,7 @@ def test_each_attempt_is_logged_without_its_target_or_its_key(clock: Clock, capl
         ("INFO", f"Webhook delivered to {name}", fields | {"delivery": first.identifier, "response_code": 200}),
         (
             "WARNING",
-            f"Webhook to {name} failed: The target answered 500.",
+            f"Webhook to {name} failed: The target returned HTTP 500.",
             fields | {"delivery": second.identifier, "response_code": 500},
         ),
     ]

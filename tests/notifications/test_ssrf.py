@@ -217,7 +217,7 @@ def test_a_redirect_is_not_followed(
     settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
     with receiver(answer(status, headers={"Location": with_port(location, victim.port)})) as server:
         outcome = attempt(server.url)
-    assert (outcome.response_code, outcome.error) == (status, f"The target answered {status}.")
+    assert (outcome.response_code, outcome.error) == (status, f"The target returned HTTP {status}.")
     assert not outcome.succeeded
     assert connected == ["127.0.0.1"]
     assert len(server.requests) == 1

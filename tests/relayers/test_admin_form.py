@@ -91,7 +91,7 @@ def test_a_signer_of_another_curve_is_refused_in_words(admin_client: Client) -> 
     transit.set_config(CONFIGS["provider_c_transit"])
     transit.save()
     (fault,) = errors(add(admin_client, signer=transit.pk))["signer"]
-    assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot serve an evm relayer.")
+    assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot be used by an evm relayer.")
     assert not Relayer.objects.exists()
 
 
@@ -100,7 +100,7 @@ def test_a_signer_of_another_curve_is_refused_in_words(admin_client: Client) -> 
     [
         (
             {"network": "my-chain"},
-            {"network": ["unknown network: it needs custom RPC URLs and a chain id"]},
+            {"network": ["unknown network: custom RPC URLs and a chain ID are required"]},
         ),
         ({"network": ""}, {"network": ["This field is required."]}),
         ({"name": ""}, {"name": ["This field is required."]}),

@@ -54,7 +54,7 @@ def test_a_fleet_file_names_the_relayers_of_a_key_whose_address_cannot_be_read(t
     unreadable = [SIGNER | {"config": {"key": "no-key-SECRET"}}]
     warning = "The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex."
     assert faults({"signers": unreadable, "relayers": entries[:1]}, tmp_path) == [
-        f"signers[0]: {warning} Relayers that are not in the file need it: relayer-2"
+        f"signers[0]: {warning} It is required by relayers that are not in the file: relayer-2"
     ]
     load({"signers": unreadable, "relayers": entries}, tmp_path)
     assert {relayer.address for relayer in Relayer.objects.all()} == {ADDRESS}

@@ -57,7 +57,7 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
     }
     ed25519 = (
         "HashiCorp Vault Transit (provider_c_transit) is an Ed25519 signer: "
-        "it signs messages only and cannot serve an evm relayer."
+        "it signs messages only and cannot be used by an evm relayer."
     )
     amount = f"a whole number from 0 to {2**128 - 1} is required"
     assert faults(content, tmp_path) == [
@@ -76,7 +76,7 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
         f"relayers[0].signer_id: {ed25519}",
         "relayers[1].signer_id: there is no signer with this id in the file or in the service",
         "relayers[1].notification_id: there is no notification with this id in the file or in the service",
-        "relayers[1].network: unknown network: it needs custom RPC URLs and a chain id",
+        "relayers[1].network: unknown network: custom RPC URLs and a chain ID are required",
         "relayers[2].network_type: must be one of: evm",
         f"relayers[2].chain_id: a whole number from 1 to {2**63 - 1} is required",
         "relayers[2].address: must be an EVM address: 0x and 40 hexadecimal digits",

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 SEPOLIA = 11155111
 NODE = {"url": "https://node.example.com/key", "weight": 100}
 UNREACHABLE = "The signer cannot provide its address: It is down."
-UNKNOWN_NETWORK = {"network": ["unknown network: it needs custom RPC URLs and a chain id"]}
+UNKNOWN_NETWORK = {"network": ["unknown network: custom RPC URLs and a chain ID are required"]}
 CLOSED = "holesky was shut down in 2025: use hoodi, or sepolia"
 
 
@@ -96,7 +96,7 @@ def test_a_relayer_that_breaks_a_rule_is_refused(values: dict[str, Any], expecte
 def test_a_signer_of_another_curve_is_refused_and_not_called() -> None:
     answers = FixedAnswers()
     (fault,) = faults(signer_id=stored_signer("transit", "provider_c_transit"), answers=answers)["signer_id"]
-    assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot serve an evm relayer.")
+    assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot be used by an evm relayer.")
     assert answers.asked == []
 
 

@@ -215,7 +215,7 @@ def test_a_token_on_a_network_that_is_no_longer_known_can_be_looked_at(admin_cli
     factories.fixed_source(token)
     assert fields(admin_client.get(page_of(token)))["network"] == "gone"
     assert errors(edit(admin_client, token, margin_bps="1")) == {
-        "network": ["unknown network: NETWORKS_FILE can add it"]
+        "network": ["unknown network: add it to NETWORKS_FILE"]
     }
 
 
@@ -242,7 +242,7 @@ def test_a_fixed_rate_is_set_anew_when_it_changes_or_when_staff_say_that_it_hold
 
 def test_the_page_says_when_a_fixed_rate_was_set(admin_client: Client, token: FeeToken) -> None:
     text = admin_client.get(page_of(token)).content.decode().replace("\xa0", " ")
-    assert "The rate was set an hour ago. Confirms an unchanged rate" in text
+    assert "The rate was set an hour ago. Confirms an unchanged rate: its age restarts now." in text
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
         "fee_tokens[0].sources[3].kind: this field is required",
         "fee_tokens[0].sources[4]: an object is required",
         f"fee_tokens[0].sources[5].min_liquidity: a whole number from 0 to {2**128 - 1} is required",
-        "fee_tokens[0].network: unknown network: NETWORKS_FILE can add it",
+        "fee_tokens[0].network: unknown network: add it to NETWORKS_FILE",
         "fee_tokens[1].sources: a list is required",
         "fee_tokens[1].symbol: ETH is the native coin of mainnet",
         "fee_tokens[2].network: a string is required",

@@ -149,7 +149,7 @@ def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
     with connection.execute_wrapper(Failing(passing=4)):
         counters.flush()
     assert rows() == [("relayer-1", 0, method, "ok", 1, 100, 100) for method in "ab"]
-    assert caplog.messages == ["Cannot write the counts of calls; will retry"]
+    assert caplog.messages == ["Cannot write the call counts; will retry"]
     counters.count(relayer.pk, "e", "ok", 0.2)
     counters.flush()
     assert rows() == [
@@ -169,7 +169,7 @@ def test_of_too_much_that_cannot_be_written_the_oldest_is_dropped(
             counters.count(relayer.pk, "feeEstimate", "ok", 0.1)
             counters.flush()
             clock.forward(60)
-    assert caplog.messages[-1] == "Dropped the oldest counts of calls, as they cannot be written: 1 rows"
+    assert caplog.messages[-1] == "Dropped the oldest call counts, as they cannot be written: 1 rows"
     counters.flush()
     assert rows() == [("relayer-1", minute, "feeEstimate", "ok", 1, 100, 100) for minute in (2, 3, 4)]
 

@@ -77,7 +77,7 @@ def test_what_is_no_address_is_refused(address: str, message: str) -> None:
         ({}, {}),
         ({"symbol": "USD₮0"}, {}),
         ({"margin_bps": 10_000, "max_spread_bps": 0}, {}),
-        ({"network": "nowhere"}, {"network": ["unknown network: NETWORKS_FILE can add it"]}),
+        ({"network": "nowhere"}, {"network": ["unknown network: add it to NETWORKS_FILE"]}),
         ({"symbol": "ETH"}, {"symbol": ["ETH is the native coin of hardhat"]}),
         ({"symbol": "POL", "network": "polygon"}, {"symbol": ["POL is the native coin of polygon"]}),
         ({"symbol": "ETH", "network": "polygon"}, {}),

@@ -153,7 +153,7 @@ def test_the_form_says_which_types_work_here_and_how_to_install_the_others(
     assert [value for value, label in labels.items() if str(label).endswith("not installed")] == ["provider_a_kms"]
     others = ", ".join(each.label for each in SignerType if each != SignerType.PROVIDER_A_KMS)
     assert field.help_text == (
-        f"It cannot be changed later. Installed: {others}."
+        f"Cannot be changed after the signer is created. Installed: {others}."
         '<span class="block">AWS KMS (provider_a_kms): boto3 is not installed. Run '
         ".venv/bin/pip install -e &#x27;.[aws]&#x27; in the project&#x27;s folder.</span>"
     )

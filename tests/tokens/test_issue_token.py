@@ -80,7 +80,7 @@ def test_networks_can_be_given_several_times(user: User) -> None:
         (["ci", "--user", "ghost"], "no active user 'ghost'"),
         (["ci", "--user", "gone"], "no active user 'gone'"),
         (["ci", "--user", ""], "no active user ''"),
-        (["ci"], "name the token's user with --user"),
+        (["ci"], "specify the token's user with --user"),
         (["ci", "--user", "alice", "--days", "0"], "--days must be between 1 and 36500"),
         (["ci", "--user", "alice", "--days=-1"], "--days must be between 1 and 36500"),
         (["ci", "--user", "alice", "--days", "36501"], "--days must be between 1 and 36500"),
@@ -118,7 +118,7 @@ def test_a_mistake_is_one_clear_line_and_creates_nothing(user: User, arguments: 
 
 def test_two_superusers_have_to_be_distinguished(admin: User) -> None:
     User.objects.create_superuser("second")
-    with pytest.raises(CommandError, match="name the token's user with --user"):
+    with pytest.raises(CommandError, match="specify the token's user with --user"):
         issue("ci")
     assert AccessToken.objects.count() == 0
 

@@ -18,7 +18,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--beat", type=Path, metavar="FILE", help="a file to touch while the worker is healthy")
         parser.add_argument(
-            "--metrics", type=address, metavar="HOST:PORT", help="serve /metrics here to the networks in METRICS_ALLOW"
+            "--metrics",
+            type=address,
+            metavar="HOST:PORT",
+            help="serve /metrics at this address, to the networks in METRICS_ALLOW",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,6 +1,6 @@
 """Outages of PostgreSQL, by the last attempt of the process to connect.
 
-During an outage one attempt is made every RETRY_SECONDS. All other requests fail at once instead of waiting.
+During an outage one attempt is made every RETRY_SECONDS. All other requests fail immediately instead of waiting.
 """
 
 import logging
@@ -31,7 +31,7 @@ class Outage:
     def require_none(self) -> None:
         """Raise OperationalError during an outage, until the next attempt is due."""
         if self.is_down and time.monotonic() < self.retry_at:
-            raise psycopg.OperationalError("PostgreSQL is unavailable; the next attempt to connect is not due yet.")
+            raise psycopg.OperationalError("PostgreSQL is unavailable; waiting before the next connection attempt.")
 
     @contextmanager
     def attempt(self) -> Iterator[None]:

@@ -17,14 +17,17 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="name of the network")
         parser.add_argument(
-            "--url", action="append", default=[], help="node to query instead of those of the network; repeatable"
+            "--url",
+            action="append",
+            default=[],
+            help="a node to query instead of the network's nodes; can be repeated",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, urls = options["name"], options["url"]
         network = networks().get(name)
         if network is None:
-            raise CommandError(f"{name}: {unknown(name, 'NETWORKS_FILE can add it')}")
+            raise CommandError(f"{name}: {unknown(name, 'add it to NETWORKS_FILE')}")
         for url in urls:
             try:
                 validate_http_url(url)
@@ -32,7 +35,7 @@ class Command(BaseCommand):
                 raise CommandError(f"--url: {error.message}") from None
         urls = urls or list(network.rpc_urls)
         if not urls:
-            raise CommandError(f"{name} has no RPC URLs: name a node with --url")
+            raise CommandError(f"{name} has no RPC URLs: specify a node with --url")
         found = probe(network, urls)
         self.stdout.write(f"{name}: chain {network.chain_id}, kind {network.kind}\n\n")
         for line in table([COLUMNS, *(each.cells for each in found)]):

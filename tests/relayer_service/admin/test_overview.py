@@ -81,7 +81,7 @@ PRICES: dict[str, dict[str, Any]] = {
     "NEVER": {"rated_at": None},
 }
 NEVER_ASKED = "The signer has not provided its address since it was last changed. Save the relayer to read it."
-GONE = "It answered 410 Gone. To send to it again, change its URL or replay a delivery."
+GONE = "It returned 410 Gone. To resume deliveries, change its URL or replay a delivery."
 HOUR_AGO = "Since 2026-01-01 11:00 UTC, for 1 hour"
 SUBJECTS = "the service and its worker, relayers, webhook targets, fee tokens, access tokens"
 

@@ -89,7 +89,7 @@ def test_what_is_allowed_raises_no_check(found: Checks, changes: dict[str, Any])
 def test_a_variable_that_is_no_longer_read_is_named(found: Checks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEB_BACKLOG", "2048")
     monkeypatch.setenv("NODE_THREADS", "no number")
-    ignored = "Settings that no longer exist are set in the environment and ignored: NODE_THREADS, WEB_BACKLOG."
+    ignored = "These environment variables have been removed and have no effect: NODE_THREADS, WEB_BACKLOG."
     assert found() == [("relayer_service.W006", ignored)]
 
 

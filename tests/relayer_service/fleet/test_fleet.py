@@ -70,7 +70,7 @@ def test_its_faults_come_after_those_of_the_others(tmp_path: Path) -> None:
     # What refers to a relayer that has a fault has none for that.
     relayer = SPARSE | {"network": "nowhere"}
     assert faults({"items": entries, "signers": [SIGNER], "relayers": [relayer]}, tmp_path) == [
-        "relayers[0].network: unknown network: it needs custom RPC URLs and a chain id",
+        "relayers[0].network: unknown network: custom RPC URLs and a chain ID are required",
         "items[0].name: a string is required",
         "items[0].relayer_id: there is no relayer with this id in the file or in the service",
         "items[2].id: duplicate id",

@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             name='Item',
             fields=[
                 ('sequence', models.BigAutoField(primary_key=True, serialize=False)),
-                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The id that callers use; it cannot be changed later.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='id')),
+                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The ID used by API clients. Cannot be changed after creation.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='id')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('name', models.TextField()),
             ],
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
             name='Job',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('due_at', models.DateTimeField(db_index=True, help_text='When this is to be worked on next.', null=True)),
+                ('due_at', models.DateTimeField(db_index=True, help_text='When the row is next due.', null=True)),
                 ('lease', models.UUIDField(editable=False, null=True)),
                 ('done', models.IntegerField(default=0)),
                 ('seconds', models.FloatField(default=0)),

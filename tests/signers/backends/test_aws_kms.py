@@ -40,7 +40,7 @@ BUSY = "AWS KMS is throttling requests."
 FAULT = "AWS KMS is unavailable (HTTP {})."
 NOT_UNDERSTOOD = "AWS KMS returned an invalid response."
 NOT_FOR_SIGNING = "The key in AWS KMS is not a signing key of the spec ECC_SECG_P256K1."
-NO_CREDENTIALS = "boto3 finds no AWS credentials, or its settings are not valid."
+NO_CREDENTIALS = "boto3 cannot find AWS credentials, or its settings are not valid."
 
 
 class FaultyKms(ThreadingHTTPServer):

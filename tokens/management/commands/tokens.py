@@ -99,7 +99,7 @@ class Command(BaseCommand):
 
 
 def add_issue_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", help="what will use the token")
+    parser.add_argument("name", help="a name for the token, such as the application that uses it")
     parser.add_argument("--user", help="the user it acts for; optional if there is only one superuser")
     parser.add_argument("--days", type=int, help="the number of days until it expires")
     parser.add_argument("--cidr", action="append", default=[], help="a network it is accepted from")
@@ -160,7 +160,7 @@ def get_user(name: str | None) -> Any:
     users = get_user_model().objects.filter(is_active=True)
     found = list(users.filter(is_superuser=True)[:2] if name is None else users.filter(username=name))
     if len(found) != 1:
-        raise CommandError("name the token's user with --user" if name is None else f"no active user {name!r}")
+        raise CommandError("specify the token's user with --user" if name is None else f"no active user {name!r}")
     return found[0]
 
 
