@@ -9,9 +9,9 @@ from typing import Any
 
 from chain import fee_history, gas_price, limits
 from chain.errors import CannotBeIncluded
+from chain.fee_models import KINDS, Charges, FeeModel
 from chain.gas_price import FeeRules, GasPrice
 from chain.head import Head
-from chain.kinds import KINDS, Charges, FeeModel
 from chain.networks import BaseFeeRule, Network
 from chain.readings import ChainReading
 from chain.transactions import Transaction

@@ -11,7 +11,7 @@ from chain import fee_history, head
 from chain.answers import Fault, check_chain_id, member_quantity, quantity
 from chain.attempts import Call, attempt, refuses_batches
 from chain.errors import ChainFault
-from chain.kinds import KINDS
+from chain.fee_models import KINDS
 from chain.networks import BaseFeeRule, Network
 from chain.transactions import decode
 from relayer_service.background.pools import at_once

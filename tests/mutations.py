@@ -378,7 +378,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     49: Mutation(
         "Without the gas for L1 that Arbitrum shows, there is no fee.",
-        "chain/kinds.py",
+        "chain/fee_models.py",
         "except InsufficientData:\n            return None",
         "except InsufficientData:\n            raise",
         ("tests/chain/test_native_fee.py",),

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from chain.answers import ChainError
 from chain.errors import InsufficientData
-from chain.kinds import KINDS, OperatorFee, read_operator_fee
+from chain.fee_models import KINDS, OperatorFee, read_operator_fee
 from chain.networks import NetworkKind
 from chain.transactions import decode
 from tests.chain.hardhat import EMPTY_BLOB_HASH, GAS_PRICE_ORACLE, Chain

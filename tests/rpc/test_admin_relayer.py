@@ -17,9 +17,9 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from chain.fee_history import BaseFeeSource
+from chain.fee_models import Charges
 from chain.gas_price import GasPrice
 from chain.head import Head
-from chain.kinds import Charges
 from chain.native_fee import Gas, NativeFee
 from chain.networks import NetworkKind
 from relayer_service.amounts import NOTHING, Amount

@@ -12,9 +12,9 @@ import pytest
 from eth_abi.abi import encode
 
 from chain import fee_history, native_fee
+from chain.fee_models import KINDS
 from chain.gas_estimate import GasEstimate
 from chain.head import Head
-from chain.kinds import KINDS
 from chain.native_fee import FeeOptions, NativeFee
 from chain.networks import networks
 from chain.transactions import decode

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
+from chain.fee_models import Charges
 from chain.gas_price import GasPrice
 from chain.head import Head
-from chain.kinds import Charges
 from chain.native_fee import Gas, NativeFee
 from relayer_service.amounts import NOTHING, Amount
 from rpc.errors import PriceUnavailable

@@ -4,7 +4,6 @@ from relayer_service.api.representation import CreateSerializer, ResourceSeriali
 from relayer_service.api.serializers import StrictSerializer, StringField
 from tests.sample.writes import ItemWrite
 
-
 EXAMPLE = OpenApiExample("Item", {"id": "item-1", "name": "First"})
 
 
