@@ -25,6 +25,7 @@ class NotificationSection(Section):
     entry = NotificationEntry
     queryset = Notification.objects.all()
     write_class = NotificationWrite
+    locked_after = ("relayers",)
 
     def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Any:
         try:

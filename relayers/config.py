@@ -93,10 +93,13 @@ class RelayerSection(Section):
         write = RelayerWrite(row) if row else RelayerWrite.of_new_row(values)
         write.answers = self.answers
         rows = {name: self.sections[each].known.get(values.get(name, "")) for name, each in self.references.items()}
+        if (signer := rows["signer_id"]) is None:
+            # The row keeps its own, which a duplicate entry reads again.
+            rows["signer_id"] = write.stored_signer
         write.set(DEFAULTS | values | rows)
         sound = bool(broken & NETWORK_FIELDS) or self.file.check(path, write.row.clean)
         # A signer whose entry has a fault is not called.
-        if rows["signer_id"] is None or broken & {"network_type", "address"}:
+        if signer is None or broken & {"network_type", "address"}:
             return None
         if not self.file.check(path, write.check_account) or broken or not sound:
             return None

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from django.db import connections
+from django.db import connection, connections
 
 PATIENCE_SECONDS = 180
 
@@ -18,6 +18,17 @@ def wait_until(condition: Callable[[], object], seconds: float = PATIENCE_SECOND
     while not condition():
         assert time.monotonic() < deadline, "it did not come to be"
         time.sleep(0.02)
+
+
+def waits_for_a_lock() -> bool:
+    """Whether a statement of another connection waits for a lock; SQLite lets one writer in, and does not say."""
+    if connection.vendor != "postgresql":
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return bool(cursor.fetchone()[0])
 
 
 def in_threads(*works: Callable[[], Any]) -> list[Any]:

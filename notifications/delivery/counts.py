@@ -12,10 +12,13 @@ from django.db.models import Count, Min, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncHour
 
 from notifications.models import FAILED_AT, Delivery, DeliveryHour, Notification, SkippedEventCount
+from relayer_service.models import RowDelta
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.counting import fold_rows
 
 HOURS = 24
+# Where processes of the last release count skipped events until they are replaced.
+LAST_RELEASE_LIST_NAME = "notifications:skipped_events"
 
 
 def pending() -> QuerySet[Delivery]:
@@ -79,6 +82,10 @@ def count_skipped(events: Mapping[int, int]) -> None:
 
 
 def fold_skipped() -> None:
+    with transaction.atomic():
+        rows = list(RowDelta.objects.filter(list_name=LAST_RELEASE_LIST_NAME).select_for_update(skip_locked=True))
+        SkippedEventCount.objects.bulk_create(SkippedEventCount(target=row.bucket, events=row.rows) for row in rows)
+        RowDelta.objects.filter(pk__in=[row.pk for row in rows]).delete()
     fold_rows(SkippedEventCount, "events", "target")
 
 

@@ -34,6 +34,8 @@ from relayer_service.storage.databases import is_unavailable, require_room
 
 logger = logging.getLogger(__name__)
 
+# Modules in the names of queued tasks, where they differ: workers of the last release share the queue in an upgrade.
+QUEUED_MODULES = {__name__: "relayer_service.ops.tasks"}
 HEARTBEAT = "heartbeat"
 HEARTBEAT_SECONDS = 10
 # Polling interval of a queue that cannot wake its workers, and the pause after a failure of the queue.
@@ -138,7 +140,6 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
             due, last_turn = turn != last_turn, turn
             return due
 
-        @queue.periodic_task(is_due, name=name)
         @wraps(function)
         def run() -> None:
             claim = PeriodicRun.objects.claim(name, seconds)
@@ -147,7 +148,8 @@ def periodic(seconds: int) -> Callable[[Callable[[], None]], Any]:
                 with claim.recorded():
                     function()
 
-        return run
+        run.__module__ = QUEUED_MODULES.get(run.__module__, run.__module__)
+        return queue.periodic_task(is_due, name=name)(run)
 
     return decorator
 

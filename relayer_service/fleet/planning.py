@@ -29,12 +29,20 @@ class Plan:
         """Apply all changes in one transaction; raise `ConcurrentChange` if a row has changed since the plan."""
         try:
             with transaction.atomic():
-                for section in self.sections:
-                    section.lock()
-                    section.save()
+                self._lock_and_save()
         except IntegrityError:
             logger.exception("A fleet file violates a database constraint")
             raise ConcurrentChange from None
+
+    def _lock_and_save(self) -> None:
+        locked: set[str] = set()
+        for section in self.sections:
+            before = [each for each in self.sections if each.name in section.locked_after]
+            for each in [*before, section]:
+                if each.name not in locked:
+                    each.lock()
+                    locked.add(each.name)
+            section.save()
 
 
 def plan(document: Any) -> Plan:

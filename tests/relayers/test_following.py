@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection, connections
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
@@ -26,7 +26,7 @@ from relayers.writes import RelayerFollower
 from signers import signing
 from signers.models import Signer
 from tests.api import Api
-from tests.concurrency import wait_until
+from tests.concurrency import wait_until, waits_for_a_lock
 from tests.contract import bodies
 from tests.notifications.admin_pages import staff_who_may, told
 from tests.relayer_service.admin.overview_pages import attention
@@ -228,17 +228,6 @@ def test_a_relayer_that_is_created_while_a_key_is_replaced_follows_it(
     writer.join()
     assert replaced.is_set()
     assert (Relayer.objects.get().address, address_of(signer)) == (OTHER_ADDRESS, OTHER_ADDRESS)
-
-
-def waits_for_a_lock() -> bool:
-    """Whether a statement of another connection waits for a lock; SQLite lets one writer in, and does not say."""
-    if connection.vendor != "postgresql":
-        return True
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-        )
-        return bool(cursor.fetchone()[0])
 
 
 @pytest.mark.django_db(transaction=True)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connections, transaction
 from django.utils import timezone
 
 from notifications.models import Delivery, Notification
@@ -18,6 +20,7 @@ from relayer_service.storage.encryption import Sealed
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.amounts import amount
+from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers.config_files import (
     NOTIFICATION,
     OTHER_ADDRESS,
@@ -363,3 +366,23 @@ def test_the_error_of_a_signer_is_kept_until_it_provides_an_address(db: None, tm
     assert Signer.objects.get().last_error != ""
     load(document(SPARSE), tmp_path)
     assert Signer.objects.get().last_error == ""
+
+
+@pytest.mark.django_db(transaction=True)
+def test_relayers_are_locked_before_their_notifications(tmp_path: Path) -> None:
+    relayer, url = SPARSE | {"notification_id": "hook-1"}, "https://other.example.com"
+    load(document(relayer), tmp_path)
+
+    def work() -> None:
+        load(document(relayer | {"name": "Other"}, notifications=[NOTIFICATION | {"url": url}]), tmp_path)
+        connections.close_all()
+
+    writer = threading.Thread(target=work)
+    with transaction.atomic():
+        list(Relayer.objects.select_for_update(no_key=True))
+        writer.start()
+        wait_until(waits_for_a_lock)
+        # As an update of the relayer's notification does; the file must not hold this lock yet.
+        list(Notification.objects.select_for_update(no_key=True))
+    writer.join()
+    assert (Relayer.objects.get().name, Notification.objects.get().url) == ("Other", url)

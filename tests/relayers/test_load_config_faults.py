@@ -105,6 +105,14 @@ def test_a_duplicate_id_is_one_fault(tmp_path: Path) -> None:
     assert faults({"signers": [SIGNER, other]}, tmp_path) == ["signers[1].id: duplicate id"]
 
 
+def test_a_duplicate_of_an_entry_with_an_unknown_signer_is_a_fault(tmp_path: Path) -> None:
+    load(document(SPARSE), tmp_path)
+    assert faults({"relayers": [SPARSE | {"signer_id": "ghost"}, SPARSE]}, tmp_path) == [
+        "relayers[0].signer_id: there is no signer with this id in the file or in the service",
+        "relayers[1].id: duplicate id",
+    ]
+
+
 def test_an_id_that_no_database_takes_is_a_fault(tmp_path: Path) -> None:
     signer = SIGNER | {"id": "a\0b"}
     assert faults({"signers": [signer], "relayers": [SPARSE | {"signer_id": "a\0b"}]}, tmp_path) == [

@@ -146,3 +146,29 @@ def test_what_was_pushed_is_written_before_the_process_ends_also_after_a_fork() 
     command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PUSH_IN_TWO_PROCESSES]
     done = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True, text=True)
     assert sorted(done.stdout.split()) == ["child", "parent"]
+
+
+def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
+    tasks.periodic_intervals()
+    names = {name for name in tasks.queue._registry._registry if not name.startswith("tests.")}
+    assert names == {
+        "notifications.tasks.count_deliveries",
+        "notifications.tasks.deliver",
+        "notifications.tasks.prune_deliveries",
+        "notifications.tasks.send_due_webhooks",
+        "relayer_service.jobs.running.prune_jobs",
+        "relayer_service.jobs.running.run_due_jobs",
+        "relayer_service.jobs.running.run_job",
+        "relayer_service.ops.tasks.clear_sessions",
+        "relayer_service.ops.tasks.fold_counts",
+        "relayer_service.ops.tasks.heartbeat",
+        "relayer_service.ops.tasks.prune_audit_log",
+        "relayer_service.ops.tasks.prune_idempotency_keys",
+        "relayers.tasks.check_relayers",
+        "relayers.tasks.check_relayers_now",
+        "rpc.tasks.prune_call_counts",
+        "rpc.tasks.read_price_now",
+        "rpc.tasks.read_prices",
+        "tokens.tasks.announce_expiring_tokens",
+        "tokens.tasks.record_use",
+    }
