@@ -242,7 +242,7 @@ def test_the_overview_of_a_new_service_shows_what_is_missing(page: Page) -> None
         "Periodic work": ["No worker has run yet."],
         "Tokens used last": ["No token has been used yet."],
     }
-    expect(page.locator(".attention li")).to_contain_text("No worker runs, it cannot write")
+    expect(page.locator(".attention li")).to_contain_text("No worker is running, it cannot write")
 
 
 def test_the_overview_shows_staff_only_what_they_may_see(

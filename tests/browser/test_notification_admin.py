@@ -237,7 +237,11 @@ def test_all_that_failed_is_replayed_after_it_was_confirmed(
     page.locator("#action-toggle").check()
     page.locator("select[name=action]").select_option(label="Replay selected deliveries")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_text(f"with the same webhook-id and body: {failed} deliveries.")).to_be_visible()
+    expect(
+        page.get_by_text(
+            f"Sends {failed} deliveries again from the start of the schedule, with the same webhook-id and body."
+        )
+    ).to_be_visible()
     assert texts(page.locator(".confirmation td")) == ["billing", "https://billing.example.com/webhooks", str(failed)]
     take_screenshot(page, "deliveries-replay")
     page.get_by_role("button", name="Replay").click()

@@ -171,7 +171,7 @@ def test_a_token_is_added_with_two_sources_and_its_price_read(page: Page, relaye
     page.locator("[name=sources-0-kind]").select_option("fixed")
     page.locator("[name=sources-0-rate_text]").fill("3000")
     page.locator("[name=sources-0-max_age_seconds]").fill("3600")
-    page.get_by_text("Add another source").click()
+    page.get_by_text("Add another price source").click()
     second = page.locator("[name=sources-1-kind]")
     # What is typed for one kind is no source of another.
     second.select_option("uniswap_v2")

@@ -189,7 +189,7 @@ def test_its_page_says_what_happens_and_what_was_skipped(admin_client: Client) -
     set_enabled(notification, False)
     skip_test(notification)
     text = admin_client.get(page_of(notification)).content.decode()
-    assert "what is pending is held until it is on again" in text
+    assert "pending deliveries are held until it is enabled" in text
     assert "1 while it was disabled" in text
 
 

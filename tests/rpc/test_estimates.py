@@ -223,7 +223,7 @@ def native_fees(
 ) -> tuple[Ratio, Ratio]:
     allowed = policies.get("whitelist_receivers")
     if allowed is not None and (not transaction.to or not case.is_listed):
-        what = "this receiver" if transaction.to else "contracts to be created"
+        what = "this receiver" if transaction.to else "creating contracts"
         description = f"The relayer's policy whitelist_receivers does not allow {what}."
         raise Refused(-32004, "Policy refused", description)
     kind = ROLLUPS[case.rollup]
