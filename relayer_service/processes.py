@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def signal_when_parent_dies(number: int) -> None:
-    """Have the kernel send this process a signal when its parent exits, or send it now if it has; Linux only."""
+    """Request a signal from the kernel for when the parent exits; send it now if it already has. Linux only."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number)
         parent = multiprocessing.parent_process()
@@ -34,7 +34,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_for_banner() -> None:
-    """Let `make run` print its banner before the first answer; a replacement process does not wait."""
+    """Wait until `make run` has printed its banner; a replacement process does not wait."""
     if "START_GATE" in os.environ:
         with suppress(OSError), socket.socket(fileno=int(os.environ["START_GATE"])) as gate:
             gate.sendall(b".")

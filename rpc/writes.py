@@ -1,4 +1,4 @@
-"""The one way in which fee tokens are created and changed, with their price sources."""
+"""The single write path of fee tokens and their price sources."""
 
 from collections.abc import Collection, Sequence
 from typing import Any, Self

@@ -28,12 +28,13 @@ from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS, SignerType, shown_config
 from signers.followers import MAX_NAMED, counted, first_names, followers
 from signers.models import Signer
-from signers.writes import UNKNOWN_ADDRESS, SignerWrite, changed_destination
+from signers.writes import SignerWrite, changed_destination
 
 # The API checks it when it is used, this form when it is saved.
 HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in hex, with or without 0x."}
 # The field that confirms that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
+UNKNOWN_ADDRESS = "unknown"
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):

@@ -8,8 +8,6 @@ from signers.config_shapes import CONFIGS, SignerType
 from signers.followers import counted, followers
 from signers.models import Signer
 
-UNKNOWN_ADDRESS = "unknown"
-
 
 class SignerWrite(Write[Signer]):
     model = Signer

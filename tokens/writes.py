@@ -1,4 +1,4 @@
-"""The write path of access tokens: issuing, replacing and changing them."""
+"""The single write path of access tokens: issuing, replacing and changing them."""
 
 from collections.abc import Sequence
 from datetime import datetime
