@@ -71,7 +71,7 @@ def read_answers(
         body = orjson.loads(text)
     except ValueError:
         body = None
-    if len(ids) > 1 and _refuses_batches(status, retry_after, body):
+    if len(ids) > 1 and refuses_batches(status, retry_after, body):
         raise BatchRefused
     entries = body if isinstance(body, list) else [body]
     answers = {entry["id"]: entry for entry in entries if _is_answer(entry)}
@@ -80,7 +80,8 @@ def read_answers(
     return [_read_answer(status, retry_after, answers[number], number in optional) for number in ids]
 
 
-def _refuses_batches(status: int, retry_after: str, body: Any) -> bool:
+def refuses_batches(status: int, retry_after: str, body: Any) -> bool:
+    """Return whether the response to a batch rejects the batch itself; raise a fault for a rate limit."""
     if status in ACCESS_DENIED or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return False
     if isinstance(body, list):

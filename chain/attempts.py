@@ -60,12 +60,35 @@ def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: floa
     try:
         return _attempt(url, calls, chain_id, time.monotonic() + seconds)
     except Fault:
-        _trusted.remove((url, chain_id))
+        distrust(url, chain_id)
         raise
+
+
+def check_chain(url: str, chain_id: int | None, seconds: float) -> None:
+    """Raise a fault unless the node is on this chain; a node that was checked recently is not called."""
+    if chain_id is not None and not _trusted.get((url, chain_id)):
+        attempt(url, [], chain_id, seconds)
+
+
+def distrust(url: str, chain_id: int | None) -> None:
+    """Check the chain ID of a node before its next answer is used."""
+    _trusted.remove((url, chain_id))
 
 
 def refuses_batches(url: str) -> bool:
     return _batch_limits.get(url) == 1
+
+
+def batch_limit(url: str, size: int) -> int:
+    """Return how many of these calls a node accepts in a batch, as far as known."""
+    return min(_batch_limits.get(url) or size, size)
+
+
+def note_batch_refused(url: str, size: int) -> int:
+    """Remember that a node rejected a batch of this size, and return the size to try next."""
+    smaller = max(1, size // BATCH_DIVISOR)
+    _batch_limits.set(url, smaller, BATCH_LIMIT_SECONDS)
+    return smaller
 
 
 def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: float) -> list[Any]:
@@ -74,7 +97,7 @@ def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: fl
     try:
         answers = _send(url, sent, deadline)
     except (HTTPException, OSError, ValueError) as error:
-        raise Fault(_describe(error)) from None
+        raise Fault(describe(error)) from None
     except Fault:
         raise
     except Exception:
@@ -88,13 +111,12 @@ def _attempt(url: str, calls: Sequence[Call], chain_id: int | None, deadline: fl
 
 
 def _send(url: str, calls: list[Call], deadline: float) -> list[Any]:
-    size = min(_batch_limits.get(url) or len(calls), len(calls))
+    size = batch_limit(url, len(calls))
     while True:
         try:
             return _send_parts(url, calls, size, deadline) if size < len(calls) else _post(url, calls, deadline)
         except BatchRefused:
-            size = max(1, size // BATCH_DIVISOR)
-            _batch_limits.set(url, size, BATCH_LIMIT_SECONDS)
+            size = note_batch_refused(url, size)
 
 
 def _send_parts(url: str, calls: list[Call], size: int, deadline: float) -> list[Any]:
@@ -129,6 +151,13 @@ def _optional_answers(task: Future[list[Any]], part: list[Call]) -> list[Any]:
 
 
 def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
+    answer, ids = post(url, calls, deadline)
+    optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}
+    return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids, optional)
+
+
+def post(url: str, calls: Sequence[Call], deadline: float) -> tuple[outgoing.Answer, list[int]]:
+    """Return the response to one HTTP request with these calls, and their ids."""
     ids = [next(_ids) for _ in calls]
     requests = [
         {"jsonrpc": "2.0", "id": number, "method": call.method, "params": list(call.params)}
@@ -136,12 +165,11 @@ def _post(url: str, calls: list[Call], deadline: float) -> list[Any]:
     ]
     body = orjson.dumps(requests if len(requests) > 1 else requests[0])
     try:
-        answer = node_http.post(url, body, deadline=deadline, max_bytes=MAX_ANSWER_BYTES)
+        return node_http.post(url, body, deadline=deadline, max_bytes=MAX_ANSWER_BYTES), ids
     except AnswerTooLarge:
         raise Fault("returned a response that is too large") from None
-    optional = {number for number, call in zip(ids, calls, strict=True) if call.is_optional}
-    return read_answers(answer.status, answer.headers.get("Retry-After", "").strip(), answer.body, ids, optional)
 
 
-def _describe(error: Exception) -> str:
+def describe(error: Exception) -> str:
+    """Return why a request failed, without the URL."""
     return next((text for classes, text in FAULTS if isinstance(error, classes)), "the connection was interrupted")

@@ -14,7 +14,13 @@ class NodesUnreachable(ChainFault):
 
 
 class ExecutionReverted(ChainFault):
-    """The transaction would fail."""
+    """The transaction would fail; `data` is what its contract reverted with."""
+
+    def __init__(self, message: str, data: bytes = b"", *, is_unfunded: bool = False) -> None:
+        super().__init__(message)
+        self.data = data
+        # Whether the sender's balance is the reason: no fault of the transaction.
+        self.is_unfunded = is_unfunded
 
 
 class CannotBeIncluded(ExecutionReverted):

@@ -140,6 +140,24 @@ def next_base_fee(
     return by_eip_1559(head.base_fee, head.gas_used, head.gas_limit), BaseFeeSource.COMPUTED
 
 
+def plausible_base_fee(network: Network, reported: int, head: Head) -> int:
+    """Return the reported base fee of the next block, or one by the head block if that rules it out.
+
+    A node must not make a sender pay any price by a false history.
+    """
+    if head.base_fee is None:
+        return reported
+    change = head.base_fee // MAX_CHANGE_DENOMINATOR
+    has_known_rule = network.base_fee_rule == BaseFeeRule.EIP_1559 and network.reports_fullness
+    # Other rules let it fall faster, by time.
+    lowest = head.base_fee - change if has_known_rule else 0
+    if lowest <= reported <= head.base_fee + max(change, 1):
+        return reported
+    if has_known_rule and head.gas_limit >= ELASTICITY:
+        return by_eip_1559(head.base_fee, min(head.gas_used, head.gas_limit), head.gas_limit)
+    return head.base_fee
+
+
 def by_eip_1559(base_fee: int, gas_used: int, gas_limit: int) -> int:
     """Return the base fee of the block that follows."""
     target = gas_limit // ELASTICITY

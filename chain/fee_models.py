@@ -52,8 +52,13 @@ class FeeModel:
     pads_estimates: ClassVar[bool] = False
     estimate_method: ClassVar[str] = ESTIMATE_GAS
 
-    def gas_reading(self, transaction: Transaction, sender: str) -> ChainReading:
-        call = Call(self.estimate_method, [transaction.call(sender)])
+    def gas_reading(self, transaction: Transaction, sender: str, block: str = "") -> ChainReading:
+        """Return the reading of the gas, at the node's default block unless one is given.
+
+        Only `eth_estimateGas` accepts a block.
+        """
+        blocks = [block] if block and self.estimate_method == ESTIMATE_GAS else []
+        call = Call(self.estimate_method, [transaction.call(sender), *blocks])
         return ChainReading([call], lambda answers: self.read_gas(answers[0]))
 
     def read_gas(self, answer: Any) -> GasEstimate:

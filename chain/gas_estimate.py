@@ -29,18 +29,20 @@ PANICS = {
     0x41: "too much memory allocated",
     0x51: "call of an unset internal function",
 }
+NO_FUNDS = "the sender's balance does not cover the transaction's value"
 MAX_REASON_LENGTH = 200
 # Control and format characters, line and paragraph separators.
 UNPRINTABLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}
 # Parts of nodes' messages, and what they mean.
 REFUSALS = {
-    "insufficient funds": "the sender's balance does not cover the transaction's value",
-    "enough funds": "the sender's balance does not cover the transaction's value",
-    "insufficient balance": "the sender's balance does not cover the transaction's value",
+    "insufficient funds": NO_FUNDS,
+    "enough funds": NO_FUNDS,
+    "insufficient balance": NO_FUNDS,
     "gas required exceeds": "it needs more gas than its limit",
     "out of gas": "it needs more gas than its limit",
     "intrinsic gas": "it needs more gas than its limit",
     "exceeds block gas limit": "it needs more gas than a block's limit",
+    "greater than the cap": "its gas limit is above that of the network",
     "stack underflow": "its code is invalid",
     "invalid opcode": "its code is invalid",
     "invalid jump": "its code is invalid",
@@ -69,10 +71,11 @@ def refusal(error: ChainError) -> ChainFault:
     message = error.message.lower()
     data = _data(error.data)
     if data or error.is_revert:
-        return ExecutionReverted(f"The transaction would revert: {reason(data)}.")
+        return ExecutionReverted(f"The transaction would revert: {reason(data)}.", data)
     for part, meaning in REFUSALS.items():
         if part in message:
-            return ExecutionReverted(f"The transaction cannot be executed: {meaning}.")
+            words = f"The transaction cannot be executed: {meaning}."
+            return ExecutionReverted(words, is_unfunded=meaning == NO_FUNDS)
     logger.warning("A node refused to estimate the gas of a transaction: %s %s", error.code, _printable(error.message))
     return InsufficientData("The node refused to estimate the gas of the transaction.")
 

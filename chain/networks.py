@@ -41,6 +41,14 @@ class BaseFeeRule(StrEnum):
     NONE = "none"
 
 
+class Mempool(StrEnum):
+    """Where transactions wait for a block."""
+
+    PUBLIC = "public"
+    # Nodes pass them to a sequencer and keep none: each is sent after the one before was accepted.
+    NONE = "none"
+
+
 @dataclass(frozen=True)
 class Network:
     name: str
@@ -71,6 +79,15 @@ class Network:
     max_head_age_seconds: int | None = None
     # Blocks until a transaction is final; None if nodes support the tag `finalized`.
     finality_depth: int | None = None
+    # Blocks from that of a transaction, which is the first, until the transaction is confirmed.
+    confirmations: int = 12
+    # Maximum number of unmined transactions of an account.
+    window: int = 16
+    mempool: Mempool = Mempool.PUBLIC
+    # Maximum price of a unit of gas for relayers without a cap, in wei: a node that lies must not burn funds.
+    max_gas_price: int = 10_000 * 10**9
+    # Nodes that keep transactions to themselves until a block has them; never read from.
+    private_rpc_urls: tuple[str, ...] = ()
     explorer: str = ""
     # Chainlink's sequencer uptime feed.
     sequencer_feed: str = ""
@@ -143,6 +160,11 @@ CHECKS: dict[str, Check] = {
     "has_data_floor": _boolean,
     "max_head_age_seconds": _whole(1),
     "finality_depth": _whole(0),
+    "confirmations": _whole(1),
+    "window": _whole(1, 1_000),
+    "mempool": _one_of(Mempool),
+    "max_gas_price": _whole(1, 2**128 - 1),
+    "private_rpc_urls": _urls,
     "explorer": _public_url,
     "sequencer_feed": _address,
 }
@@ -191,7 +213,9 @@ def _network(name: str, entry: Any) -> Network:
             raise ValidationError(f"{key}: {error.message}") from None
     values["kind"] = NetworkKind(values.get("kind", NetworkKind.NONE))
     values["base_fee_rule"] = BaseFeeRule(values.get("base_fee_rule", BaseFeeRule.EIP_1559))
-    values["rpc_urls"] = tuple(values.get("rpc_urls", ()))
+    values["mempool"] = Mempool(values.get("mempool", Mempool.PUBLIC))
+    for key in ("rpc_urls", "private_rpc_urls"):
+        values[key] = tuple(values.get(key, ()))
     return Network(name=name, **values)
 
 
@@ -201,6 +225,10 @@ def networks() -> dict[str, Network]:
     if settings.NETWORKS_FILE:
         found |= read(Path(settings.NETWORKS_FILE))
     return found
+
+
+def network_by_chain_id(chain_id: int) -> Network | None:
+    return next((network for network in networks().values() if network.chain_id == chain_id), None)
 
 
 @cache

@@ -8,10 +8,11 @@ from typing import Any
 
 from chain import head, nodes
 from chain.attempts import Call
-from chain.errors import ChainFault
+from chain.errors import ChainFault, NodesUnreachable
 from chain.head import Head
 from chain.networks import Network
 from chain.nodes import Node
+from relayer_service.background.pools import at_once
 from relayer_service.storage.ttl_cache import TTLCache
 
 HEAD = "head"
@@ -35,6 +36,40 @@ _values: TTLCache[Hashable, Any] = TTLCache()
 
 def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]) -> dict[str, Any]:
     """Return the values by name, with the `head` block; raise the fault of the first reading that has one."""
+    found = _gather(relayer_nodes, network, readings)
+    for name in readings:
+        if isinstance(found[name], ChainFault):
+            raise found[name]
+    return found
+
+
+def gather_each(
+    relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]
+) -> dict[str, Any]:
+    """Return the value or the `ChainFault` of each reading by name, with the `head` block.
+
+    Only `NodesUnreachable` is raised. If no node answers all calls, one of them may be the reason, such as a
+    simulation that takes too long: then the readings that are not shared are read one by one.
+    """
+    try:
+        return _gather(relayer_nodes, network, readings)
+    except NodesUnreachable:
+        shared = {name: each for name, each in readings.items() if each.key is not None}
+        alone = {name: each for name, each in readings.items() if each.key is None}
+        if not alone:
+            raise
+        found = _gather(relayer_nodes, network, shared)
+
+    def read(name: str) -> Any:
+        try:
+            return _gather(relayer_nodes, network, {name: alone[name]})[name]
+        except NodesUnreachable as fault:
+            return fault
+
+    return {**found, **dict(zip(alone, at_once(read, [*alone]), strict=True))}
+
+
+def _gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[str, ChainReading]) -> dict[str, Any]:
     # The nodes of one relayer must not affect the fees of another.
     source = (network.chain_id, frozenset(relayer_nodes))
     cached: Head | None = _values.get((source, HEAD))
@@ -48,18 +83,15 @@ def gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[st
     seconds = latest.seconds_left(network, time.time())
     if latest is not cached:
         _values.set((source, HEAD), latest, seconds)
-    faults: list[ChainFault] = []
     for name, reading in missing.items():
         try:
             found[name] = value = reading.read([answers[id(call)] for call in reading.calls])
         except ChainFault as fault:
             # The others are still read, and cached for the next caller.
-            faults.append(fault)
+            found[name] = fault
         else:
             if reading.key is not None:
                 _values.set((source, reading.key), value, min(seconds, reading.seconds(value)))
-    if faults:
-        raise faults[0]
     return {**found, HEAD: latest}
 
 

@@ -1,13 +1,11 @@
 """Decoding of transactions."""
 
-from functools import lru_cache
 from typing import Any
 
 import rlp
 from eth_keys.constants import SECPK1_N
 from eth_keys.datatypes import Signature
 from eth_keys.exceptions import BadSignature
-from eth_utils.address import to_checksum_address
 from eth_utils.crypto import keccak
 from eth_utils.exceptions import ValidationError
 from rlp.codec import consume_length_prefix
@@ -26,6 +24,7 @@ from chain.transactions.model import (
     Prices,
     Transaction,
 )
+from relayer_service.evm import checksummed
 
 SIGNED_FIELDS = {kind: {**fields, **dict.fromkeys("vrs", big_endian_int)} for kind, fields in FIELDS.items()}
 # The lowest first byte of an RLP list; types of EIP-2718 are below.
@@ -40,8 +39,6 @@ BLOB_HASH_VERSION = 1
 # Fields and list items: far more than a block has gas for.
 MAX_PARTS = 10_000
 NOT_ENCODED = "it is not an encoded transaction"
-# Receivers repeat, and a checksum requires a hash.
-_checksummed = lru_cache(maxsize=10_000)(to_checksum_address)
 
 
 def decode(text: str) -> Transaction:
@@ -175,14 +172,14 @@ def _transaction(
         kind=kind,
         chain_id=chain_id,
         sender=sender,
-        to=_checksummed(values["to"]) if values["to"] else None,
+        to=checksummed(values["to"]) if values["to"] else None,
         nonce=values["nonce"],
         value=values["value"],
         data=values["data"],
         gas=values["gas"],
         prices=prices,
         access_list=tuple(
-            {"address": _checksummed(address), "storageKeys": [f"0x{key:064x}" for key in storage]}
+            {"address": checksummed(address), "storageKeys": [f"0x{key:064x}" for key in storage]}
             for address, storage in values.get("accessList", ())
         ),
         blob_hashes=tuple(f"0x{blob_hash.hex()}" for blob_hash in blob_hashes),
@@ -196,4 +193,4 @@ def _authorization(authorization: Any) -> dict[str, str]:
     numbers = {name: value for name, value in values.items() if name != "address"}
     if any(value > AUTHORIZATION_MAX_VALUES.get(name, MAX_INTEGER) for name, value in numbers.items()):
         raise NotATransaction("a field of an authorization is too large")
-    return {name: _checksummed(value) if name == "address" else hex(value) for name, value in values.items()}
+    return {name: checksummed(value) if name == "address" else hex(value) for name, value in values.items()}

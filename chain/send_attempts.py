@@ -1,0 +1,139 @@
+"""One attempt to broadcast at one node: in the order of the nonces, with a verdict for each transaction."""
+
+import logging
+import time
+from collections.abc import Sequence
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import Any
+
+import orjson
+from django.conf import settings
+from eth_utils.crypto import keccak
+
+from chain import attempts
+from chain.answers import BatchRefused, Fault, rate_limited, refuses_batches
+from chain.attempts import Call
+from chain.send_outcomes import Outcome, Verdict, failed, judge_error, judge_result
+from relayer_service.net.outgoing import Answer
+
+logger = logging.getLogger(__name__)
+
+PREDECESSOR_IS_THERE = {Outcome.ACCEPTED, Outcome.KNOWN, Outcome.NONCE_TOO_LOW}
+OUT_OF_TIME = Fault("the deadline has passed", is_client_error=True)
+
+
+def attempt(
+    url: str, transactions: Sequence[bytes], chain_id: int | None, seconds: float, *, one_at_a_time: bool
+) -> list[Verdict]:
+    """Return the verdict of a node for each transaction; nothing is sent to a node on another chain."""
+    deadline = time.monotonic() + seconds
+    try:
+        attempts.check_chain(url, chain_id, _until(deadline))
+    except Fault as fault:
+        return [failed(fault)] * len(transactions)
+    verdicts = _send(url, transactions, deadline, one_at_a_time)
+    if any(verdict.fault for verdict in verdicts):
+        attempts.distrust(url, chain_id)
+    return verdicts
+
+
+def _send(url: str, transactions: Sequence[bytes], deadline: float, one_at_a_time: bool) -> list[Verdict]:
+    if not one_at_a_time and len(transactions) <= attempts.batch_limit(url, len(transactions)):
+        try:
+            return _resend_overtaken(url, transactions, _post(url, transactions, deadline), deadline)
+        except BatchRefused:
+            attempts.note_batch_refused(url, len(transactions))
+    return _send_in_sequence(url, transactions, deadline)
+
+
+def _resend_overtaken(
+    url: str, transactions: Sequence[bytes], verdicts: list[Verdict], deadline: float
+) -> list[Verdict]:
+    """Send a transaction again if the node checked it before it had its predecessor: some run a batch in parallel."""
+    found = list(verdicts)
+    for number in range(1, len(transactions)):
+        is_overtaken = (
+            found[number].outcome is Outcome.NONCE_TOO_HIGH and found[number - 1].outcome in PREDECESSOR_IS_THERE
+        )
+        if is_overtaken and time.monotonic() < deadline:
+            found[number : number + 1] = _post(url, [transactions[number]], deadline)
+    return found
+
+
+def _send_in_sequence(url: str, transactions: Sequence[bytes], deadline: float) -> list[Verdict]:
+    """Send one after the other, each after the answer to the one before; stop at a fault of the node."""
+    verdicts: list[Verdict] = []
+    for transaction in transactions:
+        if time.monotonic() >= deadline:
+            return verdicts + [failed(OUT_OF_TIME)] * (len(transactions) - len(verdicts))
+        verdicts += _post(url, [transaction], deadline)
+        if fault := verdicts[-1].fault:
+            return verdicts + [failed(fault)] * (len(transactions) - len(verdicts))
+    return verdicts
+
+
+def _post(url: str, transactions: Sequence[bytes], deadline: float) -> list[Verdict]:
+    calls = [Call("eth_sendRawTransaction", [f"0x{transaction.hex()}"]) for transaction in transactions]
+    try:
+        answer, ids = attempts.post(url, calls, time.monotonic() + _until(deadline))
+        return _read(answer, ids, [f"0x{keccak(transaction).hex()}" for transaction in transactions])
+    except BatchRefused:
+        raise
+    except Fault as fault:
+        return [failed(fault)] * len(transactions)
+    except (HTTPException, OSError, ValueError) as error:
+        return [failed(Fault(attempts.describe(error)))] * len(transactions)
+    except Exception:
+        # A bug here must not lose the outcome of what may have been sent.
+        logger.exception("The response of a node could not be read")
+        return [failed(Fault("returned an unreadable response"))] * len(transactions)
+
+
+def _until(deadline: float) -> float:
+    return max(0.0, min(settings.NODE_ATTEMPT_SECONDS, deadline - time.monotonic()))
+
+
+def _read(answer: Answer, ids: Sequence[int], hashes: Sequence[str]) -> list[Verdict]:
+    retry_after = answer.headers.get("Retry-After", "").strip()
+    try:
+        body = orjson.loads(answer.body)
+    except ValueError:
+        body = None
+    if (
+        len(ids) > 1
+        and answer.status != HTTPStatus.TOO_MANY_REQUESTS
+        and refuses_batches(answer.status, retry_after, body)
+    ):
+        raise BatchRefused
+    missing = _status_fault(answer.status, retry_after) or Fault("returned an invalid response")
+    entries: dict[int, Any] = {}
+    for entry in body if isinstance(body, list) else [body]:
+        # `type`, not `isinstance`: a bool is an int.
+        if isinstance(entry, dict) and type(entry.get("id")) is int:
+            # Two different answers to one call are none.
+            entries[entry["id"]] = entry if entries.get(entry["id"], entry) == entry else None
+    return [
+        _judge(answer.status, retry_after, entries.get(number), expected, missing)
+        for number, expected in zip(ids, hashes, strict=True)
+    ]
+
+
+def _judge(status: int, retry_after: str, entry: Any, expected_hash: str, missing: Fault) -> Verdict:
+    if entry is None or ("result" not in entry and entry.get("error") is None):
+        return failed(missing)
+    fault = _status_fault(status, retry_after)
+    if entry.get("error") is None:
+        return failed(fault) if fault else judge_result(entry["result"], expected_hash)
+    verdict = judge_error(entry["error"], expected_hash, retry_after)
+    # The words count first: nodes report errors of transactions with any status.
+    is_unclear = verdict.outcome is Outcome.UNKNOWN and verdict.fault is None
+    return failed(fault) if fault and is_unclear and status != HTTPStatus.BAD_REQUEST else verdict
+
+
+def _status_fault(status: int, retry_after: str) -> Fault | None:
+    if status == HTTPStatus.OK:
+        return None
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return rate_limited(retry_after)
+    return Fault(f"returned HTTP {status}", is_client_error=status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

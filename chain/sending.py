@@ -1,0 +1,71 @@
+"""Broadcasting signed transactions. Unlike a read, a broadcast does not fail: each transaction has an outcome.
+
+Whatever the outcome, the same bytes can be broadcast again. An unknown outcome means that a node may have them.
+"""
+
+import time
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from chain import send_attempts
+from chain.answers import Fault
+from chain.nodes import MIN_SHARE_SECONDS, Node, in_order, note
+from chain.send_outcomes import Broadcast, Outcome, Verdict, failed
+from chain.spreading import spread
+
+__all__ = ["Broadcast", "Outcome", "send"]
+
+# A second one, so that transactions spread even if the first keeps them to itself.
+BROADCAST_NODES = 2
+NOT_SENT = failed(Fault("no RPC URL is configured"))
+# Another node may accept what one refuses, has no room for or considers too expensive.
+UNSETTLED = {Outcome.UNKNOWN, Outcome.REFUSED, Outcome.FEE_CAP, Outcome.POOL_LIMIT}
+
+
+def send(
+    nodes: Sequence[Node], transactions: Sequence[bytes], chain_id: int | None, *, one_at_a_time: bool = False
+) -> list[Broadcast]:
+    """Broadcast signed transactions in the order of their nonces, and return the outcome of each.
+
+    What one node leaves unsettled is sent to the next; of several outcomes the best counts. When all are settled, the
+    batch is copied to a second node in the background, unless the chain has no mempool (`one_at_a_time`).
+    """
+    deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
+    urls = in_order(nodes, chain_id=chain_id)
+    everything = range(len(transactions))
+    verdicts = [NOT_SENT] * len(transactions)
+    answered = 0
+    while urls and (unsettled := [number for number in everything if verdicts[number].outcome in UNSETTLED]):
+        left = deadline - time.monotonic()
+        if left <= 0:
+            break
+        share = max(MIN_SHARE_SECONDS, left / len(urls))
+        # The second node gets the whole batch: those that the first accepted may not have reached it.
+        numbers = unsettled if one_at_a_time or answered >= BROADCAST_NODES else everything
+        url, batch = urls.pop(0), [transactions[number] for number in numbers]
+        found = send_attempts.attempt(url, batch, chain_id, min(share, left), one_at_a_time=one_at_a_time)
+        for fault in [verdict.fault for verdict in found if verdict.fault][:1]:
+            note(url, fault, chain_id)
+        answered += any(verdict.fault is None for verdict in found)
+        for number, verdict in zip(numbers, found, strict=True):
+            verdicts[number] = min(verdicts[number], verdict, key=_rank)
+    if not one_at_a_time and transactions:
+        spread(urls, BROADCAST_NODES - answered, transactions, chain_id)
+    return [verdict.broadcast for verdict in verdicts]
+
+
+def _rank(verdict: Verdict) -> int:
+    """Return how much a verdict proves; the lowest counts.
+
+    A refusal is final only if every node that answers refuses: any other answer ranks before it.
+    """
+    if verdict is NOT_SENT:
+        return 6
+    if verdict.outcome in {Outcome.ACCEPTED, Outcome.KNOWN}:
+        return 0
+    if verdict.outcome is Outcome.REFUSED:
+        return 4
+    if verdict.outcome is Outcome.UNKNOWN:
+        return 5 if verdict.fault else 3
+    return 2 if verdict.outcome in UNSETTLED else 1
