@@ -1,0 +1,201 @@
+"""The admin's editor for spending rules: a field for each limit, and a row for each receiver and token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from rest_framework.exceptions import ValidationError
+from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget, UnfoldBooleanWidget
+
+from spending.rules import Rules
+from spending.shape import MAX_RECEIVERS, MAX_TOKENS, validate_rules
+
+PREFIX = "spending"
+AMOUNTS = ("max_value", "max_value_per_day", "max_gas_cost_per_day")
+LISTS = ("receivers", "tokens")
+GONE = "The rules were changed concurrently. Reload the page."
+MAX_QUOTE = 60
+
+Parse = Callable[[str], Any]
+Show = Callable[[int], str]
+
+
+def _text(label: str, placeholder: str, **kwargs: Any) -> forms.CharField:
+    attrs = {"autocomplete": "off", "spellcheck": "false", "placeholder": placeholder, "aria-label": label}
+    return forms.CharField(label=label, required=False, widget=UnfoldAdminTextInputWidget(attrs=attrs), **kwargs)
+
+
+class LimitsForm(forms.Form):
+    # The rules that the page showed, so that a concurrent change is not reverted.
+    shown = forms.CharField(required=False, widget=forms.HiddenInput)
+    max_value = _text("Maximum value of a transaction", "No limit")
+    max_value_per_day = _text("Maximum value within 24 hours", "No limit")
+    max_gas_cost_per_day = _text("Maximum cost of gas within 24 hours", "No limit")
+    only_listed = forms.BooleanField(
+        label="Refuse receivers that are not listed", required=False, widget=UnfoldBooleanWidget
+    )
+
+
+class ReceiverRow(forms.Form):
+    address = _text("Receiver", "0x and 40 digits")
+    selectors = _text("Selectors", "Every call")
+    remove = forms.BooleanField(required=False, widget=UnfoldBooleanWidget)
+
+
+class TokenRow(forms.Form):
+    contract = _text("Token contract", "0x and 40 digits")
+    recipients = forms.CharField(
+        label="Recipients and spenders",
+        required=False,
+        widget=UnfoldAdminTextareaWidget(
+            attrs={"rows": 3, "spellcheck": "false", "placeholder": "Any", "aria-label": "Recipients and spenders"}
+        ),
+    )
+    max_amount = _text("Maximum of a transfer or approval", "No limit")
+    max_amount_per_day = _text("Maximum within 24 hours", "No limit")
+    remove = forms.BooleanField(required=False, widget=UnfoldBooleanWidget)
+
+
+ReceiverRows: Any = forms.formset_factory(ReceiverRow, extra=1, max_num=MAX_RECEIVERS, absolute_max=2 * MAX_RECEIVERS)
+TokenRows: Any = forms.formset_factory(TokenRow, extra=1, max_num=MAX_TOKENS, absolute_max=2 * MAX_TOKENS)
+
+
+class RulesEditor:
+    """The fields and rows of one form, with the stored rules or with what staff typed over those they were shown."""
+
+    def __init__(self, data: Any, stored: Rules, parse: Parse = str, show: Show = str, unit: str = "") -> None:
+        # A form of staff who cannot set rules does not send them.
+        sent = data if data is not None and f"{PREFIX}-shown" in data else None
+        self.stored, self.parse, self.is_bound = dict(stored), parse, sent is not None
+        self.unit = unit
+        amounts = {name: show(int(stored[name])) for name in AMOUNTS if name in stored}
+        initial = {"shown": json.dumps(self.stored), "only_listed": "receivers" in stored, **amounts}
+        self.limits = LimitsForm(sent, prefix=PREFIX, initial=initial)
+        self.receivers = ReceiverRows(data=sent, prefix=f"{PREFIX}_receivers", initial=_initial(stored, "receivers"))
+        self.tokens = TokenRows(data=sent, prefix=f"{PREFIX}_tokens", initial=_initial(stored, "tokens"))
+        # The typed rules as `validate_rules` returns them; None if they have faults.
+        self.rules: dict[str, Any] | None = self.stored
+        self.faults: list[str] = []
+        if self.is_bound:
+            self._read()
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether staff typed other rules than they were shown."""
+        return self.rules is None or (self.is_bound and self.rules != self._shown())
+
+    def _shown(self) -> Any:
+        try:
+            return json.loads(self.limits["shown"].value() or "{}")
+        except ValueError:
+            return None
+
+    def _read(self) -> None:
+        self.rules = None
+        if not (self.limits.is_valid() and self.receivers.is_valid() and self.tokens.is_valid()):
+            self.faults += [*map(str, self.receivers.non_form_errors()), *map(str, self.tokens.non_form_errors())]
+            return
+        rows = {
+            "receivers": [row for row in self.receivers if _is_filled(row)],
+            "tokens": [row for row in self.tokens if _is_filled(row)],
+        }
+        typed = self._typed(rows)
+        try:
+            rules = validate_rules(typed)
+        except ValidationError as error:
+            self._add_faults(error.detail, rows, typed)
+            return
+        if not self.limits.errors:
+            self.rules = rules
+            if self.is_changed and self.stored != self._shown():
+                self.rules, self.faults = None, [GONE]
+
+    def _typed(self, rows: Mapping[str, list[Any]]) -> dict[str, Any]:
+        typed: dict[str, Any] = {}
+        for name in AMOUNTS:
+            if text := self.limits.cleaned_data[name]:
+                try:
+                    typed[name] = self.parse(text)
+                except forms.ValidationError as error:
+                    self.limits.add_error(name, error)
+        if rows["receivers"] or self.limits.cleaned_data["only_listed"]:
+            typed["receivers"] = [_entry(row.cleaned_data, "selectors") for row in rows["receivers"]]
+        typed["tokens"] = [_entry(row.cleaned_data, "recipients") for row in rows["tokens"]]
+        return typed
+
+    def _add_faults(self, detail: Any, rows: Mapping[str, list[Any]], typed: Mapping[str, Any]) -> None:
+        for name, faults in detail.items():
+            if name in AMOUNTS:
+                self.limits.add_error(name, [str(fault) for fault in faults])
+            elif name in LISTS and isinstance(faults, dict):
+                for index, entry in faults.items():
+                    for field, texts in entry.items():
+                        values = typed[name][int(index)].get(field)
+                        rows[name][int(index)].add_error(field, list(_texts(texts, values)))
+            else:
+                self.faults += [f"{name}: {fault}" if name in LISTS else str(fault) for fault in faults]
+
+
+def _initial(stored: Rules, name: str) -> list[dict[str, str]]:
+    """Return the entries of a list as text: its own lists one after the other, a recipient on each line."""
+    joined = {"selectors": " ", "recipients": "\n"}
+    return [
+        {key: joined[key].join(value) if key in joined else value for key, value in entry.items()}
+        for entry in stored.get(name, ())
+    ]
+
+
+def _is_filled(row: Any) -> bool:
+    values = row.cleaned_data
+    return not values.get("remove") and any(value for name, value in values.items() if name != "remove")
+
+
+def _entry(values: Mapping[str, Any], listed: str) -> dict[str, Any]:
+    entry = {name: value for name, value in values.items() if value and name != "remove"}
+    return {**entry, listed: entry[listed].replace(",", " ").split()} if listed in entry else entry
+
+
+def _texts(faults: Any, values: Any) -> Iterator[str]:
+    if isinstance(faults, dict):
+        for index, texts in faults.items():
+            yield from (f"{values[int(index)][:MAX_QUOTE]}: {text}" for text in texts)
+    else:
+        yield from map(str, faults)
+
+
+class RulesWidget(forms.Widget):
+    editor: RulesEditor
+    input_type = "rows"
+
+    class Media:
+        css = {"all": ["spending/admin.css"]}
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        context = {"editor": self.editor, "id": (attrs or {}).get("id")}
+        return render_to_string("admin/spending/rules.html", context)
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> None:
+        return None
+
+
+class SpendingRulesField(forms.Field):
+    """The spending rules of a form's instance; its form calls `edit` with them."""
+
+    widget: RulesWidget = RulesWidget  # type: ignore[assignment]  # Django instantiates it
+    editor: RulesEditor
+
+    def edit(self, data: Any, stored: Rules, parse: Parse = str, show: Show = str, unit: str = "in wei") -> None:
+        self.editor = self.widget.editor = RulesEditor(data, stored, parse, show, unit)
+
+    def clean(self, value: Any) -> Any:
+        if self.editor.rules is None:
+            raise forms.ValidationError(self.editor.faults or ["Correct the marked fields."])
+        return self.editor.rules
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return self.editor.is_changed
