@@ -6,8 +6,9 @@ from django.conf import settings
 BUILT: dict[str, str] = {
     "lifecycle": "Create, read, update and delete all resources; requires the scope `read` or `manage`.",
     "quotes": "Fees in several tokens at once, with all values they derive from: the JSON-RPC method `feeQuote`.",
+    "signing": "Sign messages and typed data with the key of a relayer that allows it; requires the scope `sign`.",
+    "transactions": "Send transactions and follow them until they are final; requires the scope `send`.",
 }
-PLANNED: tuple[str, ...] = ("transactions", "signing")
 # By scope, its extension; `read` and `manage` limit the contract's operations too.
 SCOPES: dict[str, str] = {"read": "", "manage": "", "send": "transactions", "sign": "signing"}
 

@@ -107,9 +107,7 @@ CACHES: dict[str, dict[str, Any]] = {
 TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sqlite:{DATA_DIR}/tasks.sqlite3"
 
 # Extensions of the contract: none by default, all in the local profile.
-EXTENSIONS = env.choices(
-    "EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT, planned=extensions.PLANNED
-)
+EXTENSIONS = env.choices("EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT)
 
 # Limits.
 PAGINATION_MAX_PER_PAGE = env.integer("PAGINATION_MAX_PER_PAGE", 1000, minimum=1)
@@ -174,7 +172,23 @@ JOB_KINDS = {
     "send_test_events": "notifications.jobs.SendTestEvents",
     "replay_deliveries": "notifications.jobs.ReplayDeliveries",
     "retry_deliveries": "notifications.jobs.RetryDeliveries",
+    "cancel_transactions": "transactions.jobs.CancelTransactions",
+    "speed_up_transactions": "transactions.jobs.SpeedUpTransactions",
+    "resend_transactions": "transactions.jobs.ResendTransactions",
 }
+
+# Transactions that one relayer can have queued, without a nonce; more are refused.
+TRANSACTION_QUEUE_LIMIT = env.integer("TRANSACTION_QUEUE_LIMIT", 1_000, minimum=1)
+# Hours until a transaction expires that has no `valid_until`.
+TRANSACTION_VALID_HOURS = env.integer("TRANSACTION_VALID_HOURS", 8, minimum=1, maximum=8_760)
+# Days to keep a transaction in a final status; 0 keeps it forever.
+TRANSACTIONS_KEEP_DAYS = env.integer("TRANSACTIONS_KEEP_DAYS", 0, maximum=36_500)
+# How long the accounts of a killed worker wait for another one.
+LANE_LEASE_SECONDS = env.integer("LANE_LEASE_SECONDS", 30, minimum=1)
+# Concurrent calls to signers, per worker.
+SIGNING_THREADS = env.integer("SIGNING_THREADS", 64, minimum=4)
+# The price of a transaction is never raised above this multiple of the market.
+FEE_CEILING_MULTIPLE = env.integer("FEE_CEILING_MULTIPLE", 5, minimum=2)
 
 # Fees: each overrides the value in `chain/networks.json` for all networks.
 FEE_TIP_FLOOR_WEI = env.optional_integer("FEE_TIP_FLOOR_WEI")
@@ -196,10 +210,12 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "spending",
     "tokens",
     "signers",
     "notifications",
     "relayers",
+    "transactions",
     "rpc",
 ]
 
@@ -261,6 +277,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
         "relayer_service.api.permissions.HasScope",
+        "relayer_service.api.permissions.IsAllowedRelayer",
     ],
     "DEFAULT_RENDERER_CLASSES": ["relayer_service.api.renderers.EnvelopeRenderer"],
     "DEFAULT_PARSER_CLASSES": ["relayer_service.api.parsers.StrictJSONParser"],

@@ -5,6 +5,8 @@ from typing import Any
 from django.templatetags.static import static
 from django.urls import reverse, reverse_lazy
 
+from relayer_service import extensions
+
 
 def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str, Any]:
     allowed = {"permission": lambda request: request.user.has_perm(permission)} if permission else {}
@@ -13,6 +15,13 @@ def link(title: str, icon: str, url_name: str, permission: str = "") -> dict[str
 
 def model_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
     return link(title, icon, f"admin:{app}_{model}_changelist", f"{app}.view_{model}")
+
+
+def extension_link(title: str, icon: str, app: str, model: str) -> dict[str, Any]:
+    """Return the link to a list that only exists for an extension of the same name as its app."""
+    permission = f"{app}.view_{model}"
+    shown = {"permission": lambda request: extensions.is_enabled(app) and request.user.has_perm(permission)}
+    return model_link(title, icon, app, model) | shown
 
 
 UNFOLD: dict[str, Any] = {
@@ -46,6 +55,8 @@ UNFOLD: dict[str, Any] = {
                 "title": "Fleet",
                 "items": [
                     model_link("Relayers", "rocket_launch", "relayers", "relayer"),
+                    extension_link("Transactions", "swap_horiz", "transactions", "transaction"),
+                    extension_link("Lanes", "format_list_numbered", "transactions", "lane"),
                     model_link("Fee tokens", "paid", "rpc", "feetoken"),
                     model_link("Signers", "encrypted", "signers", "signer"),
                     model_link("Notifications", "webhook", "notifications", "notification"),

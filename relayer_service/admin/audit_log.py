@@ -1,18 +1,16 @@
 """The audit log in the admin: read-only, also for superusers."""
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
-from types import SimpleNamespace
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
-from django.http import HttpRequest, HttpResponseRedirect, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
@@ -24,18 +22,14 @@ from relayer_service.admin.base import ReadOnlyAdmin
 from relayer_service.admin.dates import exact
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.audit.models import AuditEntry, type_of
+from relayer_service.csv_export import EXPORT_BATCH, MAX_EXPORTED, csv_lines, download
 
-# The server buffers a whole response before it sends it.
-MAX_EXPORTED = 50_000
-EXPORT_BATCH = 1_000
 # Searched columns, each with an index.
 SEARCHED = ("object_id", "actor", "request_id")
 CSV_COLUMNS = [
     *("at", "actor_kind", "actor", "actor_key", "address", "request_id"),
     *("object_type", "object_id", "action", "changes", "reason"),
 ]
-# Spreadsheets evaluate a cell that starts with one of these as a formula.
-FORMULA_MARKS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class ObjectTypeFilter(DropdownFilter):
@@ -144,10 +138,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             entries = super().get_changelist_instance(request).queryset
         except IncorrectLookupParameters:
             return HttpResponseRedirect(reverse("admin:relayer_service_auditentry_changelist"))
-        response = StreamingHttpResponse(csv_lines(entries), content_type="text/csv; charset=utf-8")
-        response["Content-Disposition"] = 'attachment; filename="audit-log.csv"'
-        response["Cache-Control"] = "no-store"
-        return response
+        return download(csv_lines(CSV_COLUMNS, map(cells, newest(entries))), "audit-log.csv")
 
 
 def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
@@ -159,15 +150,10 @@ def audited_admins(site: admin.AdminSite) -> dict[str, Any]:
     }
 
 
-def csv_lines(entries: QuerySet[AuditEntry]) -> Iterator[str]:
-    # `writerow` returns the result of `write`, which is the line.
-    echo: Any = SimpleNamespace(write=str)
-    writer = csv.writer(echo, quoting=csv.QUOTE_ALL)
-    yield str(writer.writerow(CSV_COLUMNS))
-    for entry in newest(entries):
-        values = {name: getattr(entry, name) for name in CSV_COLUMNS}
-        values |= {"at": entry.at.isoformat(), "changes": "\n".join(entry.lines)}
-        yield str(writer.writerow([escape_formula(str(value)) for value in values.values()]))
+def cells(entry: AuditEntry) -> list[Any]:
+    values = {name: getattr(entry, name) for name in CSV_COLUMNS}
+    values |= {"at": entry.at.isoformat(), "changes": "\n".join(entry.lines)}
+    return [*values.values()]
 
 
 def newest(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
@@ -177,7 +163,3 @@ def newest(entries: QuerySet[AuditEntry]) -> Iterator[AuditEntry]:
         yield from batch
         exported, last = exported + len(batch), batch[-1]
         rest = entries.filter(at__lte=last.at).exclude(at=last.at, id__gte=last.pk).order_by("-at", "-id")
-
-
-def escape_formula(text: str) -> str:
-    return f"'{text}" if text.lstrip(" ").startswith(FORMULA_MARKS) else text

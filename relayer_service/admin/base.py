@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.views.main import ORDER_VAR
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import connection
 from django.db.models import QuerySet
 from django.forms import Media
@@ -20,6 +21,14 @@ from relayer_service.admin.filters import StateFilter
 from relayer_service.admin.lists import NewestPaginator, ResourceList, tabs
 from relayer_service.admin.panels import Panel, declared_panels
 from relayer_service.admin.references import is_key
+
+
+class KeySelect(AutocompleteSelect):
+    """A select of an object, which shows nothing for a submitted value that is not a key; Django's fails."""
+
+    def optgroups(self, name: str, value: Any, attr: Any = None) -> Any:
+        keys = [key for key in value if key.isdecimal() and is_key(key)]
+        return super().optgroups(name, keys, attr)
 
 
 class ResourceAdmin(AuditedAdmin, ModelAdmin):
@@ -99,6 +108,8 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         }
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", KeySelect(db_field, self.admin_site))
         field = super().formfield_for_foreignkey(db_field, request, **kwargs)
         missing = self._missing_to_choose(request).get(db_field)
         if field and missing:
@@ -110,7 +121,8 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         """Return an object, locked while it is changed so that concurrent changes to other fields are kept."""
         obj = super().get_object(request, object_id, from_field)
         if obj and request.method == "POST" and connection.in_atomic_block:
-            obj = self.get_queryset(request).select_for_update().filter(pk=obj.pk).first()
+            # Not what it is joined with, which may be missing: PostgreSQL refuses to lock that.
+            obj = self.get_queryset(request).select_for_update(of=("self",)).filter(pk=obj.pk).first()
         return obj
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
@@ -124,6 +136,9 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
 
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         obj = kwargs.get("obj")
+        if obj and request.method == "POST":
+            # The form has set what was refused.
+            obj = self.get_queryset(request).filter(pk=obj.pk).first()
         shown = [panel for panel in self.panels if panel.may_view(request)] if obj else []
         for panel in shown:
             context |= panel.context(request, obj)

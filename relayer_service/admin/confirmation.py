@@ -100,6 +100,7 @@ def ask(
     table: Table,
     form: forms.Form | None = None,
 ) -> TemplateResponse:
+    """Return the page."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,

@@ -37,6 +37,21 @@ class Conflict(exceptions.APIException):
     default_code = "conflict"
 
 
+class Forbidden(exceptions.PermissionDenied):
+    """The state of a resource forbids the request, whatever the token's scopes; the message names the state."""
+
+
+class TooManyRequests(exceptions.APIException):
+    """A limit other than the token's rate is reached; `wait` is the value of Retry-After, in seconds."""
+
+    status_code = HTTPStatus.TOO_MANY_REQUESTS
+    default_code = "too_many_requests"
+
+    def __init__(self, message: str, wait: int) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
 class ServiceUnavailable(exceptions.APIException):
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
     default_code = "unavailable"
@@ -54,7 +69,7 @@ BAD_REQUESTS = (
     SuspiciousOperation,
 )
 # Exceptions whose own text is the contract's message; other responses have the phrase of their status.
-OWN_MESSAGE = (Conflict, NotFound)
+OWN_MESSAGE = (Conflict, Forbidden, NotFound, TooManyRequests)
 
 
 @contextmanager

@@ -43,20 +43,30 @@ def extension(view: Any) -> str:
     return declared if extensions.is_enabled(declared) else ""
 
 
-def from_request(view: GenericViewSet[Any]) -> IdempotentRequest | None:
-    """Return the unsaved record of a request; None without a key, or for an action that accepts none."""
-    request, key = view.request, view.request.headers.get(HEADER)
+def read_key(view: GenericViewSet[Any]) -> str | None:
+    """Return the key of a request; None without one, or for an action that accepts none."""
+    key = view.request.headers.get(HEADER)
     if key is None or not extension(view):
         return None
     if not KEY.fullmatch(key):
         raise ValidationError({HEADER: ["one key of 1 to 255 visible ASCII characters without commas is required"]})
-    if has_nul(request.path):
-        # The path cannot be stored, and matches no resource.
+    return key
+
+
+def body_digest(body: Any) -> str:
+    """Return a hash of a JSON body, whatever the order of its fields; keyed, as the body may contain secrets."""
+    canonical = b"idempotency:" + json.dumps(body, sort_keys=True).encode()
+    return hmac.new(settings.SECRET_KEY.encode(), canonical, hashlib.sha256).hexdigest()
+
+
+def from_request(view: GenericViewSet[Any]) -> IdempotentRequest | None:
+    """Return the unsaved record of a request; None without a key, or for an action that accepts none."""
+    key, request = read_key(view), view.request
+    if key is None or has_nul(request.path):
+        # A path with NUL cannot be stored, and matches no resource.
         return None
     route = f"{request.method} {request.path.rstrip('/')}"[:MAX_ROUTE]
-    # Keyed, as the body may contain secrets.
-    body = b"idempotency:" + json.dumps(request.data, sort_keys=True).encode()
-    digest = hmac.new(settings.SECRET_KEY.encode(), body, hashlib.sha256).hexdigest()
+    digest = body_digest(request.data)
     return IdempotentRequest(token_key=request.auth.key, route=route, key=key, digest=digest)
 
 

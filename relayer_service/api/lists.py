@@ -80,9 +80,8 @@ class ListMixin(ResourceViewSet):
         serializer_class: Any = self.get_serializer_class()
         read = self.filtered_page if queryset.query.where else self.table_page
         total, rows = read(queryset, serializer_class.columns(), min(page.offset, MAX_OFFSET), page.per_page)
-        if queryset.query.where and total > MAX_COUNTED:
-            total = MAX_COUNTED
-            page.logs.append(f"total_items is capped: there are more than {MAX_COUNTED}")
+        if queryset.query.where:
+            total = capped(total, page)
         shown = [*map(serializer_class.writer(), rows)]
         renderer = self.request.accepted_renderer
         body = renderer.render(envelope.Page(shown, page.logs, page.pagination(total)))
@@ -110,6 +109,13 @@ class ListMixin(ResourceViewSet):
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             return total, cursor.fetchall()
+
+
+def capped(total: int, page: PageRequest) -> int:
+    """Return a total of at most `MAX_COUNTED`, with a note in the response if there are more."""
+    if total > MAX_COUNTED:
+        page.logs.append(f"total_items is capped: there are more than {MAX_COUNTED}")
+    return min(total, MAX_COUNTED)
 
 
 def _compile(queryset: QuerySet[Any], columns: tuple[str, ...], limit: int) -> str:

@@ -15,6 +15,7 @@ from relayer_service.api.serializers import StrictSerializer
 
 # Marks the operations, components and tag of an extension.
 MARK = "x-extension"
+IDEMPOTENCY = "A request that is sent again with the same key within 24 hours returns the first response."
 LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
 
 
@@ -161,7 +162,7 @@ class ApiSchema(AutoSchema):
         if not (extension := idempotency.extension(self.view)):
             return []
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"}
-        text = "A request that is sent again with the same key within 24 hours returns the first response."
+        text = getattr(self.view, "idempotency_description", IDEMPOTENCY)
         marks = {MARK: extension}
         return [OpenApiParameter(idempotency.HEADER, schema, "header", description=text, extensions=marks)]
 
@@ -189,7 +190,7 @@ class ApiSchema(AutoSchema):
         inherited: Any = super()._get_request_body
         body: dict[str, Any] | None = inherited(direction)
         if body:
-            body["required"] = True
+            body["required"] = self.view.action not in self.view.actions_without_body
         return body
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:

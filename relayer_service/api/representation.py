@@ -14,8 +14,12 @@ from relayer_service.writes import Write
 
 Writer = Callable[[Any], Any]
 
-# Serializers that do not override how the JSON of their column is shown.
-AS_STORED = {serializers.Serializer.to_representation, serializers.ListSerializer.to_representation}
+# Serializers and lists that do not override how the JSON of their column is shown.
+AS_STORED = {
+    serializers.Serializer.to_representation,
+    serializers.ListSerializer.to_representation,
+    serializers.ListField.to_representation,
+}
 
 
 class ResourceSerializer(serializers.Serializer[Any]):
@@ -119,8 +123,11 @@ def _writer(field: Any) -> Writer | None:
 def _empty_values(field: Any, width: int) -> tuple[Any, ...]:
     """Return the values for which an optional field is omitted."""
     if field.source == "*":
-        return (("",) * width,)
-    return ("{}", "[]") if isinstance(field, serializers.BaseSerializer) else (None, "")
+        # The first column may be that of a related row.
+        return (("",) * width, (None, *("",) * (width - 1)))
+    if isinstance(field, serializers.BaseSerializer):
+        return None, "{}", "[]"
+    return ("{}", "[]") if isinstance(field, serializers.ListField) else (None, "")
 
 
 def _value(instance: Any, column: str) -> Any:

@@ -4,14 +4,18 @@ import asyncio
 import atexit
 import threading
 from collections.abc import Callable, Coroutine
+from concurrent import futures
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from relayer_service.background.pools import RESOLVER_THREADS, Pool, ProcessState
 
 Result = TypeVar("Result")
 
 STOP_SECONDS = 1.0
+# For the last writes of a service, after the time that its work has to finish.
+FINISH_MARGIN_SECONDS = 1.0
 
 
 class LoopThread(ProcessState):
@@ -88,3 +92,50 @@ class LoopThread(ProcessState):
         await asyncio.gather(*tasks, return_exceptions=True)
         for key in [key for key in self._owned if key[0] is loop]:
             await self._owned.pop(key).close()
+
+
+class Active(Protocol):
+    """The work of a service in its loop, and what that work shares."""
+
+    def wake(self, key: int) -> None: ...
+
+    async def finish(self, seconds: float) -> None: ...
+
+
+Work = TypeVar("Work", bound=Active)
+
+
+class LoopService(Generic[Work]):
+    """A service of a process that works on rows in its own event loop, used from any thread."""
+
+    def __init__(self, name: str, make: Callable[[Self], Work]) -> None:
+        self.stopping = False
+        self._lock = threading.Lock()
+        self._loop = LoopThread(name)
+        self._active: Callable[[], Work] = partial(make, self)
+
+    def wake(self, key: int) -> None:
+        """Have the work of a row start or go on, without waiting for it."""
+        with self._lock:
+            if not self.stopping:
+                self._loop.call(lambda: self._loop.own(self._active).wake(key))
+
+    def stop(self, seconds: float) -> None:
+        """Start nothing more, and wait for the work in progress.
+
+        Each thread of a worker calls this when it ends; only the first call has an effect.
+        """
+        with self._lock:
+            if self.stopping:
+                return
+            self.stopping = True
+        finished = self._loop.submit(self._finish(seconds))
+        futures.wait([finished], seconds + FINISH_MARGIN_SECONDS)
+        self._loop.stop()
+        self.close()
+
+    def close(self) -> None:
+        """Free what the service has outside of its loop, once it is stopped."""
+
+    async def _finish(self, seconds: float) -> None:
+        await self._loop.own(self._active).finish(seconds)

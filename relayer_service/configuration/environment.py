@@ -80,13 +80,12 @@ def listing(name: str, default: str = "") -> list[str]:
     return [item for item in (part.strip() for part in os.environ.get(name, default).split(",")) if item]
 
 
-def choices(name: str, default: str, allowed: Collection[str], planned: Collection[str] = ()) -> list[str]:
-    """Return a comma-separated list of unique allowed names; planned ones are not available yet."""
+def choices(name: str, default: str, allowed: Collection[str]) -> list[str]:
+    """Return a comma-separated list of unique allowed names."""
     items = list(dict.fromkeys(listing(name, default)))
     for item in items:
         if item not in allowed:
-            problem = "not available yet" if item in planned else "unknown"
-            raise ImproperlyConfigured(f"{name}: {item} is {problem}; choose from: {', '.join(allowed)}")
+            raise ImproperlyConfigured(f"{name}: {item} is unknown; choose from: {', '.join(allowed)}")
     return items
 
 

@@ -1,4 +1,4 @@
-"""The database: its configuration from DATABASE_URL, its errors, and the release of connections."""
+"""The database: its configuration from DATABASE_URL, its errors, durable commits, and the release of connections."""
 
 import os
 import sqlite3
@@ -86,6 +86,13 @@ def require_room() -> None:
         file.write(bytes(ROOM_BYTES))
         file.flush()
         os.fsync(file.fileno())
+
+
+def require_durability() -> None:
+    """Have the commit of this transaction survive a crash of the server, whatever the server's default is."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL synchronous_commit = on")
 
 
 def release_connection() -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import repeat
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Model
 
 BOTH = """
-WITH new AS (INSERT INTO {table} ({columns}) VALUES ({values}) RETURNING {key})
+WITH {condition}new AS (INSERT INTO {table} ({columns}) {values} RETURNING {key}){also}
 INSERT INTO {referring} ({referring_columns}) SELECT {key}, {referring_values} FROM new
 RETURNING (SELECT {key} FROM new)
 """
@@ -40,34 +40,69 @@ def insert(model: type[Model], same: Mapping[str, Any], each: Mapping[str, Seque
             cursor.executemany(f"{into} VALUES ({marks})", list(zip(*map(repeat, constants), *columns, strict=False)))
 
 
-def insert_both(row: Model, referring: Model, reference: str) -> None:
-    """Insert a row, and another whose column `reference` is the key of the first, in one PostgreSQL statement."""
-    statement, fields, referring_fields = _compile_both(type(row), type(referring), reference)
-    parameters = [*_values(row, fields), *_values(referring, referring_fields)]
+class Also(NamedTuple):
+    """Further parts of a statement, each `name AS (...)`, which can select the key of the inserted row from `new`."""
+
+    parts: str = ""
+    parameters: Sequence[Any] = ()
+
+
+NOTHING_ELSE = Also()
+
+
+def insert_both(
+    row: Model, referring: Model, reference: str, also: Also = NOTHING_ELSE, condition: Also = NOTHING_ELSE
+) -> bool:
+    """Insert a row, and another whose column `reference` is the key of the first, in one PostgreSQL statement.
+
+    With `condition`, nothing is inserted unless its part `allowed` has a row. Return whether they were inserted.
+    """
+    columns, values = _columns(row, cast("Any", row._meta.pk).column)
+    referring_columns, referring_values = _columns(referring, cast("Any", referring._meta.pk).column, reference)
+    statement = _compile_both(
+        type(row), columns, type(referring), (reference, *referring_columns), also.parts, condition.parts
+    )
     with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        (row.pk,) = cursor.fetchone()
+        cursor.execute(statement, [*condition.parameters, *values, *also.parameters, *referring_values])
+        found = cursor.fetchone()
+    if found is None:
+        return False
+    (row.pk,) = found
     row._state.adding, row._state.db = False, connection.alias
+    return True
 
 
-def _values(row: Model, fields: Sequence[Any]) -> list[Any]:
-    return [field.get_db_prep_save(field.pre_save(row, add=True), connection) for field in fields]
+def _columns(row: Model, *others: str) -> tuple[tuple[str, ...], list[Any]]:
+    """Return the columns of a new row that have a value, but for `others`, and the values. A new row has few."""
+    # Not the proxy, which looks the connection up again with each attribute that a field reads.
+    default = connections[DEFAULT_DB_ALIAS]
+    columns: list[str] = []
+    values: list[Any] = []
+    for field in cast("Any", row)._meta.concrete_fields:
+        if field.column not in others and (value := field.pre_save(row, add=True)) is not None:
+            columns.append(field.column)
+            values.append(field.get_db_prep_save(value, default))
+    return tuple(columns), values
 
 
 @cache
-def _compile_both(model: type[Model], referring: type[Model], reference: str) -> tuple[str, list[Any], list[Any]]:
-    quote, key = connection.ops.quote_name, cast("Any", model._meta.pk)
-    fields: list[Any] = [field for field in model._meta.concrete_fields if field is not key]
-    others: list[Any] = [
-        field for field in referring._meta.concrete_fields if not field.primary_key and field.column != reference
-    ]
-    statement = BOTH.format(
+def _compile_both(
+    model: type[Model],
+    columns: tuple[str, ...],
+    referring: type[Model],
+    referring_columns: tuple[str, ...],
+    also: str,
+    condition: str,
+) -> str:
+    quote, marks = connection.ops.quote_name, ", ".join(["%s"] * len(columns))
+    return BOTH.format(
+        condition=f"{condition}, " if condition else "",
         table=quote(model._meta.db_table),
-        columns=", ".join(quote(field.column) for field in fields),
-        values=", ".join(["%s"] * len(fields)),
-        key=quote(key.column),
+        columns=", ".join(map(quote, columns)),
+        values=f"SELECT {marks} FROM allowed" if condition else f"VALUES ({marks})",  # noqa: S608  # marks alone
+        key=quote(cast("Any", model._meta.pk).column),
+        also=f", {also}" if also else "",
         referring=quote(referring._meta.db_table),
-        referring_columns=", ".join(quote(column) for column in (reference, *(field.column for field in others))),
-        referring_values=", ".join(["%s"] * len(others)),
+        referring_columns=", ".join(map(quote, referring_columns)),
+        referring_values=", ".join(["%s"] * (len(referring_columns) - 1)),
     )
-    return statement, fields, others

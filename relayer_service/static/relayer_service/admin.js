@@ -16,6 +16,21 @@ document.addEventListener("click", async (event) => {
   }
 });
 
+/* A button with data-add-row adds a row from the template to the rows around it. */
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-add-row]");
+  if (!button) {
+    return;
+  }
+  const rows = button.closest("[data-rows]");
+  const total = rows.querySelector("[name$=-TOTAL_FORMS]");
+  const html = rows.querySelector("template").innerHTML.replaceAll("__prefix__", total.value);
+  const list = rows.querySelector("[data-rows-list]");
+  list.insertAdjacentHTML("beforeend", html);
+  list.lastElementChild.querySelector("input:not([type=hidden])").focus();
+  total.value = Number(total.value) + 1;
+});
+
 /* Add accessible names that Django's widgets lack: that of its label to a select, and a role to a tooltip. */
 const nameWidgets = () => {
   for (const select of document.querySelectorAll("select.select2-hidden-accessible")) {
