@@ -1,9 +1,11 @@
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets, model_ngettext, unquote
+from django.db import transaction
 from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -11,24 +13,29 @@ from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
+from chain.networks import networks
 from notifications.filters import SUBJECT
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
-from relayer_service.admin.references import is_key
+from relayer_service.admin.references import MAX_SHOWN, is_key
+from relayer_service.extensions import is_enabled
 from relayer_service.storage.prefixes import Folded
-from relayers import formatting, policy_fields
+from relayers import formatting, guards, policy_fields
 from relayers.account import Answers
 from relayers.filters import NetworkFilter, RelayerStateFilter
-from relayers.forms import RelayerForm
+from relayers.forms import TOP_UP_FIELDS, RelayerForm, shows_signing
 from relayers.models import Relayer
 from relayers.states import set_all_paused
 from relayers.tasks import check_soon
 from signers.models import Signer
+from spending.formatting import shown_rules
+from spending.writes import stored_rules
 
 ACCOUNT = ["identifier", "name", "network", "chain_id", "signer", "address", "notification", "paused"]
+SHOWN_NODES = ["shown_rpc_urls", "shown_private_rpc_urls", "private_fallback_blocks"]
 LINES = ("", '<div class="break-all">{}</div>')
 
 
@@ -63,7 +70,7 @@ class RelayerAdmin(ResourceAdmin):
     }
     allowed_lookups = {"state", "network"}
     allowed_keys = {"signer__sequence__exact", "notification__sequence__exact"}
-    audited_relations = ["signer", "notification"]
+    audited_relations = ["signer", "notification", "spending", "funding_relayer"]
     actions = ["pause_selected", "resume_selected", "check_selected_now"]
     actions_detail = ["pause", "resume", "deliveries"]
 
@@ -73,23 +80,33 @@ class RelayerAdmin(ResourceAdmin):
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Not the attribute: Django's check refuses an admin whose search fields depend on the user.
-        return ["signer", "notification"]
+        return ["signer", "notification", "funding_relayer"]
 
     def get_fieldsets(self, request: HttpRequest, obj: Relayer | None = None) -> Any:
         if obj and not self.has_change_permission(request, obj):
             account = ["shown_address" if name == "address" else name for name in ACCOUNT]
-            return [(None, {"fields": [*account, "shown_rpc_urls", "shown_policies", "created_at"]})]
+            shown = [
+                *SHOWN_NODES,
+                "shown_policies",
+                *(["shown_signing"] if shows_signing(obj) else []),
+                "shown_rules",
+            ]
+            return [(None, {"fields": [*account, *shown, "created_at"]})]
         # An existing relayer is paused by its button, which requires a reason.
         account = [name for name in ACCOUNT if not obj or name != "paused"]
         return [
             (None, {"fields": account}),
-            ("Nodes", {"fields": ["rpc_urls"]}),
+            ("Nodes", {"fields": ["rpc_urls", "private_urls", "private_fallback_blocks"]}),
             ("Policies", {"fields": [policy_fields.PREFIX + name for name in policy_fields.FORM_FIELDS]}),
+            *([("Signing", {"fields": ["allow_signing"]})] if shows_signing(obj) else []),
+            ("Spending rules", {"fields": ["spending_rules"]}),
+            *([("Automatic top-up", {"fields": [*TOP_UP_FIELDS.values()]})] if is_enabled("transactions") else []),
             *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Relayer | None = None) -> list[str]:
-        return [*(["identifier"] if obj else []), "shown_address", "shown_rpc_urls", "shown_policies", "created_at"]
+        shown = ["shown_address", "shown_rpc_urls", "shown_private_rpc_urls", "shown_policies", "shown_signing"]
+        return [*(["identifier"] if obj else []), *shown, "shown_rules", "created_at"]
 
     def get_form(self, request: HttpRequest, obj: Relayer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
@@ -114,13 +131,25 @@ class RelayerAdmin(ResourceAdmin):
 
     @display(description="RPC URLs")
     def shown_rpc_urls(self, relayer: Relayer) -> str:
-        rows = ((f"{entry['url']} (weight {entry['weight']})",) for entry in relayer.masked_rpc_urls)
-        return format_html_join(*LINES, rows) or "those of the network"
+        return shown_nodes(relayer.masked_rpc_urls)
+
+    @display(description="private RPC URLs")
+    def shown_private_rpc_urls(self, relayer: Relayer) -> str:
+        return shown_nodes(relayer.masked_private_rpc_urls)
 
     @display(description="policies")
     def shown_policies(self, relayer: Relayer) -> str:
         rows = ((f"{name}: {policy_fields.shown(value)}",) for name, value in relayer.policies.items())
         return format_html_join(*LINES, rows) or "none"
+
+    @display(description="allow signing")
+    def shown_signing(self, relayer: Relayer) -> str:
+        return ", ".join(Relayer.SigningKind(kind).label for kind in relayer.allow_signing) or "nothing"
+
+    @display(description="spending rules")
+    def shown_rules(self, relayer: Relayer) -> str:
+        coin = partial(policy_fields.coins, network=networks().get(relayer.network))
+        return shown_rules(stored_rules(relayer), coin)
 
     def changeform_view(
         self, request: HttpRequest, object_id: str | None = None, form_url: str = "", extra_context: Any = None
@@ -156,7 +185,20 @@ class RelayerAdmin(ResourceAdmin):
                 counts[name] = rows.count()
             elif relation.on_delete is PROTECT and rows.exists():
                 protected.append(f"{rows.count():,} {name}")
+        keys = [relayer.pk for relayer in relayers]
+        protected += [*(guards.refusals(keys) | guards.funding_refusals(keys)).values()][:MAX_SHOWN]
         return [str(relayer) for relayer in relayers], counts, set(), protected
+
+    def _record_deleted(self, request: HttpRequest, rows: list[Relayer]) -> None:
+        guards.release([relayer.pk for relayer in rows])
+        super()._record_deleted(request, rows)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> None:
+        try:
+            with transaction.atomic():
+                super().delete_queryset(request, queryset)
+        except guards.DeletionRefused as refusal:
+            self.message_user(request, f"Not deleted: {refusal}", messages.ERROR)
 
     @action(description="Deliveries of this relayer", icon="outbox", permissions=["view_deliveries"])
     def deliveries(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -226,6 +268,11 @@ class RelayerAdmin(ResourceAdmin):
         if others:
             text += f" Skipped: {others:,} ({reason})."
         self.message_user(request, text, messages.SUCCESS if count else messages.WARNING)
+
+
+def shown_nodes(masked: list[dict[str, Any]]) -> str:
+    rows = ((f"{entry['url']} (weight {entry['weight']})",) for entry in masked)
+    return format_html_join(*LINES, rows) or "those of the network"
 
 
 def counted(number: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
+from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
@@ -14,23 +15,39 @@ from relayer_service.api.serializers import (
     StrictSerializer,
     StringField,
 )
-from relayer_service.fleet.files import ReferenceField
+from relayer_service.fleet.files import ReferenceField, identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import ConcurrentChange, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
-from relayers.models import MAX_CHAIN_ID, Relayer
-from relayers.policies import POLICIES, EvmAddressField, validate_policies
-from relayers.serializers import RpcUrlsField
+from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, TOP_UP_COLUMNS, Relayer, TopUpAmounts
+from relayers.policies import POLICIES, validate_policies
+from relayers.serializers import MAX_COUNT, RpcUrlsField, SigningKindsField
+from relayers.top_ups import TopUpRequest
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
 from signers.models import Signer
+from spending.rules import validate_rules
+from spending.shape import ordered_rules
+from spending.writes import stored_rules
 
 # The fields that `Relayer.clean` checks.
 NETWORK_FIELDS = {*NODE_FIELDS, "address"}
-# Values of fields that an entry omits; `paused` stays as it is.
-DEFAULTS: dict[str, Any] = {"chain_id": None, "address": None, "custom_rpc_urls": None, "policies": {}}
+NO_FUNDING = "there is no relayer with this id in the service, or before this one in the file"
+# Values of fields that an entry omits; `paused` and `spending_rules` stay as they are.
+DEFAULTS: dict[str, Any] = {
+    "chain_id": None,
+    "address": None,
+    "custom_rpc_urls": None,
+    "private_rpc_urls": None,
+    "private_fallback_blocks": None,
+    "policies": {},
+    "allow_signing": [],
+    "top_up": None,
+}
+# Names of the variables in a dump for URLs that may hold keys.
+URL_VARIABLES = {"custom_rpc_urls": "rpc_url", "private_rpc_urls": "private_rpc_url"}
 
 
 class PoliciesField(ObjectField):
@@ -41,6 +58,11 @@ class PoliciesField(ObjectField):
         assert isinstance(self.parent, RelayerEntry)
         network_type = self.parent.initial_data.get("network_type")
         return validate_policies(network_type, policies) if network_type in [*POLICIES] else dict(policies)
+
+
+class SpendingRulesField(ObjectField):
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return validate_rules(super().to_internal_value(data))
 
 
 class RelayerEntry(StrictSerializer):
@@ -54,14 +76,21 @@ class RelayerEntry(StrictSerializer):
     notification_id = ReferenceField("notifications", required=False)
     paused = BooleanField(required=False)
     custom_rpc_urls = RpcUrlsField(required=False)
+    private_rpc_urls = RpcUrlsField(required=False)
+    private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False)
     policies = PoliciesField(required=False)
+    allow_signing = SigningKindsField(required=False)
+    spending_rules = SpendingRulesField(required=False)
+    top_up = TopUpRequest(required=False)
 
 
 class RelayerSection(Section):
     name = "relayers"
     entry = RelayerEntry
-    queryset = Relayer.objects.select_related("signer", "notification")
+    # The rules are not joined: see `HolderWrite`.
+    queryset = Relayer.objects.select_related("signer", "notification", "funding_relayer").prefetch_related("spending")
     write_class = RelayerWrite
+    more_columns = ("funding_relayer_id", *(TOP_UP_COLUMNS[name] for name in TopUpAmounts._fields))
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -82,6 +111,9 @@ class RelayerSection(Section):
         found, warning = self.answers.address(row)
         moved = [identifier for identifier, address in others.items() if address not in {"", found}]
         names = first_names(moved, len(moved))
+        if moved and (reason := RelayerFollower().refusal(row, found)):
+            self.file.fault(path, reason)
+            return
         if found:
             self.followed.append((row, found))
         if moved and found:
@@ -96,6 +128,10 @@ class RelayerSection(Section):
         if (signer := rows["signer_id"]) is None:
             # The row keeps its own, which a duplicate entry reads again.
             rows["signer_id"] = write.stored_signer
+        if "top_up" in values:
+            rows["top_up"] = self._funded(path, values["top_up"])
+            if rows["top_up"] is None:
+                broken = broken | {"top_up"}
         write.set(DEFAULTS | values | rows)
         sound = bool(broken & NETWORK_FIELDS) or self.file.check(path, write.row.clean)
         # A signer whose entry has a fault is not called.
@@ -110,9 +146,24 @@ class RelayerSection(Section):
             self.with_nodes[path] = write
         return write
 
+    def find_rows(self) -> None:
+        super().find_rows()
+        top_ups = [entry.get("top_up") for entry in self.entries if isinstance(entry, dict)]
+        named = {identifier_of(top_up, "funding_relayer_id") for top_up in top_ups}
+        self.known |= self.read_rows(named - self.known.keys())
+
+    def _funded(self, path: str, values: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a top-up with the row of its funding relayer; None if there is no such row."""
+        funding = self.known.get(values["funding_relayer_id"])
+        if funding is None:
+            self.file.fault(f"{path}.top_up.funding_relayer_id", NO_FUNDING)
+            return None
+        return {**values, "funding_relayer_id": funding}
+
     def finish(self) -> None:
         """Check that nodes are on their relayers' chains; all are called concurrently."""
-        self.answers.chain_ids([url for write in self.with_nodes.values() for url in write.row.own_urls()])
+        rows = [write.row for write in self.with_nodes.values()]
+        self.answers.chain_ids([url for row in rows for column in MASKED_COLUMNS for url in row.own_urls(column)])
         for path, write in self.with_nodes.items():
             self.file.check(path, write.check_nodes)
             self.report_warnings(path, write)
@@ -120,30 +171,54 @@ class RelayerSection(Section):
     def lock(self) -> None:
         try:
             RelayerWrite.lock_signers(self.writes)
+            super().lock()
+            for write in self.updated:
+                write.check_guards()
         except ValidationError:
             raise ConcurrentChange from None
-        super().lock()
+
+    def snapshot(self, row: Any) -> dict[str, Any]:
+        return {**super().snapshot(row), "spending_rules": stored_rules(row)}
 
     def locked_rows(self) -> QuerySet[Any]:
         return self.queryset.select_for_update(of=("self",))
 
     def save(self) -> None:
         super().save()
-        for signer, address in self.followed:
-            RelayerFollower().follow(signer, address)
+        try:
+            for signer, address in self.followed:
+                RelayerFollower().follow(signer, address)
+        except ValidationError:
+            raise ConcurrentChange from None
         # Also for signers whose relayers do not change.
         self.answers.save_errors()
 
     @classmethod
+    def dump(cls, variables: Variables) -> list[dict[str, Any]]:
+        """Return all relayers, each after the one that funds it."""
+        rows = {row.pk: row for row in cls.queryset.order_by("pk")}
+        ordered: dict[int, Relayer] = {}
+        for row in rows.values():
+            line: list[Relayer] = []
+            while row is not None and row.pk not in ordered and row not in line:
+                line.append(row)
+                row = rows.get(row.funding_relayer_id)
+            ordered |= {each.pk: each for each in reversed(line)}
+        return [cls.dump_row(row, variables) for row in ordered.values()]
+
+    @classmethod
     def dump_row(cls, row: Relayer, variables: Variables) -> dict[str, Any]:
         names = [name for name in POLICIES[row.network_type]().fields if name in row.policies]
-        urls = [
-            {
-                "url": escape(url) or variables.reference("relayer", row.identifier, "rpc_url", str(number)),
-                "weight": weight,
-            }
-            for number, (url, weight) in enumerate(open_urls(row), start=1)
-        ]
+        urls = {
+            column: [
+                {
+                    "url": escape(url) or variables.reference("relayer", row.identifier, name, str(number)),
+                    "weight": weight,
+                }
+                for number, (url, weight) in enumerate(open_urls(row, column), start=1)
+            ]
+            for column, name in URL_VARIABLES.items()
+        }
         dumped = {
             "id": escape(row.identifier),
             "name": escape(row.name),
@@ -154,16 +229,20 @@ class RelayerSection(Section):
             "signer_id": escape(row.signer.identifier),
             "notification_id": escape(row.notification.identifier) if row.notification else None,
             "paused": row.paused,
-            "custom_rpc_urls": urls or None,
+            **{column: entries or None for column, entries in urls.items()},
+            "private_fallback_blocks": row.private_fallback_blocks,
             "policies": {name: row.policies[name] for name in names} or None,
+            "allow_signing": row.allow_signing or None,
+            "spending_rules": ordered_rules(stored_rules(row)) or None,
+            "top_up": {name: escape(value) for name, value in row.top_up_values().items()} or None,
         }
         return {name: value for name, value in dumped.items() if value is not None}
 
 
-def open_urls(relayer: Relayer) -> list[tuple[str, int]]:
-    """Return the custom RPC URLs with their weights; "" for a URL that may hold a key or cannot be decrypted."""
+def open_urls(relayer: Relayer, column: str) -> list[tuple[str, int]]:
+    """Return the RPC URLs of a column with their weights; "" for one that may hold a key or cannot be decrypted."""
     try:
-        own = relayer.custom_rpc_urls or []
+        own = getattr(relayer, column) or []
     except DecryptionError:
-        return [("", entry["weight"]) for entry in relayer.masked_rpc_urls]
+        return [("", entry["weight"]) for entry in getattr(relayer, MASKED_COLUMNS[column])]
     return [("" if mask(entry["url"]).endswith(f"/{MASK}") else entry["url"], entry["weight"]) for entry in own]

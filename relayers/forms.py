@@ -1,28 +1,48 @@
 """The admin's form for relayers, with a field for each policy and a row for each node."""
 
+from functools import partial
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.widgets import UnfoldAdminTextInputWidget
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
 from chain.networks import networks
+from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm, declare_fields
+from relayer_service.api.evm import validate_evm_address
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
-from relayers.models import Relayer
-from relayers.policies import validate_evm_address
-from relayers.policy_fields import FORM_FIELDS, PREFIX, shown
+from relayers.models import MASKED_COLUMNS, TOP_UP_COLUMNS, Relayer
+from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, amount, coins, shown, whole_number
 from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
+from relayers.top_ups import AMOUNT_FIELDS
 from relayers.writes import NODE_PATH, RelayerWrite
+from spending.rule_fields import SpendingRulesField
+from spending.writes import stored_rules
 
-COLUMNS = ["name", "network", "chain_id", "address", "signer", "notification", "paused"]
+COLUMNS = [
+    "name", "network", "chain_id", "address", "signer", "notification", "paused", "private_fallback_blocks",
+    "allow_signing",
+]  # fmt: skip
+# The field with the rows of each column of nodes.
+NODE_ROWS = {"custom_rpc_urls": "rpc_urls", "private_rpc_urls": "private_urls"}
 # API name of each field, where it differs.
 API_NAMES = {"signer": "signer_id", "notification": "notification_id"}
+# The form's fields of the automatic top-up, by API name.
+TOP_UP_FIELDS = {
+    "funding_relayer_id": "funding_relayer",
+    **{name: f"top_up_{name}" for name in AMOUNT_FIELDS},
+}
 UNREADABLE = "The stored URLs cannot be decrypted: {}. URLs entered here replace them."
+
+
+def shows_signing(relayer: Relayer | None) -> bool:
+    """Return whether a page has the field: without the extension, only to show and remove what is set."""
+    return extensions.is_enabled("signing") or bool(relayer and relayer.allow_signing)
 
 
 class NetworkInput(UnfoldAdminTextInputWidget):
@@ -36,11 +56,27 @@ class NetworkInput(UnfoldAdminTextInputWidget):
         return format_html('{}<datalist id="known-networks">{}</datalist>', field, options)
 
 
-@declare_fields({PREFIX + name: field for name, field in FORM_FIELDS.items()})
+def amount_fields() -> dict[str, forms.Field]:
+    """Return a field for each amount of the automatic top-up."""
+    return {
+        TOP_UP_FIELDS[name]: AmountField(
+            field,
+            whole_number,
+            label=f"Top-up {name.replace('_', ' ')}",
+            widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"}),
+            help_text=field.help_text,
+        )
+        for name, field in AMOUNT_FIELDS.items()
+    }
+
+
+@declare_fields({PREFIX + name: field for name, field in FORM_FIELDS.items()} | amount_fields())
 class RelayerForm(ResourceForm):
     write_class = RelayerWrite
     write: RelayerWrite
-    field_names = {name: field for field, name in API_NAMES.items()}
+    field_names = {name: field for field, name in API_NAMES.items()} | {
+        f"top_up.{name}": field for name, field in TOP_UP_FIELDS.items()
+    }
 
     network = forms.CharField(
         max_length=64,
@@ -54,16 +90,37 @@ class RelayerForm(ResourceForm):
         "100; a node with weight 0 receives none. URLs are stored encrypted, and only their host is shown.",
     )
 
+    private_urls = RpcUrlRowsField(
+        label="Private RPC URLs",
+        required=False,
+        help_text="Nodes that do not publish transactions before they are mined, used instead of the network's if the "
+        "policy private_transactions is set. Stored and shown like RPC URLs.",
+    )
+    allow_signing = forms.MultipleChoiceField(
+        label="Allow signing",
+        required=False,
+        choices=Relayer.SigningKind.choices,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="What tokens with the scope sign can have signed with this key. Whoever holds a signature can use "
+        "it without the service: a signed permit (EIP-2612) can empty the account without a transaction of this "
+        "relayer. Allow only what is needed. Every signature is in the audit log.",
+    )
+    spending_rules = SpendingRulesField(required=False, label="Spending rules")
+
     # Shared by the forms that validate the same request twice.
     answers: Answers | None = None
 
     class Meta:
         model = Relayer
-        fields = ["identifier", *COLUMNS]
+        fields = ["identifier", *COLUMNS, "funding_relayer"]
         labels = {"chain_id": "Chain ID"}
         help_texts = {
             "chain_id": "Required for a network that is not suggested. The nodes must report this chain ID.",
             "address": "Derived from the signer, if it can provide it.",
+            "private_fallback_blocks": "The number of blocks after which a private transaction that is not mined is "
+            "also sent to public nodes. If empty, it never is.",
+            "funding_relayer": "The relayer on the same chain that sends coins when the balance falls below the "
+            "minimum. If empty, there is no automatic top-up.",
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -75,26 +132,42 @@ class RelayerForm(ResourceForm):
             field = self.fields[PREFIX + name]
             field.initial = shown(self.instance.policies.get(name))
             field.show_hidden_initial = bool(self.instance.pk)
-        self.rows = self._rpc_url_rows()
+        if not shows_signing(self.instance):
+            del self.fields["allow_signing"]
+        for name in AMOUNT_FIELDS:
+            field = self.fields[TOP_UP_FIELDS[name]]
+            field.initial = getattr(self.instance, TOP_UP_COLUMNS[name])
+            field.show_hidden_initial = bool(self.instance.pk)
+        self.rows = {column: self._rpc_url_rows(column) for column in NODE_ROWS}
         if not self.is_bound and "identifier" in self.fields:
             # A script suggests an ID until one is typed.
             self.fields["identifier"].widget.attrs["data-slug-of"] = self["name"].id_for_label
 
     def _read_amounts_in_coins(self) -> None:
-        """Read and show the minimum balance in the coin of the submitted network."""
+        """Read and show amounts and the spending rules in the coin of the submitted network."""
         typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
-        field: Any = self.fields[f"{PREFIX}min_balance"]
-        field.show_in(networks().get(typed), self.instance.policies.get("min_balance"))
+        network, fields = networks().get(typed), dict[str, Any](self.fields)
+        stored = {TOP_UP_FIELDS[name]: getattr(self.instance, TOP_UP_COLUMNS[name]) for name in AMOUNT_FIELDS}
+        stored[f"{PREFIX}min_balance"] = self.instance.policies.get("min_balance", "")
+        for name, text in stored.items():
+            fields[name].show_in(network, None if text == "" else int(text))
+        fields["spending_rules"].edit(
+            self.data if self.is_bound else None,
+            stored_rules(self.instance),
+            parse=partial(amount, network=network),
+            show=partial(coins, network=network),
+            unit=f"in wei, or in the network's coin, for example 0.5 {network.symbol}" if network else "in wei",
+        )
 
-    def _rpc_url_rows(self) -> RpcUrlRowSet:
-        field: Any = self.fields["rpc_urls"]
+    def _rpc_url_rows(self, column: str) -> RpcUrlRowSet:
+        field: Any = self.fields[NODE_ROWS[column]]
         try:
-            rpc_urls = self.instance.custom_rpc_urls or []
+            rpc_urls = getattr(self.instance, column) or []
         except DecryptionError:
             rpc_urls = []
-            masked = ", ".join(entry["url"] for entry in self.instance.masked_rpc_urls)
+            masked = ", ".join(entry["url"] for entry in getattr(self.instance, MASKED_COLUMNS[column]))
             field.help_text = f"{UNREADABLE.format(masked)} {field.help_text}"
-        rows: RpcUrlRowSet = RpcUrlRows(self.data if self.is_bound else None, rpc_urls)
+        rows: RpcUrlRowSet = RpcUrlRows(self.data if self.is_bound else None, rpc_urls, NODE_ROWS[column])
         field.rows = field.widget.rows = rows
         return rows
 
@@ -111,8 +184,21 @@ class RelayerForm(ResourceForm):
         stored, typed = self.instance.policies, {name: cleaned.get(PREFIX + name) for name in FORM_FIELDS}
         policies = {name: typed[name] if PREFIX + name in changed else stored.get(name) for name in FORM_FIELDS}
         values["policies"] = {name: value for name, value in policies.items() if value is not None}
-        if "rpc_urls" in changed & cleaned.keys():
-            values["custom_rpc_urls"] = [entry for entry, _ in self.rows.merged()]
+        if changed & {*TOP_UP_FIELDS.values()}:
+            values["top_up"] = self._top_up(cleaned, changed)
+        for column, field in NODE_ROWS.items():
+            if field in changed & cleaned.keys():
+                values[column] = [entry for entry, _ in self.rows[column].merged()]
+        if "spending_rules" in changed & cleaned.keys():
+            values["spending_rules"] = cleaned["spending_rules"]
+        return values
+
+    def _top_up(self, cleaned: dict[str, Any], changed: Any) -> dict[str, Any]:
+        """Return the automatic top-up; amounts that staff did not change keep their stored values."""
+        values: dict[str, Any] = {"funding_relayer_id": cleaned.get("funding_relayer")}
+        for name in AMOUNT_FIELDS:
+            stored = getattr(self.instance, TOP_UP_COLUMNS[name])
+            values[name] = cleaned.get(TOP_UP_FIELDS[name]) if TOP_UP_FIELDS[name] in changed else stored or None
         return values
 
     def _post_clean(self) -> None:
@@ -137,18 +223,27 @@ class RelayerForm(ResourceForm):
         for path, (url, row) in self._nodes().items():
             texts = faults.pop(path, [])
             if texts:
-                self.add_error("rpc_urls", [f"{url}: {text}" for text in texts])
+                self.add_error(NODE_ROWS[path.partition("[")[0]], [f"{url}: {text}" for text in texts])
             if texts and row is not None:
                 row.add_error("url", texts)
         super().add_faults(ValidationError(faults))
 
     def _nodes(self) -> dict[str, tuple[str, RpcUrlRow | None]]:
         """Return the masked URL of each node and its row, by its path in faults and warnings."""
-        merged = enumerate(self.rows.merged())
-        return {NODE_PATH.format(index): (mask(entry["url"]), row) for index, (entry, row) in merged}
+        return {
+            NODE_PATH.format(column, index): (mask(entry["url"]), row)
+            for column, rows in self.rows.items()
+            for index, (entry, row) in enumerate(rows.merged())
+        }
 
     def _update_errors(self, errors: ValidationError) -> None:
         """Drop errors that only follow from another one."""
         if self.errors.keys() & {"network", "rpc_urls"}:
             errors.error_dict.pop("network", None)
+        # An amount that cannot be read is empty.
+        has_fault = bool(self.errors.keys() & {*TOP_UP_FIELDS.values()})
+        for name in [name for name in errors.error_dict if name.startswith("top_up.")]:
+            faults = errors.error_dict.pop(name)
+            if not has_fault:
+                errors.error_dict[self.field_names[name]] = faults
         super()._update_errors(errors)  # type: ignore[misc]  # not in the stubs

@@ -1,8 +1,9 @@
 import re
 from copy import deepcopy
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
+from django.core.validators import MinValueValidator
 from django.db import models
 from eth_utils.address import to_checksum_address
 
@@ -17,6 +18,8 @@ from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from signers.models import Signer
+from spending.models import SpendingPolicy
+from spending.writes import audited_rules
 
 MAX_CHAIN_ID = 2**63 - 1
 # A change of one of these makes it another account, whose readings start over.
@@ -29,6 +32,18 @@ NO_READINGS: dict[str, Any] = {
     "balance_is_low": False,
     "balance_hours": [],
 }
+
+# The columns of `Relayer.top_up`.
+TOP_UP_COLUMNS = {
+    "funding_relayer_id": "funding_relayer",
+    "minimum": "top_up_minimum_text",
+    "target": "top_up_target_text",
+    "daily_limit": "top_up_daily_limit_text",
+}
+NO_TOP_UP = models.Q(funding_relayer=None, top_up_minimum_text="", top_up_target_text="", top_up_daily_limit_text="")
+WITH_TOP_UP = models.Q(funding_relayer__isnull=False) & ~(
+    models.Q(top_up_minimum_text="") | models.Q(top_up_target_text="") | models.Q(top_up_daily_limit_text="")
+)
 
 ACTIVE = "active"
 # Problems of a relayer, the worst first; it can have several. Each has its own index.
@@ -51,6 +66,22 @@ CONDITIONS = {
     **PROBLEMS,
 }
 NOT_FOUND = "Relayer with ID {} not found"
+# Encrypted columns with nodes, and what is shown of each.
+MASKED_COLUMNS = {"custom_rpc_urls": "masked_rpc_urls", "private_rpc_urls": "masked_private_rpc_urls"}
+
+
+def validate_signing_kinds(kinds: Any) -> None:
+    if not isinstance(kinds, list) or not all(kind in Relayer.SigningKind.values for kind in kinds):
+        raise ValidationError(f"Must be a list of: {', '.join(Relayer.SigningKind.values)}.")
+
+
+class TopUpAmounts(NamedTuple):
+    """When the funding relayer sends a relayer coins, and how many; in wei."""
+
+    minimum: int
+    target: int
+    # In any 24 hours.
+    daily_limit: int
 
 
 class Relayer(Resource, Leased):
@@ -65,6 +96,10 @@ class Relayer(Resource, Leased):
 
     class DisabledReason(models.TextChoices):
         NONCE_SYNC_FAILED = "NonceSyncFailed", "The nonce cannot be read from any node"
+
+    class SigningKind(models.TextChoices):
+        MESSAGES = "messages", "messages (EIP-191)"
+        TYPED_DATA = "typed_data", "typed data (EIP-712)"
 
     name = models.CharField(max_length=255)
     network = models.CharField(max_length=64)
@@ -89,7 +124,42 @@ class Relayer(Resource, Leased):
     masked_rpc_urls = models.JSONField(
         default=list, editable=False, help_text="The custom RPC URLs, masked for display."
     )
+    private_rpc_urls = EncryptedJSONField(null=True, editable=False)
+    masked_private_rpc_urls = models.JSONField(
+        default=list, db_default=[], editable=False, help_text="The private RPC URLs, masked for display."
+    )
+    private_fallback_blocks = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1)],
+        help_text="After how many blocks without being mined a private transaction is also sent to public nodes. "
+        "Empty: never.",
+    )
     policies = models.JSONField(default=dict, editable=False)
+    allow_signing = models.JSONField(
+        default=list,
+        db_default=[],
+        blank=True,
+        validators=[validate_signing_kinds],
+        help_text="What tokens with the scope `sign` can have signed with its key, besides transactions.",
+    )
+    spending = models.ForeignKey(
+        SpendingPolicy, on_delete=models.PROTECT, null=True, editable=False, db_index=False, related_name="+"
+    )
+
+    # Who sends it coins when its balance falls below the minimum. Amounts are in wei, as text.
+    funding_relayer = models.ForeignKey(
+        "self",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        db_index=False,
+        related_name="+",
+        help_text="Sends it coins when its balance falls below the minimum. Empty: only an alert.",
+    )
+    top_up_minimum_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
+    top_up_target_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
+    top_up_daily_limit_text = models.CharField(max_length=78, blank=True, default="", db_default="", editable=False)
 
     # A new relayer is due immediately.
     due_at = models.DateTimeField(null=True, db_index=True, default=DatabaseNow, editable=False)
@@ -121,6 +191,7 @@ class Relayer(Resource, Leased):
             models.Index("signer", "sequence", name="relayer_signer"),
             models.Index("notification", "sequence", name="relayer_notification"),
             models.Index("checked_at", "sequence", name="relayer_checked"),
+            models.Index("funding_relayer", name="relayer_funded", condition=models.Q(funding_relayer__isnull=False)),
         ]
         constraints = [
             models.CheckConstraint(condition=~models.Q(identifier=""), name="relayer_identifier_not_empty"),
@@ -131,6 +202,7 @@ class Relayer(Resource, Leased):
                 | models.Q(system_disabled=False, disabled_reason_type="", disabled_reason_details=""),
                 name="relayer_reason_while_disabled",
             ),
+            models.CheckConstraint(condition=NO_TOP_UP | WITH_TOP_UP, name="relayer_top_up_is_complete"),
         ]
 
     @property
@@ -153,6 +225,18 @@ class Relayer(Resource, Leased):
         return int(self.balance_text) if self.balance_text else None
 
     @property
+    def top_up(self) -> TopUpAmounts | None:
+        """The amounts of its automatic top-up; None if it has none, or an incomplete one that is not saved."""
+        texts = (self.top_up_minimum_text, self.top_up_target_text, self.top_up_daily_limit_text)
+        return None if self.funding_relayer_id is None or "" in texts else TopUpAmounts(*map(int, texts))
+
+    def top_up_values(self) -> dict[str, str]:
+        """Return its automatic top-up by API names; {} if it has none."""
+        values = {name: getattr(self, column) for name, column in TOP_UP_COLUMNS.items()}
+        funding = values.pop("funding_relayer_id")
+        return {"funding_relayer_id": funding.identifier, **values} if funding else {}
+
+    @property
     def expected_chain_id(self) -> int | None:
         known = networks().get(self.network)
         return known.chain_id if known else self.chain_id
@@ -167,8 +251,15 @@ class Relayer(Resource, Leased):
             "signer_id": self.signer.identifier,
             "notification_id": self.notification and self.notification.identifier,
             "paused": self.paused,
-            "custom_rpc_urls": hidden_column(self, "custom_rpc_urls", shown=self.masked_rpc_urls),
+            **{
+                column: hidden_column(self, column, shown=getattr(self, masked))
+                for column, masked in MASKED_COLUMNS.items()
+            },
+            "private_fallback_blocks": self.private_fallback_blocks,
             **{f"policies.{name}": value for name, value in self.policies.items()},
+            "allow_signing": self.allow_signing,
+            **audited_rules(self),
+            **{f"top_up.{name}": value for name, value in self.top_up_values().items()},
             "balance_is_low": self.balance_is_low,
         }
 
@@ -178,20 +269,20 @@ class Relayer(Resource, Leased):
             setattr(self, name, value)
         return {*NO_READINGS}
 
-    def set_rpc_urls(self, rpc_urls: list[dict[str, Any]]) -> None:
-        """Set the custom nodes. Equal ones are not set, as that would encrypt them again."""
+    def set_rpc_urls(self, rpc_urls: list[dict[str, Any]], column: str = "custom_rpc_urls") -> None:
+        """Set the nodes of a column. Equal ones are not set, as that would encrypt them again."""
         try:
-            is_same = (self.custom_rpc_urls or []) == rpc_urls
+            is_same = (getattr(self, column) or []) == rpc_urls
         except DecryptionError:
             is_same = False
         if not is_same:
-            self.custom_rpc_urls = rpc_urls or None
-            self.masked_rpc_urls = [{**entry, "url": mask(entry["url"])} for entry in rpc_urls]
+            setattr(self, column, rpc_urls or None)
+            setattr(self, MASKED_COLUMNS[column], [{**entry, "url": mask(entry["url"])} for entry in rpc_urls])
 
-    def own_urls(self) -> list[str]:
-        """Return the URLs of the custom nodes; none if they cannot be decrypted."""
+    def own_urls(self, column: str = "custom_rpc_urls") -> list[str]:
+        """Return the URLs of the nodes of a column; none if they cannot be decrypted."""
         try:
-            return [entry["url"] for entry in self.custom_rpc_urls or []]
+            return [entry["url"] for entry in getattr(self, column) or []]
         except DecryptionError:
             return []
 
@@ -203,6 +294,22 @@ class Relayer(Resource, Leased):
         known = networks().get(self.network)
         return [(url, 100) for url in known.rpc_urls] if known else []
 
+    def private_node_urls(self) -> list[tuple[str, int]]:
+        """Return the private nodes to send to, each with its weight: its own, or else those of the network."""
+        own = self.private_rpc_urls or []
+        if own:
+            return [(entry["url"], entry["weight"]) for entry in own]
+        known = networks().get(self.network)
+        return [(url, 100) for url in known.private_rpc_urls] if known else []
+
+    @property
+    def has_private_nodes(self) -> bool:
+        """Whether any private node receives transactions; nothing is decrypted for it."""
+        if self.masked_private_rpc_urls:
+            return any(entry["weight"] for entry in self.masked_private_rpc_urls)
+        known = networks().get(self.network)
+        return bool(known and known.private_rpc_urls)
+
     def clean(self) -> None:
         super().clean()
         known = networks().get(self.network)
@@ -213,8 +320,47 @@ class Relayer(Resource, Leased):
             faults["chain_id"] = f"must be {known.chain_id}, the chain ID of {self.network}"
         if self.address:
             self.address = to_checksum_address(self.address)
+        faults |= top_up_faults(self)
         if faults:
             raise ValidationError(faults)
+
+
+def top_up_faults(relayer: Relayer) -> dict[str, str]:
+    """Return what is wrong with the automatic top-up of a relayer, by API name."""
+    values = {name: getattr(relayer, column) for name, column in TOP_UP_COLUMNS.items()}
+    if not any(values.values()):
+        return {}
+    if missing := [name for name, value in values.items() if not value]:
+        return {f"top_up.{name}": "this field is required" for name in missing}
+    if fault := funding_fault(relayer):
+        return {"top_up.funding_relayer_id": fault}
+    minimum, target, daily_limit = (int(values[name]) for name in TopUpAmounts._fields)
+    if not minimum:
+        return {"top_up.minimum": "must be above 0"}
+    if target <= minimum:
+        return {"top_up.target": "must be above the minimum"}
+    if daily_limit < target:
+        # Otherwise an empty account would never be topped up.
+        return {"top_up.daily_limit": "must not be below the target"}
+    return {}
+
+
+def funding_fault(relayer: Relayer) -> str:
+    """Return why a relayer cannot be funded by its funding relayer; "" if it can.
+
+    Two changes at the same time can still complete a cycle: no coins are sent in one.
+    """
+    funding: Relayer | None = relayer.funding_relayer
+    assert funding is not None
+    if funding.expected_chain_id != relayer.expected_chain_id:
+        return "must be on the same chain"
+    seen: set[str] = set()
+    while funding is not None and funding.identifier not in seen:
+        if funding.identifier == relayer.identifier:
+            return "a relayer cannot fund itself, directly or through others"
+        seen.add(funding.identifier)
+        funding = funding.funding_relayer
+    return ""
 
 
 def find_relayer(identifier: str, rows: models.QuerySet[Relayer] | None = None) -> Relayer:

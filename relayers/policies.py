@@ -3,36 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from django.core.exceptions import ValidationError
-from drf_spectacular.utils import extend_schema_field
-from eth_utils.address import is_checksum_address, is_hex_address, to_checksum_address
-
 from chain import native_fee
 from chain.errors import PriceCapTooLow
 from chain.native_fee import FeeOptions, NativeFee
 from chain.networks import Network
 from chain.transactions import Transaction
-from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StrictSerializer, StringField
+from relayer_service.api.evm import EvmAddressField
+from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StrictSerializer
 
 MAX_AMOUNT = 2**128 - 1
 MAX_RECEIVERS = 1_000
-
-
-def validate_evm_address(value: str) -> None:
-    """Raise `ValidationError` unless the value is an EVM address, with a valid checksum if it is in mixed case."""
-    if not (value.startswith("0x") and is_hex_address(value)):
-        raise ValidationError("must be an EVM address: 0x and 40 hexadecimal digits")
-    digits = value[2:]
-    if digits not in {digits.lower(), digits.upper()} and not is_checksum_address(value):
-        raise ValidationError("invalid checksum: a character of this address is mistyped")
-
-
-@extend_schema_field({"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$"})
-class EvmAddressField(StringField):
-    default_validators = [validate_evm_address]
-
-    def to_representation(self, value: str) -> str:
-        return to_checksum_address(value)
 
 
 class EvmPolicies(StrictSerializer):

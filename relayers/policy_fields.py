@@ -17,9 +17,10 @@ from relayers.policies import EvmPolicies
 
 PREFIX = "policy_"
 CHOICES = [("", "Not set"), ("yes", "Yes"), ("no", "No")]
-MAX_DIGITS = 40
+# Those of the largest spending rule, 2^256 - 1.
+MAX_DIGITS = 78
 MAX_QUOTE = 60
-AMOUNT = re.compile(r"(?P<whole>[0-9]{1,40})(?:\.(?P<part>[0-9]{1,40}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
+AMOUNT = re.compile(r"(?P<whole>[0-9]{1,78})(?:\.(?P<part>[0-9]{1,78}))?\s*(?P<unit>(?![0-9.])\S*)", re.A)
 
 Policy = serializers.Field[Any, Any, Any, Any]
 

@@ -13,7 +13,6 @@ from relayer_service.net.addresses import mask
 from relayers.policy_fields import whole_number
 from relayers.serializers import MAX_URLS, MAX_WEIGHT, RpcUrlSerializer
 
-PREFIX = "rpc_urls"
 GONE = "This URL was replaced or removed concurrently. Reload the page."
 
 RpcUrl = dict[str, Any]
@@ -70,11 +69,11 @@ class RpcUrlRow(forms.Form):
 class RpcUrlRowSet(forms.BaseFormSet):  # type: ignore[type-arg]  # Django cannot subscript it
     """Merges the edits of staff, who saw an earlier version, into the stored URLs."""
 
-    def __init__(self, data: Any, rpc_urls: list[RpcUrl]) -> None:
+    def __init__(self, data: Any, rpc_urls: list[RpcUrl], prefix: str) -> None:
         self.stored = dict(zip(names(rpc_urls), rpc_urls, strict=True))
         super().__init__(
             data=data,
-            prefix=PREFIX,
+            prefix=prefix,
             initial=[{"kept": name, "weight": str(entry["weight"])} for name, entry in self.stored.items()],
             form_kwargs={"masked": {name: mask(entry["url"]) for name, entry in self.stored.items()}},
         )

@@ -7,7 +7,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from relayers.serializers import (
     BalanceSerializer,
     CreateRelayerSerializer,
-    RelayerSerializer,
+    ManagedRelayerSerializer,
     StatusSerializer,
     UpdateRelayerSerializer,
 )
@@ -45,7 +45,7 @@ CREATE_RELAYER: dict[str, Any] = {
     "request": CreateRelayerSerializer,
     "responses": {
         201: OpenApiResponse(
-            RelayerSerializer,
+            ManagedRelayerSerializer,
             description="The relayer was created; the log entries list the checks that were skipped.",
         )
     },
@@ -60,7 +60,7 @@ CREATE_RELAYER: dict[str, Any] = {
 }
 UPDATE_RELAYER: dict[str, Any] = {
     "request": UpdateRelayerSerializer,
-    "responses": {200: OpenApiResponse(RelayerSerializer, description="The updated relayer.")},
+    "responses": {200: OpenApiResponse(ManagedRelayerSerializer, description="The updated relayer.")},
     "examples": [
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
@@ -68,6 +68,19 @@ UPDATE_RELAYER: dict[str, Any] = {
             "policies",
             {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},
             summary="Set one policy and remove another",
+            request_only=True,
+        ),
+        OpenApiExample(
+            "top_up",
+            {
+                "top_up": {
+                    "funding_relayer_id": "treasury",
+                    "minimum": "100000000000000000",
+                    "target": "500000000000000000",
+                    "daily_limit": "2000000000000000000",
+                }
+            },
+            summary="Have another relayer top it up",
             request_only=True,
         ),
         RELAYER_EXAMPLE,

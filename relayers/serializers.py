@@ -11,6 +11,8 @@ from rest_framework.exceptions import ValidationError
 
 from chain.networks import Network
 from notifications.models import Notification
+from relayer_service.api.evm import EvmAddressField
+from relayer_service.api.exceptions import Forbidden
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
@@ -25,18 +27,30 @@ from relayer_service.api.serializers import (
 )
 from relayer_service.net import addresses, outgoing
 from relayer_service.net.addresses import MASK, mask
+from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.clock import timestamp
+from relayers import guards
 from relayers.account import Answers
-from relayers.models import MAX_CHAIN_ID, Relayer
-from relayers.policies import EvmAddressField, EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
+from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
+from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
+from relayers.top_ups import TopUpRequest, TopUpSerializer
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers.models import Signer
+from spending.models import SpendingPolicy
+from spending.rules import validate_rules
+from spending.shape import SpendingRules, SpendingRulesPatch, merge_rules
+from spending.writes import stored_rules
 
+SIGNING_KINDS = "What the extension `signing` can sign with its key. A signed permit can empty the account."
 MAX_WEIGHT = 100
 MAX_URLS = 50
 MAX_COUNT = 2**31 - 1
 # The smallest number that JavaScript writes with an exponent.
 FIRST_EXPONENT = 1e21
+TOP_UP_HELP = "Its automatic top-up, which replaces the stored one. The token needs the scope `send`, too."
+PRIVATE_NODES = "Nodes that transactions are sent to alone with the policy `private_transactions`; never read from."
+FALLBACK_BLOCKS = "Blocks without being mined after which private transactions go to public nodes; unset: never."
+NO_TOP_UP = "A token with spending rules cannot set a top-up: it would not count on them"
 REFERENCES: dict[str, Any] = {"signer_id": Signer, "notification_id": Notification}
 
 
@@ -94,6 +108,13 @@ class RpcUrlsField(ListField):
         super().__init__(max_length=MAX_URLS, **kwargs)
 
 
+class SigningKindsField(ListField):
+    child = ChoiceField(choices=Relayer.SigningKind.choices)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=len(Relayer.SigningKind), **kwargs)
+
+
 class RelayerSerializer(ResourceSerializer):
     """An account on a network, with its policies; fields that are not set are omitted."""
 
@@ -113,6 +134,16 @@ class RelayerSerializer(ResourceSerializer):
     policies = EvmPolicies(required=False)
 
 
+class ManagedRelayerSerializer(RelayerSerializer):
+    """A relayer with the fields that the interface document does not show; fields that are not set are omitted."""
+
+    allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
+    spending_rules = SpendingRules(source="spending.rules", required=False)
+    top_up = TopUpSerializer(source="*", required=False, help_text="Its automatic top-up; omitted if it has none.")
+    private_rpc_urls = MaskedRpcUrlSerializer(source="masked_private_rpc_urls", many=True, required=False)
+    private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False, help_text=FALLBACK_BLOCKS)
+
+
 class StatusSerializer(serializers.Serializer[Any]):
     """A relayer as of its last health check."""
 
@@ -120,9 +151,7 @@ class StatusSerializer(serializers.Serializer[Any]):
     balance = StringField(allow_null=True, help_text="In wei, as last read; null until it is first read.")
     balance_at = StringField(allow_null=True, help_text="When the balance was read.")
     nonce = StringField(allow_null=True, help_text="The nonce of the next transaction; null while it is unknown.")
-    pending_transactions_count = IntegerField(
-        max_value=MAX_COUNT, help_text="Always 0: the service does not send transactions yet."
-    )
+    pending_transactions_count = IntegerField(max_value=MAX_COUNT, help_text="Transactions that are not mined yet.")
     last_confirmed_transaction_timestamp = StringField(allow_null=True)
     paused = BooleanField()
     system_disabled = BooleanField()
@@ -139,6 +168,7 @@ class StatusSerializer(serializers.Serializer[Any]):
             "paused": instance.paused,
             "system_disabled": instance.system_disabled,
             "checked_at": instance.checked_at and timestamp(instance.checked_at),
+            **guards.status(instance.pk),
         }
 
 
@@ -200,10 +230,41 @@ def exact(value: Any) -> Any:
     return int(written) if int(written) == written else value
 
 
-class CreateRelayerSerializer(CreateSerializer):
+@extend_schema_field(SpendingRules)
+class SpendingRulesField(ObjectField):
+    """Rules to store."""
+
+
+@extend_schema_field(SpendingRulesPatch)
+class SpendingRulesPatchField(ObjectField):
+    """Rules to change; null removes one."""
+
+
+class FundedMixin(serializers.Serializer[Any]):
+    """Converts the automatic top-up of a request. It moves coins, so the token must be one that can send them."""
+
+    def funded(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Return the top-up with the row of its funding relayer; {} if the request has none."""
+        values = attrs.get("top_up")
+        if values is None:
+            return {}
+        token, identifier = self.context["request"].auth, values["funding_relayer_id"]
+        if not token.has_scope("send") or identifier not in (token.allowed_relayers or [identifier]):
+            raise InsufficientScope("send")
+        policy = token.read_spending_id()
+        if policy is not None and SpendingPolicy.objects.exclude(rules={}).filter(pk=policy):
+            # The funding relayer would send without them, to an account whose key the holder may have.
+            raise Forbidden(NO_TOP_UP)
+        funding = Relayer.objects.filter(identifier=identifier).first()
+        if funding is None:
+            raise ValidationError({"top_up": {"funding_relayer_id": [UNKNOWN]}})
+        return {"top_up": {**values, "funding_relayer_id": funding}}
+
+
+class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     """A relayer to create. Its signer and custom nodes are called before it is saved."""
 
-    answer_class = RelayerSerializer
+    answer_class = ManagedRelayerSerializer
     write_class = RelayerWrite
 
     id = NewIdentifierField()
@@ -223,18 +284,25 @@ class CreateRelayerSerializer(CreateSerializer):
     notification_id = StringField(required=False)
     paused = BooleanField()
     custom_rpc_urls = RpcUrlsField(required=False, help_text="Nodes to call instead of the network's public ones.")
+    private_rpc_urls = RpcUrlsField(required=False, help_text=PRIVATE_NODES)
+    private_fallback_blocks = IntegerField(min_value=1, max_value=MAX_COUNT, required=False, help_text=FALLBACK_BLOCKS)
     policies = PoliciesField(required=False)
+    allow_signing = SigningKindsField(required=False, help_text=SIGNING_KINDS)
+    spending_rules = SpendingRulesField(required=False, help_text="What it can send and spend.")
+    top_up = TopUpRequest(required=False, help_text=TOP_UP_HELP)
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        with policy_faults():
+        with faults_in("policies"):
             policies = validate_policies(attrs["network_type"], attrs.get("policies", {}))
-        return {**attrs, "policies": policies, **referenced_rows(attrs)}
+        with faults_in("spending_rules"):
+            rules = validate_rules(attrs.get("spending_rules", {}))
+        return {**attrs, "policies": policies, "spending_rules": rules, **referenced_rows(attrs), **self.funded(attrs)}
 
 
-class UpdateRelayerSerializer(UpdateSerializer):
+class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
     """Changes of a relayer, as a JSON Merge Patch: omitted fields stay, null removes."""
 
-    answer_class = RelayerSerializer
+    answer_class = ManagedRelayerSerializer
     write_class = RelayerWrite
     write: RelayerWrite
 
@@ -244,21 +312,33 @@ class UpdateRelayerSerializer(UpdateSerializer):
     custom_rpc_urls = RpcUrlsField(
         required=False, allow_null=True, help_text="The complete list, which replaces the stored one."
     )
+    private_rpc_urls = RpcUrlsField(required=False, allow_null=True, help_text=PRIVATE_NODES)
+    private_fallback_blocks = IntegerField(
+        min_value=1, max_value=MAX_COUNT, required=False, allow_null=True, help_text=FALLBACK_BLOCKS
+    )
     policies = PoliciesPatchField(required=False, allow_null=True, help_text="Merged by name; null removes a policy.")
+    allow_signing = SigningKindsField(required=False, allow_null=True, help_text=SIGNING_KINDS)
+    spending_rules = SpendingRulesPatchField(
+        required=False, allow_null=True, help_text="Merged by name; null removes a rule."
+    )
+    top_up = TopUpRequest(required=False, allow_null=True, help_text=TOP_UP_HELP)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.answers = Answers()
         # Called before the row is locked: a node that hangs must not delay other changes.
-        self.answers.chain_ids([entry["url"] for entry in attrs.get("custom_rpc_urls") or []])
+        self.answers.chain_ids([entry["url"] for name in MASKED_COLUMNS for entry in attrs.get(name) or []])
         return attrs
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.write.answers = self.answers
-        values = {**attrs, **referenced_rows(attrs)}
+        values = {**attrs, **referenced_rows(attrs), **self.funded(attrs)}
         if "policies" in attrs:
             row, patch = self.write.row, attrs["policies"]
-            with policy_faults():
+            with faults_in("policies"):
                 values["policies"] = {} if patch is None else merge_policies(row.network_type, row.policies, patch)
+        if attrs.get("spending_rules") is not None:
+            with faults_in("spending_rules"):
+                values["spending_rules"] = merge_rules(stored_rules(self.write.row), attrs["spending_rules"])
         return values
 
 
@@ -274,9 +354,9 @@ def referenced_rows(attrs: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def policy_faults() -> Iterator[None]:
-    """Add the field `policies` to the path of faults."""
+def faults_in(field: str) -> Iterator[None]:
+    """Add a field to the path of faults."""
     try:
         yield
     except ValidationError as error:
-        raise ValidationError({"policies": error.detail}) from None
+        raise ValidationError({field: error.detail}) from None

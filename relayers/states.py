@@ -8,6 +8,7 @@ from notifications.delivery.creating import create_each
 from notifications.emitting import wake
 from relayer_service.audit.recording import record_same
 from relayer_service.storage.selections import Selection
+from relayers import guards
 from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData
 from relayers.models import Relayer
 
@@ -55,7 +56,9 @@ def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], se
     # In the order in which others lock them. Tuples: model instances would take longer than everything else.
     locked = others.select_for_update(of=("self",)).order_by("pk")
     rows = list(locked.values_list("pk", "notification", "notification__enabled", *EVENT_COLUMNS))
-    Relayer.objects.filter(pk__in=[row[0] for row in rows]).update(paused=paused)
+    changed = [row[0] for row in rows]
+    Relayer.objects.filter(pk__in=changed).update(paused=paused)
+    guards.note_change(changed, {"paused"})
     targets = create_each(
         RELAYER_PAUSED if paused else RELAYER_RESUMED,
         [(target, enabled, _data(*columns)) for _, target, enabled, *columns in rows if target is not None],

@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from chain import nodes
 from chain.answers import quantity
@@ -16,7 +17,7 @@ from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import networks
 from relayer_service.api import envelope
-from relayer_service.api.exceptions import NotFound, ServiceUnavailable
+from relayer_service.api.exceptions import Conflict, NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
 from relayer_service.api.lists import ListMixin
 from relayer_service.api.pagination import PageRequest
@@ -25,10 +26,11 @@ from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottl
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from relayers import schema
+from relayers import guards, schema
 from relayers.models import CONDITIONS, NOT_FOUND, Relayer
 from relayers.serializers import (
     CreateRelayerSerializer,
+    ManagedRelayerSerializer,
     NetworkSerializer,
     RelayerSerializer,
     StatusSerializer,
@@ -83,6 +85,10 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         is_patch = getattr(self.request, "method", "") == "PATCH"
         return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        # The contract has the list only, and shows no other fields there.
+        return ManagedRelayerSerializer if self.action == "retrieve" else super().get_serializer_class()
+
     def get_throttles(self) -> list[Any]:
         if self.action in self.waiting_actions:
             return [WaitingRateThrottle()]
@@ -92,7 +98,14 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         rows = super().get_queryset()
         if only := getattr(self.request.auth, "only_relayers", None):
             rows = rows.filter(identifier__in=only)
-        return rows if self.action == "list" else rows.select_related("signer", "notification")
+        return rows if self.action == "list" else rows.select_related("signer", "notification", "funding_relayer")
+
+    def perform_destroy(self, instance: Relayer) -> list[str]:
+        try:
+            guards.release([instance.pk])
+        except guards.DeletionRefused as refusal:
+            raise Conflict(str(refusal)) from None
+        return super().perform_destroy(instance)
 
     @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **schema.STATUS)
     @action(detail=True)

@@ -1,9 +1,11 @@
 """Creating and changing relayers, for REST, the admin and fleet files; and moving them to the address of a new key."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Self
 
 from django.core.exceptions import ValidationError
+from django.db import connection
 from django.db.models import QuerySet
 from eth_utils.address import to_checksum_address
 
@@ -12,33 +14,40 @@ from notifications.models import Notification
 from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.background.tasks import push
 from relayer_service.storage.clock import DatabaseNow
-from relayer_service.writes import BATCH_SIZE, Values, Write
+from relayer_service.writes import BATCH_SIZE, Values
+from relayers import guards
 from relayers.account import Answers
-from relayers.models import ACCOUNT_COLUMNS, NO_READINGS, Relayer
+from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, TOP_UP_COLUMNS, Relayer
 from relayers.states import write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing
 from signers.followers import Follower
 from signers.models import Signer
+from spending.writes import HolderWrite
 
 # The fields that decide which chain the custom nodes must be on.
-NODE_FIELDS = {"network", "chain_id", "custom_rpc_urls"}
-NODE_PATH = "custom_rpc_urls[{}].url"
+NODE_FIELDS = {"network", "chain_id", *MASKED_COLUMNS}
+NODE_PATH = "{}[{}].url"
 # The attribute of each API name.
-ATTRIBUTES = {name: name for name in ("name", "network", "network_type", "chain_id", "policies")} | {
+ATTRIBUTES = {
+    name: name for name in ("name", "network", "network_type", "chain_id", "policies", "private_fallback_blocks")
+} | {
     "signer_id": "signer",
     "notification_id": "notification",
 }
+COLUMNS = {**ATTRIBUTES, "spending_rules": "spending"}
+FUNDING_PAUSED = "the funding relayer is paused: it sends nothing until it is resumed"
 UNKNOWN = "object with this ID does not exist"
 CHANGED = "the signer was changed concurrently: try again"
 
 
-class RelayerWrite(Write[Relayer]):
+class RelayerWrite(HolderWrite[Relayer]):
     """A relayer to create or to change.
 
-    `signer_id` and `notification_id` are rows; `policies` are valid and replace the stored ones. The `address` is the
-    signer's, and a given one must equal it, as far as it can be read. Empty: it is read from the signer. None: it is
-    read unless the stored one is known to be the signer's. Left out: the stored one stays if it cannot be read.
+    `signer_id` and `notification_id` are rows; `policies` and `spending_rules` are valid and replace the stored ones.
+    The `address` is the signer's, and a given one must equal it, as far as it can be read. Empty: it is read from the
+    signer. None: it is read unless the stored one is known to be the signer's. Left out: the stored one stays if it
+    cannot be read. `top_up` is None, or has the row `funding_relayer_id` and amounts.
     """
 
     model = Relayer
@@ -57,10 +66,27 @@ class RelayerWrite(Write[Relayer]):
         self.given = values
         for name in ATTRIBUTES.keys() & values.keys():
             setattr(self.row, ATTRIBUTES[name], values[name])
-        if "custom_rpc_urls" in values:
-            self.row.set_rpc_urls([dict(entry) for entry in values["custom_rpc_urls"] or []])
+        if "allow_signing" in values:
+            given = values["allow_signing"] or []
+            self.row.allow_signing = [kind for kind in Relayer.SigningKind.values if kind in given]
+        for name in MASKED_COLUMNS.keys() & values.keys():
+            self.row.set_rpc_urls([dict(entry) for entry in values[name] or []], name)
+        if "spending_rules" in values:
+            self.set_rules(values["spending_rules"] or {})
+        if "top_up" in values:
+            self._set_top_up(values["top_up"] or {})
         if values.get("paused", self.row.paused) != self.row.paused:
             self.paused = values["paused"]
+
+    def _set_top_up(self, values: Values) -> None:
+        row, funding = self.row, values.get("funding_relayer_id")
+        row.funding_relayer = funding
+        for name, column in TOP_UP_COLUMNS.items():
+            if column != "funding_relayer":
+                amount = values.get(name)
+                setattr(row, column, "" if amount is None else str(amount))
+        if funding is not None and funding.paused:
+            self.warnings.append(("top_up.funding_relayer_id", FUNDING_PAUSED))
 
     def check(self) -> None:
         """Apply all rules to a new relayer, and those that do not call its signer to an existing one.
@@ -86,6 +112,20 @@ class RelayerWrite(Write[Relayer]):
             # Accepted with custom nodes: somebody may still run such a network.
             self.warnings.append(("network", closed()[row.network]))
         self._note_changes()
+        self.check_guards()
+
+    def check_guards(self) -> None:
+        """Check that nothing in progress depends on the account or signer that would change."""
+        if self.is_new:
+            return
+        guards.check_change(self.row.pk, self.columns)
+        moves = self.columns & {"network", "chain_id"} and self.row.expected_chain_id != self._stored_chain_id()
+        if moves and (reasons := guards.funding_refusals([self.row.pk])):
+            raise ValidationError({"network": reasons[self.row.pk]})
+
+    def _stored_chain_id(self) -> int | None:
+        network, chain_id = self.before["network"], self.before["chain_id"]
+        return Relayer(network=network, chain_id=chain_id).expected_chain_id
 
     def _set_address(self) -> None:
         """Set the address to the signer's, unless the stored one is known to be correct."""
@@ -107,12 +147,11 @@ class RelayerWrite(Write[Relayer]):
         self.row.address = address
 
     def check_nodes(self) -> None:
-        """Check that custom nodes are on the relayer's chain, if that may have changed; this calls the nodes."""
+        """Check that its own nodes are on the relayer's chain, if that may have changed; this calls the nodes."""
         if not (self.is_new or NODE_FIELDS & self.given.keys()):
             return
         faults, expected = {}, self.row.expected_chain_id
-        for index, found in enumerate(self.answers.chain_ids(self.row.own_urls())):
-            path = NODE_PATH.format(index)
+        for path, found in zip(*self._called_nodes(), strict=True):
             if isinstance(found, str):
                 self.warnings.append((path, f"the chain ID of this node was not checked: {found}"))
             elif found != expected:
@@ -120,15 +159,21 @@ class RelayerWrite(Write[Relayer]):
         if faults:
             raise ValidationError(faults)
 
+    def _called_nodes(self) -> tuple[list[str], list[int | str]]:
+        """Return the path of each node of the relayer, and its chain ID or why it is unknown."""
+        urls = {column: self.row.own_urls(column) for column in MASKED_COLUMNS}
+        paths = [NODE_PATH.format(column, index) for column, each in urls.items() for index in range(len(each))]
+        return paths, self.answers.chain_ids([url for each in urls.values() for url in each])
+
     def _note_changes(self) -> None:
         if self.is_new:
             return
         now = snapshot(self.row)
         names = [name for name in {**self.before, **now} if self.before.get(name) != now.get(name)]
-        # A database may return policies in another order.
+        # A database may return policies and rules in another order.
         for name in sorted(names, key=lambda name: name if "." in name else ""):
             field = name.partition(".")[0]
-            self.note(name, ATTRIBUTES.get(field, field), *(["masked_rpc_urls"] if field == "custom_rpc_urls" else []))
+            self.note(name, *_columns_of(field))
         if self.paused is not None:
             self.note("paused")
 
@@ -165,13 +210,47 @@ class RelayerWrite(Write[Relayer]):
                 # A health check in progress has read the old relayer, so it loses its lease.
                 write.row.due_at, write.row.lease = DatabaseNow(), None
                 write.columns |= {"due_at", "lease"}
+        later = [write.row for write in writes if write.is_new and _is_funded_by_new(write.row)]
+        top_ups = [[getattr(row, column) for column in TOP_UP_COLUMNS.values()] for row in later]
+        for row in later:
+            _set_columns(row, [None, "", "", ""])
         super().save_rows(writes)
+        for row, values in zip(later, top_ups, strict=True):
+            _set_columns(row, values)
+            row.save(update_fields=TOP_UP_COLUMNS.values())
+        cls._notify_guards(writes)
         for answers in {write.answers for write in writes}:
             answers.save_errors()
         for paused in (True, False):
             write_paused([write.row for write in writes if write.paused is paused], paused)
         if any(write.is_new or write.columns for write in writes):
             push(check_relayers_now)
+
+    @classmethod
+    def _notify_guards(cls, writes: Sequence[Self]) -> None:
+        changed: dict[frozenset[str], list[int]] = defaultdict(list)
+        for write in writes:
+            if write.columns and not write.is_new:
+                changed[frozenset(write.columns)].append(write.row.pk)
+        for columns, keys in changed.items():
+            guards.note_change(keys, columns)
+
+
+def _is_funded_by_new(row: Relayer) -> bool:
+    """Return whether the funding relayer of a new one is new, too: it has no primary key to refer to yet."""
+    return row.funding_relayer is not None and row.funding_relayer.pk is None
+
+
+def _set_columns(row: Relayer, values: Sequence[object]) -> None:
+    for column, value in zip(TOP_UP_COLUMNS.values(), values, strict=True):
+        setattr(row, column, value)
+
+
+def _columns_of(field: str) -> list[str]:
+    """Return the columns of an API field."""
+    if field == "top_up":
+        return [*TOP_UP_COLUMNS.values()]
+    return [COLUMNS.get(field, field), *([MASKED_COLUMNS[field]] if field in MASKED_COLUMNS else [])]
 
 
 def _is_same_key(stored: Signer | None, signer: Signer) -> bool:
@@ -182,16 +261,27 @@ class RelayerFollower(Follower):
     def rows(self, signer: Signer) -> QuerySet[Relayer]:
         return Relayer.objects.filter(signer=signer).order_by("pk")
 
+    def refusal(self, signer: Signer, address: str) -> str:
+        rows = self.rows(signer).exclude(address=address)
+        if connection.in_atomic_block:
+            # In the order in which others lock them. None can be added: that needs the lock of the signer.
+            rows = rows.select_for_update(no_key=True)
+        reasons = guards.refusals(list(rows.values_list("pk", flat=True)))
+        return next(iter(reasons.values()), "")
+
     def follow(self, signer: Signer, address: str) -> int:
         """Move relayers to the address, record it, and have the new account checked immediately."""
+        if reason := self.refusal(signer, address):
+            raise ValidationError(reason)
         moved, after = 0, {"address": address, "balance_is_low": False}
-        # In the order in which others lock them. None can be added: that needs the lock of the signer.
-        rows = self.rows(signer).exclude(address=address).select_for_update(no_key=True)
+        rows = self.rows(signer).exclude(address=address)
         while batch := list(rows.only("identifier", "address", "balance_is_low")[:BATCH_SIZE]):
+            keys = [relayer.pk for relayer in batch]
             # A check in progress has read the old account, so it loses its lease.
-            Relayer.objects.filter(pk__in=[relayer.pk for relayer in batch]).update(
+            Relayer.objects.filter(pk__in=keys).update(
                 address=address, due_at=DatabaseNow(), lease=None, **NO_READINGS
             )
+            guards.note_change(keys, {"address"})
             before = ({name: getattr(relayer, name) for name in after} for relayer in batch)
             reason = f"Follows the signer {signer}."
             record(changed(*row, after, reason) for row in zip(batch, before, strict=True))

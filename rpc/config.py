@@ -9,6 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from chain.networks import networks
 from relayer_service.amounts import BASIS_POINTS, parse_rate
+from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.serializers import (
     BooleanField,
     ChoiceField,
@@ -21,7 +22,7 @@ from relayer_service.api.serializers import (
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Section
-from relayers.policies import MAX_AMOUNT, EvmAddressField
+from relayers.policies import MAX_AMOUNT
 from rpc.models import FeeToken, PriceSource
 from rpc.models.fee_tokens import MAX_SECONDS
 from rpc.writes import FeeTokenWrite

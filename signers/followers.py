@@ -25,8 +25,16 @@ class Follower(ABC):
     def follow(self, signer: Signer, address: str) -> int:
         """Move the rows of a signer to its address, empty while it is unknown; return how many moved.
 
-        The caller holds the lock of the signer's row, and staff have confirmed the move.
+        The caller holds the lock of the signer's row, and staff have confirmed the move. Raises `ValidationError` if
+        it is refused.
         """
+
+    def refusal(self, signer: Signer, address: str) -> str:
+        """Return why the rows of a signer cannot move to this address now, or "".
+
+        In a transaction, whose caller has locked the signer's row, the answer stays true until its end.
+        """
+        return ""
 
     def elsewhere(self, signer: Signer, address: str) -> QuerySet[Any]:
         return self.rows(signer).exclude(address__in=["", address])

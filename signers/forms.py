@@ -212,7 +212,10 @@ class SignerForm(ResourceForm):
         self.moves_rows = bool(address or is_replaced) and any(rows.exists() for rows in elsewhere)
         if address or self.moves_rows:
             self.write.followed_to = address
-        if self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
+        reasons = [follower.refusal(self.instance, address) for follower in found] if self.moves_rows else []
+        if any(reasons):
+            self.add_error(None, next(filter(None, reasons)))
+        elif self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
             self._ask_to_confirm(elsewhere, address, warning)
         elif confirmed and not is_replaced and not self.moves_rows:
             self.add_error(CONFIRMED, "Nothing would change. Enter the new secrets again.")

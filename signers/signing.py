@@ -70,6 +70,19 @@ def backend_for(signer: Signer) -> Backend[Any]:
     return backend
 
 
+def account_backend(signer: Signer, address: str) -> Secp256k1Backend:
+    """Return the backend of a signer; raise `SignerError` unless it signs for this EVM address.
+
+    This may call a server.
+    """
+    backend = backend_for(signer)
+    if not isinstance(backend, Secp256k1Backend):
+        raise SignerError(incompatibility(signer, "evm"))
+    if backend.address() != address:
+        raise SignerError(f"The signer's address is not {address} any more.")
+    return backend
+
+
 def _drop_backends(signer: Signer) -> None:
     for version in [version for version in _backends if version[0] == signer.pk]:
         del _backends[version]

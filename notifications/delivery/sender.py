@@ -9,20 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
-import threading
 import time
 import uuid
 from collections import deque
-from concurrent import futures
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 
 from django.db import close_old_connections
 
 from notifications.delivery import attempts, outbox
 from notifications.delivery.outstanding import Outstanding, Place
 from notifications.models import Delivery
-from relayer_service.background.loops import LoopThread
+from relayer_service.background.loops import LoopService
 from relayer_service.background.pools import Pool
 from relayer_service.background.tasks import OutageFilter
 
@@ -42,41 +40,22 @@ MAX_OPEN_FILES = 65_536
 MAX_DATABASE_FAILURES = 30
 
 
-class Sender:
-    """The sender of a process, used from any of its threads."""
+class Sender(LoopService["ActiveTargets"]):
+    """The sender of a process. To wake a target is to start to send its due deliveries.
+
+    When it stops, it claims nothing more, and waits for the deliveries in flight; another worker sends those that do
+    not return.
+    """
 
     def __init__(self) -> None:
-        self.stopping = False
-        self._lock = threading.Lock()
-        self._loop = LoopThread("webhook-sender")
-        self._targets = partial(ActiveTargets, self)
+        super().__init__("webhook-sender", ActiveTargets)
 
     @cached_property
     def database(self) -> Pool:
         return Pool("webhook-database", DATABASE_THREADS)
 
-    def wake(self, target_pk: int) -> None:
-        """Start to send the due deliveries of a target, without waiting for it."""
-        with self._lock:
-            if not self.stopping:
-                self._loop.call(lambda: self._loop.own(self._targets).wake(target_pk))
-
-    def stop(self, seconds: float) -> None:
-        """Claim nothing more, and wait for the deliveries in flight; another worker sends those that do not return.
-
-        Each thread of a worker calls this when it ends; only the first call has an effect.
-        """
-        with self._lock:
-            if self.stopping:
-                return
-            self.stopping = True
-        finished = self._loop.submit(self._finish(seconds))
-        futures.wait([finished], seconds + DATABASE_PAUSE_SECONDS)
-        self._loop.stop()
+    def close(self) -> None:
         self.database.shutdown(wait=False)
-
-    async def _finish(self, seconds: float) -> None:
-        await self._loop.own(self._targets).finish(seconds)
 
 
 class ActiveTargets:

@@ -11,9 +11,10 @@ from eth_utils.address import to_checksum_address
 
 from chain.networks import networks, unknown
 from relayer_service.amounts import BASIS_POINTS, parse_rate
+from relayer_service.api.evm import validate_evm_address
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import first_state
-from relayers.policies import MAX_AMOUNT, validate_evm_address
+from relayers.policies import MAX_AMOUNT
 
 # The maximum of an integer column on every engine.
 MAX_SECONDS = 2**31 - 1

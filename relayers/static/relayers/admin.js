@@ -18,21 +18,6 @@ async function showStatus(panel) {
   setTimeout(showStatus, REFRESH_MS, panel);
 }
 
-/* A button with data-add-row adds a row from the template to the rows around it. */
-function addRow(event) {
-  const button = event.target.closest("[data-add-row]");
-  if (!button) {
-    return;
-  }
-  const rows = button.closest("[data-rows]");
-  const total = rows.querySelector("[name$=-TOTAL_FORMS]");
-  const html = rows.querySelector("template").innerHTML.replaceAll("__prefix__", total.value);
-  const list = rows.querySelector("[data-rows-list]");
-  list.insertAdjacentHTML("beforeend", html);
-  list.lastElementChild.querySelector("input:not([type=hidden])").focus();
-  total.value = Number(total.value) + 1;
-}
-
 const MAX_ID_LENGTH = 255;
 
 /* Return a name as an ID: letters without accents, and digits, separated by hyphens. */
@@ -52,7 +37,6 @@ function suggestId(input) {
   input.addEventListener("input", () => source.removeEventListener("input", follow), { once: true });
 }
 
-document.addEventListener("click", addRow);
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll("[data-status-url]").forEach(showStatus);
   document.querySelectorAll("[data-slug-of]").forEach(suggestId);

@@ -1,0 +1,93 @@
+"""Guards: apps whose work depends on relayers. They refuse changes that would break it.
+
+An app declares its guard in its `AppConfig`: `relayer_guard = "transactions.guards.LaneGuard"`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from typing import Any
+
+from django.apps import apps
+from django.core.exceptions import ValidationError
+from django.utils.module_loading import import_string
+
+from relayer_service.storage.selections import Selection
+from relayers.models import Relayer
+
+# Relayers that a guard is asked about at once.
+BATCH_SIZE = 2_000
+# Columns that a guard can refuse to change, with their API names: they decide for which account who signs.
+GUARDED_COLUMNS = {
+    "signer": "signer_id",
+    "network": "network",
+    "network_type": "network_type",
+    "chain_id": "chain_id",
+    "address": "address",
+}
+
+FUNDS_OTHERS = "Relayer {} funds the relayer {}. Remove the top-up of that relayer, or choose another funding relayer."
+
+
+class DeletionRefused(Exception):
+    """A relayer cannot be deleted now; the message is the reason."""
+
+
+class Guard(ABC):
+    @abstractmethod
+    def refusals(self, relayers: Collection[int]) -> dict[int, str]:
+        """Return, by relayer, why it cannot be deleted and its guarded columns cannot be changed now.
+
+        In a transaction, whose caller has locked the relayers, the answer stays true until its end.
+        """
+
+    @abstractmethod
+    def note_change(self, relayers: Collection[int], columns: Collection[str]) -> None:
+        """Follow a change of relayers in the transaction that makes it; the caller has locked them."""
+
+    @abstractmethod
+    def status(self, relayer: int) -> dict[str, Any]:
+        """Return the fields of a relayer's status that depend on this work."""
+
+
+def guards() -> list[Guard]:
+    paths = [getattr(app, "relayer_guard", "") for app in apps.get_app_configs()]
+    return [import_string(path)() for path in paths if path]
+
+
+def refusals(relayers: Collection[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for batch in Selection.from_keys(relayers).batches(BATCH_SIZE):
+        for guard in guards():
+            found = {**guard.refusals(batch), **found}
+    return found
+
+
+def status(relayer: int) -> dict[str, Any]:
+    return {name: value for guard in guards() for name, value in guard.status(relayer).items()}
+
+
+def check_change(relayer: int, columns: Collection[str]) -> None:
+    """Raise `ValidationError` if a guard refuses the change of a relayer."""
+    changed = [name for column, name in GUARDED_COLUMNS.items() if column in columns]
+    if changed and (reasons := refusals([relayer])):
+        raise ValidationError({changed[0]: reasons[relayer]})
+
+
+def note_change(relayers: Collection[int], columns: Collection[str]) -> None:
+    for batch in Selection.from_keys(relayers).batches(BATCH_SIZE):
+        for guard in guards():
+            guard.note_change(batch, columns)
+
+
+def funding_refusals(relayers: Collection[int]) -> dict[int, str]:
+    """Return, by relayer, why it cannot be deleted or move to another chain: it funds others."""
+    funded = Relayer.objects.filter(funding_relayer__in=relayers).order_by("-pk")
+    names = funded.values_list("funding_relayer", "funding_relayer__identifier", "identifier")
+    return {funding: FUNDS_OTHERS.format(name, other) for funding, name, other in names}
+
+
+def release(relayers: Collection[int]) -> None:
+    """Detach relayers that are about to be deleted; raise `DeletionRefused` if a guard refuses."""
+    for reason in (refusals(relayers) | funding_refusals(relayers)).values():
+        raise DeletionRefused(reason)
+    note_change(relayers, GUARDED_COLUMNS)

@@ -1,0 +1,150 @@
+"""Signing messages and typed data with the key of a relayer, within the request.
+
+The signature leaves only after its audit entry is committed. The relayer is read again in that transaction: one that
+was paused while the signer was called returns no signature.
+"""
+
+import logging
+from contextlib import nullcontext
+from dataclasses import dataclass
+
+from django.db import transaction
+from rest_framework.exceptions import ValidationError
+
+from chain.typed_data import TypedData
+from relayer_service.api.exceptions import Conflict, Forbidden, ServiceUnavailable
+from relayer_service.audit.recording import acted, record
+from relayer_service.background.shares import waiting_for_others
+from relayers.models import Relayer, find_relayer
+from signers import signing
+from signers.backends.base import Signature, SignerError
+from spending.models import SpendingPolicy
+from spending.rules import Rules, Verdict, message_verdicts, typed_data_verdicts
+
+logger = logging.getLogger(__name__)
+
+Kind = Relayer.SigningKind
+
+PAUSED = "Relayer paused"
+DISABLED = "Relayer disabled"
+NOT_ALLOWED = "Relayer does not allow signing {}: `allow_signing` must have `{}`"
+NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
+OTHER_CHAIN = "must be {}, the chain ID of the relayer"
+NO_CHAIN = "cannot be checked: the relayer has no chain ID"
+SIGNED = {Kind.MESSAGES: "Signed a message.", Kind.TYPED_DATA: "Signed typed data."}
+SIGNED_HASHES = "Signed typed data, sent as two hashes."
+REFUSED = {
+    Kind.MESSAGES: "Refused to sign a message, by the spending rule {}.",
+    Kind.TYPED_DATA: "Refused to sign typed data, by the spending rule {}.",
+}
+
+
+@dataclass(frozen=True)
+class SigningRequest:
+    """A request of valid shape. `typed_data` is None for a message, and for typed data that was sent as two hashes."""
+
+    relayer_id: str
+    kind: Kind
+    digest: bytes
+    typed_data: TypedData | None = None
+    # The bytes of a message.
+    size: int = 0
+    # The spending policy of the token.
+    spending_id: int | None = None
+
+
+class RefusedByRule(Forbidden):
+    """A spending rule of the relayer or of the token refuses a message or typed data."""
+
+    def __init__(self, relayer: Relayer, verdict: Verdict) -> None:
+        super().__init__(verdict.text)
+        self.relayer, self.rule = relayer, verdict.rule
+
+
+def sign(request: SigningRequest) -> Signature:
+    """Return the signature of a digest, recorded; this may call a server and wait for it."""
+    try:
+        return _sign(request)
+    except RefusedByRule as refusal:
+        with transaction.atomic():
+            record([acted(refusal.relayer, f"{REFUSED[request.kind].format(refusal.rule)} {_digest(request)}")])
+        raise
+
+
+def _sign(request: SigningRequest) -> Signature:
+    relayer = _allowed_relayer(request)
+    signature = _signature(relayer, request.digest)
+    with transaction.atomic():
+        _allowed_relayer(request)
+        record([acted(relayer, _reason(request))])
+    return signature
+
+
+def _allowed_relayer(request: SigningRequest) -> Relayer:
+    """Return the relayer; raise an error unless it may sign this now."""
+    relayer = find_relayer(request.relayer_id, Relayer.objects.select_related("signer"))
+    check_state(relayer, request.kind)
+    if reason := signing.incompatibility(relayer.signer, relayer.network_type):
+        raise ValidationError(reason)
+    if request.kind == Kind.TYPED_DATA:
+        check_chain(relayer, request.typed_data)
+    check_rules(relayer, request)
+    return relayer
+
+
+def check_state(relayer: Relayer, kind: Kind) -> None:
+    if relayer.paused:
+        raise Forbidden(PAUSED)
+    if relayer.system_disabled:
+        raise Forbidden(DISABLED)
+    if kind not in relayer.allow_signing:
+        raise Forbidden(NOT_ALLOWED.format(kind.label, kind.value))
+    if not relayer.address:
+        raise Conflict(NO_ADDRESS)
+
+
+def check_chain(relayer: Relayer, typed_data: TypedData | None) -> None:
+    """Raise an error if typed data is for another chain."""
+    expected = relayer.expected_chain_id
+    if typed_data and typed_data.chain_id not in {None, expected}:
+        fault = NO_CHAIN if expected is None else OTHER_CHAIN.format(expected)
+        raise ValidationError({"domain.chainId": [fault]})
+
+
+def check_rules(relayer: Relayer, request: SigningRequest) -> None:
+    """Raise an error if a spending rule of relayer or token refuses to sign this."""
+    policies = [key for key in (relayer.spending_id, request.spending_id) if key is not None]
+    # Read now, and not from a cached token.
+    for policy in SpendingPolicy.objects.filter(pk__in=policies) if policies else ():
+        for verdict in _verdicts(policy.rules, request) if policy.rules else ():
+            if not verdict.allowed:
+                raise RefusedByRule(relayer, verdict)
+
+
+def _verdicts(rules: Rules, request: SigningRequest) -> list[Verdict]:
+    if request.kind == Kind.MESSAGES:
+        return message_verdicts(rules, request.size)
+    return typed_data_verdicts(rules, request.typed_data.as_json() if request.typed_data else None)
+
+
+def _signature(relayer: Relayer, digest: bytes) -> Signature:
+    signer = relayer.signer
+    try:
+        # A local key takes a millisecond. Others are limited to a share of the threads, and hold no connection.
+        with nullcontext() if signing.is_local(signer) else waiting_for_others():
+            signature = signing.account_backend(signer, relayer.address).sign_digest(digest)
+    except SignerError as error:
+        logger.warning("The signer of the relayer %s cannot sign: %s", relayer, error)
+        signing.note_error(signer, str(error))
+        raise ServiceUnavailable from None
+    signing.note_error(signer, "")
+    return signature
+
+
+def _reason(request: SigningRequest) -> str:
+    is_hashes = request.kind == Kind.TYPED_DATA and request.typed_data is None
+    return f"{SIGNED_HASHES if is_hashes else SIGNED[request.kind]} {_digest(request)}"
+
+
+def _digest(request: SigningRequest) -> str:
+    return f"Digest: 0x{request.digest.hex()}"

@@ -1,0 +1,63 @@
+"""The automatic top-up of a relayer in request bodies, responses and fleet files. Amounts are exact, in wei."""
+
+import re
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
+
+from relayer_service.api.representation import ResourceSerializer
+from relayer_service.api.serializers import LiteralField, StrictSerializer, StringField
+from relayers.models import TopUpAmounts
+from relayers.policies import MAX_AMOUNT
+
+DECIMAL = re.compile(r"[0-9]{1,39}", re.ASCII)
+HELP = {
+    "minimum": "Balance below which it is topped up, in wei.",
+    "target": "Balance up to which it is topped up, in wei.",
+    "daily_limit": "Maximum that it receives in any 24 hours, in wei.",
+}
+FUNDING_HELP = "The relayer on the same chain that sends the coins."
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "integer", "minimum": 0, "maximum": MAX_AMOUNT},
+            {"type": "string", "pattern": "^[0-9]{1,39}$"},
+        ]
+    }
+)
+class WeiAmountField(LiteralField):
+    """An amount as a JSON integer, or exact for any client as a string of decimal digits."""
+
+    default_error_messages = {"invalid": f"a whole number from 0 to {MAX_AMOUNT} is required"}
+
+    def to_internal_value(self, data: Any) -> int:
+        number = int(data) if isinstance(data, str) and DECIMAL.fullmatch(data) else data
+        # In Python, True is an integer.
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MAX_AMOUNT:
+            self.fail("invalid")
+        return number
+
+
+@extend_schema_serializer(component_name="TopUp")
+class TopUpRequest(StrictSerializer):
+    """An automatic top-up: the funding relayer sends what is missing to the target."""
+
+    funding_relayer_id = StringField(help_text=FUNDING_HELP)
+    minimum = WeiAmountField(help_text=HELP["minimum"])
+    target = WeiAmountField(help_text=HELP["target"])
+    daily_limit = WeiAmountField(help_text=HELP["daily_limit"])
+
+
+class TopUpSerializer(ResourceSerializer):
+    """The automatic top-up of a relayer. Amounts are strings: many JSON parsers round numbers of this size."""
+
+    funding_relayer_id = StringField(source="funding_relayer.identifier", help_text=FUNDING_HELP)
+    minimum = StringField(source="top_up_minimum_text", help_text=HELP["minimum"])
+    target = StringField(source="top_up_target_text", help_text=HELP["target"])
+    daily_limit = StringField(source="top_up_daily_limit_text", help_text=HELP["daily_limit"])
+
+
+# The form's field of each amount.
+AMOUNT_FIELDS = {name: WeiAmountField(help_text=HELP[name]) for name in TopUpAmounts._fields}
