@@ -13,6 +13,8 @@ from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.admin.filters import StateFilter
 from relayer_service.storage.prefixes import Folded
+from spending.formatting import shown_rules
+from spending.writes import stored_rules
 from tokens.forms import AccessTokenForm
 from tokens.models import AccessToken, states
 
@@ -34,7 +36,7 @@ class AccessTokenAdmin(ResourceAdmin):
     search_help_text = "Start of a name, a token (rms_...) or a username"
     sort_orders = {"name": Folded("name")}
     allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
-    audited_relations = ["user"]
+    audited_relations = ["user", "spending"]
     readonly_fields = ["shown_key", "permissions", "last_used_at", "created_at"]
     actions = ["disable"]
 
@@ -49,11 +51,15 @@ class AccessTokenAdmin(ResourceAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def get_readonly_fields(self, request: HttpRequest, obj: AccessToken | None = None) -> list[str]:
-        """Return the fields that staff cannot edit: only superusers set scopes, others can only restrict a token."""
+        """Return the fields that staff cannot edit.
+
+        Only superusers set scopes and spending rules: others can only restrict a token, which may be their own.
+        """
         if request.user.is_superuser:
             return self.readonly_fields
         fixed = ["name", "user"] if obj else []
-        return [*self.readonly_fields, *fixed, "scopes", "allowed_relayers"]
+        # `spending_rules` would otherwise be read from what they send, shown or not.
+        return [*self.readonly_fields, *fixed, "scopes", "allowed_relayers", "spending_rules"]
 
     def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
         # The class is created for this request.
@@ -63,9 +69,15 @@ class AccessTokenAdmin(ResourceAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: AccessToken | None = None) -> Any:
         editable = {"fields": ["name", "user", "enabled", "expires_at", "allowed_networks"]}
-        scopes = {"fields": ["scopes", "allowed_relayers"]}
-        usage = {"fields": self.readonly_fields}
-        return [(None, editable), ("Scopes", scopes), *([("Use", usage)] if obj else [])]
+        # In words for staff who cannot set them.
+        scopes = ["scopes", "allowed_relayers"] if request.user.is_superuser else ["permissions"]
+        usage = {"fields": [name for name in self.readonly_fields if name not in scopes]}
+        return [
+            (None, editable),
+            ("Scopes", {"fields": scopes}),
+            ("Spending rules", {"fields": ["spending_rules"]}),
+            *([("Use", usage)] if obj else []),
+        ]
 
     def searched_texts(self, column: str, text: str) -> list[str]:
         """Return the public part of a pasted token."""
@@ -83,6 +95,10 @@ class AccessTokenAdmin(ResourceAdmin):
     @display(description="permissions")
     def permissions(self, token: AccessToken) -> str:
         return token.permissions
+
+    @display(description="spending rules")
+    def spending_rules(self, token: AccessToken) -> str:
+        return shown_rules(stored_rules(token))
 
     @display(description="expires")
     def expires(self, token: AccessToken) -> str:

@@ -7,6 +7,8 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminT
 
 from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm
+from spending.rule_fields import SpendingRulesField
+from spending.writes import stored_rules
 from tokens.models import AccessToken
 from tokens.scopes import Scope
 from tokens.writes import AccessTokenWrite
@@ -71,6 +73,12 @@ class AccessTokenForm(ResourceForm):
         placeholder="payments-1", help_text="IDs of relayers that it can send and sign with. If empty, all relayers."
     )
 
+    spending_rules = SpendingRulesField(
+        required=False,
+        label="Spending rules",
+        help_text="They apply together with those of the relayer.",
+    )
+
     class Meta:
         model = AccessToken
         fields = ["name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers"]
@@ -89,6 +97,14 @@ class AccessTokenForm(ResourceForm):
             offered = dict.fromkeys([*extensions.available_scopes(), *self.instance.scopes])
             field: Any = self.fields["scopes"]
             field.choices = [(scope, f"{scope}: {labels.get(scope, 'unknown')}") for scope in offered]
+
+        if "spending_rules" in self.fields:
+            rules: Any = self.fields["spending_rules"]
+            rules.edit(self.data if self.is_bound else None, stored_rules(self.instance))
+
+    def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        is_changed = "spending_rules" in cleaned and "spending_rules" in self.changed_data
+        return {"spending_rules": cleaned["spending_rules"]} if is_changed else {}
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()

@@ -15,6 +15,8 @@ from relayer_service.audit.recording import changed, record
 from relayer_service.net import incoming
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.ttl_cache import TTLCache
+from spending.models import SpendingPolicy
+from spending.writes import audited_rules
 from tokens import credentials, peppers, scopes
 from tokens.peppers import digest
 from tokens.scopes import validate_relayer_ids, validate_scopes
@@ -143,6 +145,15 @@ class AccessToken(models.Model):
         validators=[validate_relayer_ids],
         help_text="IDs of relayers that it can send and sign with. If empty, all relayers.",
     )
+    spending = models.ForeignKey(
+        SpendingPolicy,
+        on_delete=models.PROTECT,
+        null=True,
+        editable=False,
+        db_index=False,
+        related_name="+",
+        help_text="A token that succeeds another one has the same, with what was spent.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False, help_text="Updated at most once a minute.")
     expiry_announced_at = models.DateTimeField(null=True, editable=False)
@@ -174,7 +185,8 @@ class AccessToken(models.Model):
 
     def audited(self) -> dict[str, Any]:
         names = ("name", "user", "enabled", "expires_at", "allowed_networks", "scopes", "allowed_relayers")
-        return {name: getattr(self, name) for name in names} | {"user": self.user.get_username()}
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "user": self.user.get_username(), **audited_rules(self)}
 
     def set_credential(self, credential: credentials.Credential) -> None:
         self.key = credential.key
@@ -224,6 +236,13 @@ class AccessToken(models.Model):
     @property
     def permissions(self) -> str:
         return scopes.describe(self.scopes, self.allowed_relayers)
+
+    def read_spending_id(self) -> int | None:
+        """Return its spending policy; if it had none when it was cached, that in the database. It never loses one."""
+        policy: int | None = self.spending_id
+        if policy is None:
+            policy = AccessToken.objects.filter(pk=self.pk).values_list("spending_id", flat=True).first()
+        return policy
 
     def is_usable(self, address: str) -> bool:
         """Return whether a verified token is accepted from this address now."""

@@ -13,7 +13,7 @@ class Scope(TextChoices):
     READ = "read", "list, read and estimate fees"
     MANAGE = "manage", "create, change and delete; includes read"
     SEND = "send", "send transactions, and read the relayers that send them"
-    SIGN = "sign", "sign messages"
+    SIGN = "sign", "sign messages and typed data"
 
 
 INCLUDED: dict[str, set[str]] = {Scope.MANAGE: {Scope.READ}}

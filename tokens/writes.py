@@ -7,15 +7,16 @@ from typing import Any, Self
 from django.db import transaction
 from django.utils import timezone
 
-from relayer_service.writes import Values, Write
+from relayer_service.writes import Values
+from spending.writes import HolderWrite
 from tokens import credentials
 from tokens.models import AccessToken
 
-# The fields that a replacement copies.
-KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers")
+# The fields that a replacement copies. With the spending policy, it has the rules and what was spent of their limits.
+KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers", "spending")
 
 
-class AccessTokenWrite(Write[AccessToken]):
+class AccessTokenWrite(HolderWrite[AccessToken]):
     """A token to issue or to change."""
 
     model = AccessToken
@@ -24,8 +25,12 @@ class AccessTokenWrite(Write[AccessToken]):
 
     def set(self, values: Values) -> None:
         for name, value in values.items():
-            setattr(self.row, name, value)
-            self.note(name, name)
+            if name == "spending_rules":
+                self.set_rules(value)
+                self.note(name)
+            else:
+                setattr(self.row, name, value)
+                self.note(name, name)
 
     def check(self) -> None:
         self.row.full_clean(exclude=["key", "digest", "pepper_id"] if self.is_new else None)
