@@ -1,0 +1,307 @@
+"""Accepting transactions: a request becomes a pending row, in one database transaction and without a network call.
+
+The lane is locked first, and the relayer is read afterwards: whoever changes the account of a relayer, or deletes it,
+locks the lane against this. Only a relayer's first transaction locks the relayer itself. On PostgreSQL, what is read
+without a lock is tried first (`optimistic.py`), which is faster and rarely in vain.
+"""
+
+from __future__ import annotations
+
+import hmac
+import math
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, connection, transaction
+from rest_framework.exceptions import ValidationError
+
+from chain.networks import Network
+from relayer_service.api.exceptions import Conflict, Forbidden, TooManyRequests
+from relayer_service.api.idempotency import OTHER_BODY
+from relayer_service.background.tasks import push
+from relayer_service.evm import checksummed
+from relayer_service.storage.inserting import NOTHING_ELSE, Also, insert_both
+from relayer_service.storage.nul import has_nul
+from relayers.models import Relayer, find_relayer
+from signers import signing
+from transactions import metrics, optimistic, rules
+from transactions.lane_locks import QueuedLane, claim_lane, lock_lane_and_read_relayer
+from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
+from transactions.networks import network_of
+from transactions.relayer_lookup import read_relayer
+from transactions.spending import refusals
+from transactions.spending.accepting import charge, check_rules, counted_limits, reserve, within_window
+from transactions.spending.counters import Counters, NewCharges
+from transactions.spending.holders import Holder, SpendingRefused, payload_of
+from transactions.steps import step
+
+PAUSED = "Relayer paused"
+NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
+NO_CHAIN = "Relayer has no chain ID: its network is unknown"
+QUEUE_FULL = "Relayer has {} pending transactions, the maximum"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request of valid shape. `digest` is that of its body, and compared if there is a key."""
+
+    relayer_id: str
+    values: Mapping[str, Any]
+    requested_by: str = ""
+    key: str | None = None
+    digest: str = ""
+    token_id: int | None = None
+    # The spending policy of the token when it was cached; that in the database counts.
+    token_spending: int | None = None
+
+
+@dataclass(frozen=True)
+class Accepted:
+    row: Transaction
+    # How many transactions of its relayer were pending before it; None if it was accepted earlier.
+    queued_before: int | None
+
+    @property
+    def is_replay(self) -> bool:
+        return self.queued_before is None
+
+
+def accept(request: Request, *, reports_refusals: bool = True) -> Accepted:
+    """Insert the row of a request, or return that of an earlier request with the same key.
+
+    A refusal by a spending rule is recorded and announced, unless the caller does that.
+    """
+    try:
+        with refusals.recorded() if reports_refusals else nullcontext():
+            return _accept_unlocked(request) or _accept_locked(request)
+    except IntegrityError:
+        # A concurrent request with the same key was first.
+        earlier = _earlier(read_relayer(request.relayer_id)[0], request)
+        if earlier is None:
+            raise
+        return earlier
+
+
+def _accept_unlocked(request: Request) -> Accepted | None:
+    """Accept with two statements of PostgreSQL; return None if the lane is to be locked first."""
+    if connection.vendor != "postgresql" or has_nul(request.relayer_id):
+        return None
+    seen = optimistic.read(request.relayer_id, request.token_id)
+    request = _with_policy(request, seen.token_spending)
+    if earlier := _earlier(seen.relayer, request):
+        return earlier
+    _check_state(seen.relayer)
+    if seen.lane is None or not _is_lane_of(seen.lane.lane, seen.relayer):
+        return None
+    row, holders = _checked_row(request, seen.relayer, seen.lane)
+    counted = counted_limits(holders, row)
+    if not counted.keys() <= seen.limits.keys():
+        return None
+    charges = charge(counted, row, Counters(counted, seen.lane.now, seen=seen.limits)) if counted else None
+    # Alone it is a transaction of its own. Within another one, a failure leaves no locks.
+    with transaction.atomic() if connection.in_atomic_block else nullcontext():
+        if _insert(row, charges, seen.condition(charges)):
+            return _accepted(row, seen.lane)
+        if connection.in_atomic_block:
+            transaction.set_rollback(True)
+    return None
+
+
+@transaction.atomic
+def _accept_locked(request: Request) -> Accepted:
+    locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id)
+    request = _with_policy(request, policy)
+    if earlier := _earlier(relayer, request):
+        return earlier
+    _check_state(relayer)
+    if locked is None or not _is_lane_of(locked.lane, relayer):
+        rows = Relayer.objects.select_related("signer").select_for_update(of=("self",), no_key=True)
+        relayer = find_relayer(request.relayer_id, rows)
+        _check_state(relayer)
+        locked = claim_lane(relayer, *account(relayer))
+    row, holders = _checked_row(request, relayer, locked)
+    try:
+        charges = reserve(holders, row, locked.now)
+    except SpendingRefused:
+        # What the limit has no room for may be a concurrent request with the same key.
+        if earlier := _earlier(relayer, request):
+            return earlier
+        raise
+    _insert(row, charges)
+    return _accepted(row, locked)
+
+
+def _with_policy(request: Request, policy: int | None) -> Request:
+    """Return a request under the token's spending policy. A token that was deleted meanwhile keeps its rules."""
+    return replace(request, token_spending=policy or request.token_spending)
+
+
+def _is_lane_of(lane: Lane, relayer: Relayer) -> bool:
+    return (lane.chain_id, lane.address) == account(relayer)
+
+
+def _checked_row(request: Request, relayer: Relayer, queue: QueuedLane) -> tuple[Transaction, list[Holder]]:
+    """Return the row of a request that the relayer can send, and who has rules for it; it is not saved."""
+    network = network_of(relayer)
+    check_request(request.values, relayer, network, queue.now)
+    row = _requested_row(request, relayer, queue.lane, queue.now)
+    holders = check_rules(relayer, request.token_spending, payload_of(row, relayer.address))
+    row.valid_until = within_window(row.valid_until, holders, queue.now)
+    _check_queue(queue.queued, network)
+    return row, holders
+
+
+def _accepted(row: Transaction, queue: QueuedLane) -> Accepted:
+    step("accepted")
+    transaction.on_commit(lambda: metrics.observe_accepted(queue.lane.chain_id), robust=True)
+    transaction.on_commit(lambda: step("accept_committed"))
+    push_lane(queue.lane)
+    return Accepted(row, queue.queued)
+
+
+def account(relayer: Relayer) -> tuple[int, str]:
+    """Return the chain ID and the address of a relayer that has both."""
+    chain_id = relayer.expected_chain_id
+    assert chain_id is not None
+    return chain_id, checksummed(relayer.address)
+
+
+def _check_state(relayer: Relayer) -> None:
+    """Raise an error if the relayer cannot accept now. One that the health check disabled can: its rows wait."""
+    if relayer.paused:
+        raise Forbidden(PAUSED)
+    check_account(relayer)
+
+
+def check_account(relayer: Relayer) -> None:
+    """Raise `Conflict` if the account of a relayer is unknown."""
+    if not relayer.address:
+        raise Conflict(NO_ADDRESS)
+    if relayer.expected_chain_id is None:
+        raise Conflict(NO_CHAIN)
+
+
+def check_request(
+    values: Mapping[str, Any], relayer: Relayer, network: Network, now: datetime, **others: list[str]
+) -> None:
+    """Raise an error if the relayer cannot send this payload at this price. Every one passes here: also replacements.
+
+    `others` are faults that the caller has found, by field.
+    """
+    found = find_faults(values, relayer, network, now)
+    for name, texts in others.items():
+        found[name] = [*found.get(name, []), *texts]
+    if found:
+        raise ValidationError(found)
+
+
+def find_faults(values: Mapping[str, Any], relayer: Relayer, network: Network, now: datetime) -> rules.Faults:
+    """Return why the policies, the network and the signer do not allow a request, by field."""
+    found = rules.faults(values, relayer.policies, network, now)
+    if relayer.policies.get("private_transactions") and not relayer.has_private_nodes:
+        found.setdefault("non_field_errors", []).append(rules.NO_PRIVATE_NODES)
+    if reason := signing.incompatibility(relayer.signer, relayer.network_type):
+        found.setdefault("non_field_errors", []).append(reason)
+    return found
+
+
+def _check_queue(queued: int, network: Network) -> None:
+    limit: int = settings.TRANSACTION_QUEUE_LIMIT
+    if queued >= limit:
+        # A nonce may be free when the next block is mined.
+        raise TooManyRequests(QUEUE_FULL.format(limit), max(1, math.ceil(network.block_seconds)))
+
+
+def _requested_row(request: Request, relayer: Relayer, lane: Lane, now: datetime) -> Transaction:
+    row = new_row(request.values, relayer, lane, now)
+    row.requested_by, row.token_spending_id = request.requested_by[:255], request.token_spending
+    row.idempotency_key, row.request_digest = request.key, request.digest if request.key else ""
+    return row
+
+
+def new_row(values: Mapping[str, Any], relayer: Relayer, lane: Lane, now: datetime) -> Transaction:
+    """Return the row that a request becomes; it is not saved."""
+    return Transaction(
+        relayer=relayer,
+        lane=lane,
+        epoch=lane.epoch,
+        created_at=now,
+        due_at=now,
+        is_private=bool(relayer.policies.get("private_transactions")),
+        **payload_columns(values),
+        **price_columns(values),
+        valid_until=valid_until(values, now),
+    )
+
+
+def payload_columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request executes, as columns of its row."""
+    return {
+        "to": checksummed(values["to"]) if "to" in values else "",
+        "value_text": str(values["value"]),
+        "data": values.get("data", b""),
+        "requested_gas_limit": values.get("gas_limit"),
+    }
+
+
+def price_columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a request pays, as columns of its row: explicit prices or a speed."""
+    pricing = rules.pricing_of(values)
+    is_by_speed = pricing == Transaction.Pricing.SPEED
+    return {
+        "pricing": pricing,
+        "speed": values.get("speed", Transaction.Speed.FAST) if is_by_speed else "",
+        "gas_price_text": amount_text(values.get("gas_price")),
+        "max_fee_text": amount_text(values.get("max_fee_per_gas")),
+        "max_priority_fee_text": amount_text(values.get("max_priority_fee_per_gas")),
+    }
+
+
+def valid_until(values: Mapping[str, Any], now: datetime) -> datetime:
+    end: datetime | None = values.get("valid_until")
+    return end or now + timedelta(hours=settings.TRANSACTION_VALID_HOURS)
+
+
+def _insert(row: Transaction, charges: NewCharges | None, condition: Also = NOTHING_ELSE) -> bool:
+    """Insert a row with the first entry of its timeline, and with what it counts on spending limits.
+
+    Return whether the condition was met.
+    """
+    change = StatusChange(version=row.version, to_status=Status.PENDING, at=row.created_at)
+    if connection.vendor == "postgresql":
+        also = charges.as_part() if charges else NOTHING_ELSE
+        return insert_both(row, change, "transaction_id", also, condition)
+    row.save(force_insert=True)
+    change.transaction = row
+    change.save(force_insert=True)
+    if charges:
+        charges.save(row)
+    return True
+
+
+def push_lane(lane: Lane) -> None:
+    """Have a worker take a turn of the lane once this transaction is committed."""
+    from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
+
+    push(wake_lane, lane.pk)
+
+
+def _earlier(relayer: Relayer, request: Request) -> Accepted | None:
+    """Return the row of an earlier request with the same key; raise `Conflict` if its body was different.
+
+    The key belongs to the relayer, whichever token sends: a retry with a rotated token must not pay twice.
+    """
+    if request.key is None:
+        return None
+    rows = Transaction.objects.select_related("lane__watch", "last_attempt", "mined_attempt")
+    row = rows.filter(relayer=relayer, idempotency_key=request.key).first()
+    if row is None:
+        return None
+    if not hmac.compare_digest(row.request_digest, request.digest):
+        raise Conflict(OTHER_BODY)
+    row.relayer = relayer
+    return Accepted(row, None)

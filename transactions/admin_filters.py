@@ -1,0 +1,58 @@
+"""Filters of the admin's lists of transactions and lanes."""
+
+from typing import Any
+
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from unfold.contrib.filters.admin import DropdownFilter
+
+from relayer_service.admin.filters import StateFilter
+from relayers.filters import OTHER, NetworkFilter, other_networks
+from relayers.models import Relayer
+from transactions.models import Status, Transaction
+
+# The parameter of the list of one relayer's rows.
+RELAYER = "relayer__sequence__exact"
+ALL_KINDS = "all"
+HELD, WAITING, RUNNING = "held", "waiting", "running"
+
+
+class StatusFilter(StateFilter):
+    title = "status"
+    parameter_name = "status"
+    conditions = {str(status): Q(status=status) for status in Status}
+
+
+class LaneStateFilter(StateFilter):
+    conditions = {
+        HELD: Q(held_since__isnull=False),
+        WAITING: ~Q(waiting=""),
+        RUNNING: Q(held_since=None, waiting=""),
+    }
+
+
+class RelayerNetworkFilter(NetworkFilter):
+    """Filters rows by the network of their relayer."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if not self.value():
+            return queryset
+        names = other_networks(Relayer) if self.value() == OTHER else [self.value()]
+        return queryset.filter(relayer__in=Relayer.objects.filter(network__in=names).order_by().values("pk"))
+
+
+class KindFilter(DropdownFilter):
+    """Hides all but requests, unless another kind is chosen."""
+
+    title = "kind"
+    parameter_name = "kind"
+    all_option = ["", "Requests"]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        others = [(str(kind), str(kind.label)) for kind in Transaction.Kind if kind != Transaction.Kind.REQUEST]
+        return [*others, (ALL_KINDS, "All")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == ALL_KINDS:
+            return queryset
+        return queryset.filter(kind=self.value() or Transaction.Kind.REQUEST)

@@ -1,0 +1,21 @@
+from django.apps import AppConfig
+
+
+class TransactionsConfig(AppConfig):
+    name = "transactions"
+    relayer_guard = "transactions.guards.LaneGuard"
+    admin_panels = {
+        "transactions.Transaction": ["transactions.panels.Progress", "transactions.panels.Attempts"],
+        "transactions.Lane": ["transactions.strip_panel.Strip", "transactions.panels.LaneState"],
+        "relayers.Relayer": [
+            "transactions.strip_panel.Strip",
+            "transactions.panels.RelayerLane",
+            "transactions.topups.panels.RelayerFunding",
+            "transactions.dry_run_admin.WouldBeAllowed",
+        ],
+    }
+    attention_subjects = {25: "transactions.attention.transactions"}
+    dashboard_cards = {15: "transactions.dashboard.transactions"}
+
+    def ready(self) -> None:
+        from transactions import checks  # noqa: F401  # registers the checks

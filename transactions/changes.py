@@ -1,0 +1,132 @@
+"""Writing the status of transactions: each change with its timeline entry and webhook, in one transaction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import QuerySet
+
+from notifications.delivery.creating import create_each
+from notifications.emitting import wake
+from relayer_service.storage.clock import database_now
+from relayer_service.storage.updating import update_each
+from transactions import metrics
+from transactions.events import BY_STATUS, TransactionEvent
+from transactions.models import FINAL, Attempt, Status, StatusChange, Transaction
+from transactions.reasons import status_reason
+from transactions.representation import transaction_data
+from transactions.spending.settling import changes_charges, settle
+
+# The column with the time of each status.
+TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED: "mined_at"}
+
+
+def locking_rows() -> QuerySet[Transaction]:
+    """Return a query that locks rows in order, with all that a change of their status reads."""
+    rows = Transaction.objects.select_for_update(no_key=True, of=("self",)).order_by("pk")
+    return rows.select_related("last_attempt", "mined_attempt", "lane__watch", "relayer__notification")
+
+
+def lock_rows(rows: Iterable[Transaction]) -> dict[int, Transaction]:
+    """Lock rows and return those that are as they were read, by primary key; the others were changed meanwhile."""
+    versions = {row.pk: row.version for row in rows}
+    locked = locking_rows().filter(pk__in=versions)
+    return {row.pk: row for row in locked if row.version == versions[row.pk]}
+
+
+class Changes:
+    """The changes of one database transaction, whose rows the caller has locked (`lock_rows`)."""
+
+    def __init__(self) -> None:
+        self.now = database_now()
+        self._columns: dict[int, set[str]] = defaultdict(set)
+        self._rows: dict[int, Transaction] = {}
+        self._lines: list[StatusChange] = []
+        self._events: list[tuple[TransactionEvent, Transaction]] = []
+        self._observations: list[metrics.StatusObservation] = []
+        # Rows that count otherwise on spending limits than before.
+        self._settled: list[Transaction] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def update(self, row: Transaction, **columns: Any) -> None:
+        """Change columns of a row. The version rises once in this transaction."""
+        if row.pk not in self._rows:
+            self._rows[row.pk] = row
+            row.version += 1
+            self._columns[row.pk].add("version")
+        for name, value in columns.items():
+            setattr(row, name, value)
+            self._columns[row.pk].add(name)
+
+    def move(
+        self,
+        row: Transaction,
+        status: Status,
+        reason: str = "",
+        *,
+        attempt: Attempt | None = None,
+        event: TransactionEvent | None = None,
+        **columns: Any,
+    ) -> None:
+        """Change the status of a row, once per transaction; its event is that of the status unless one is passed."""
+        is_counted = changes_charges(row, status)
+        before, is_first = row.status, status not in TIMES or getattr(row, TIMES[status]) is None
+        if status in TIMES:
+            columns.setdefault(TIMES[status], self.now)
+        if status in FINAL:
+            columns |= {"finished_at": self.now, "requested_action": ""}
+        self.update(row, status=status, status_reason=reason, **columns)
+        self._lines.append(
+            StatusChange(
+                transaction=row,
+                version=row.version,
+                from_status=before,
+                to_status=status,
+                at=self.now,
+                reason=reason,
+                attempt=attempt,
+                block_number=row.block_number,
+            )
+        )
+        if chosen := event or BY_STATUS.get(status):
+            self._events.append((chosen, row))
+        if is_counted:
+            self._settled.append(row)
+        self._observations.append(metrics.StatusObservation.from_row(row, before, self.now, is_first))
+
+    def announce(self, row: Transaction, event: TransactionEvent, **columns: Any) -> None:
+        """Change columns of a row and emit an event; its status stays."""
+        self.update(row, **columns)
+        self._events.append((event, row))
+
+    def save(self) -> None:
+        """Write all changes and create the deliveries of their events."""
+        assert connection.in_atomic_block
+        groups: dict[frozenset[str], list[Transaction]] = defaultdict(list)
+        for pk, row in self._rows.items():
+            groups[frozenset(self._columns[pk])].append(row)
+        for columns, rows in groups.items():
+            update_each(rows, columns)
+        StatusChange.objects.bulk_create(self._lines)
+        settle(self._settled, self.now)
+        self._emit()
+        observations = [*self._observations]
+        transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
+
+    def _emit(self) -> None:
+        each: dict[TransactionEvent, list[tuple[int, bool, Any]]] = defaultdict(list)
+        for event, row in self._events:
+            if row.kind != Transaction.Kind.REQUEST or row.relayer is None or row.relayer.notification is None:
+                continue
+            target = row.relayer.notification
+            data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
+            each[event].append((target.pk, target.enabled, data))
+        woken: set[int] = set()
+        for event, deliveries in each.items():
+            woken |= create_each(event, deliveries)
+        wake(woken)

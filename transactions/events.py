@@ -1,0 +1,80 @@
+"""Events of transactions and lanes. A status that is not in `BY_STATUS` sends no webhook."""
+
+from notifications.events import Event
+from relayers.events import RelayerData, RelayerEvent
+from transactions.models import Status
+from transactions.representation import TransactionData
+
+
+class TransactionEvent(Event[TransactionData]):
+    def subject(self, data: TransactionData) -> str:
+        return data["relayer_id"]
+
+
+TRANSACTION_SUBMITTED = TransactionEvent(
+    "transaction.submitted", TransactionData, "A node accepted a transaction, or knows it already."
+)
+TRANSACTION_MINED = TransactionEvent(
+    "transaction.mined", TransactionData, "A transaction is in a block. A reorg can undo this."
+)
+TRANSACTION_CONFIRMED = TransactionEvent(
+    "transaction.confirmed", TransactionData, "A transaction succeeded, at the network's number of confirmations."
+)
+TRANSACTION_FAILED = TransactionEvent(
+    "transaction.failed", TransactionData, "A transaction reverted or will never be executed."
+)
+TRANSACTION_CANCELED = TransactionEvent(
+    "transaction.canceled", TransactionData, "A transaction was canceled before it was executed."
+)
+TRANSACTION_EXPIRED = TransactionEvent(
+    "transaction.expired", TransactionData, "A transaction was not executed before `valid_until`."
+)
+TRANSACTION_REORGED = TransactionEvent(
+    "transaction.reorged", TransactionData, "A reorg removed the block of a transaction. It is broadcast again."
+)
+TRANSACTION_REPLACED = TransactionEvent(
+    "transaction.replaced", TransactionData, "A transaction has a new payload and hash, as its client requested."
+)
+TRANSACTION_CONTRADICTED = TransactionEvent(
+    "transaction.contradicted", TransactionData, "The chain contradicts the final status of a transaction."
+)
+
+
+class RefusalData(RelayerData):
+    # A rule of the relayer or of the token.
+    rule: str
+    rule_of: str
+    requested_by: str
+    to: str | None
+    selector: str | None
+
+
+TRANSACTION_REFUSED = RelayerEvent(
+    "transaction.refused", RefusalData, "A spending rule refused a transaction: nothing is sent."
+)
+
+BY_STATUS: dict[str, TransactionEvent] = {
+    Status.SUBMITTED: TRANSACTION_SUBMITTED,
+    Status.MINED: TRANSACTION_MINED,
+    Status.CONFIRMED: TRANSACTION_CONFIRMED,
+    Status.FAILED: TRANSACTION_FAILED,
+    Status.CANCELED: TRANSACTION_CANCELED,
+    Status.EXPIRED: TRANSACTION_EXPIRED,
+}
+
+
+class LaneHoldData(RelayerData):
+    reason: str
+    details: str
+
+
+class NonceUsedData(RelayerData):
+    nonce: int
+    hash: str
+
+
+RELAYER_HELD = RelayerEvent("relayer.held", LaneHoldData, "A relayer sends no new transactions until it is released.")
+RELAYER_RELEASED = RelayerEvent("relayer.released", LaneHoldData, "A relayer sends new transactions again.")
+RELAYER_NONCE_USED = RelayerEvent(
+    "relayer.nonce_used", NonceUsedData, "A nonce of a relayer's account was used by another program."
+)

@@ -1,0 +1,83 @@
+"""The relayers of lanes: what is in flight depends on their accounts and signers."""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import connection
+from django.db.models import Count
+
+from relayer_service.background.tasks import push
+from relayer_service.storage.clock import DatabaseNow, timestamp
+from relayers.guards import GUARDED_COLUMNS, Guard
+from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transaction
+
+NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
+# A turn of a lane that has read other values of these commits nothing.
+PLANNED_COLUMNS = {
+    *GUARDED_COLUMNS, *NODE_COLUMNS, "policies", "paused", "spending", "private_rpc_urls", "private_fallback_blocks",
+}  # fmt: skip
+TOPPED_UP = (
+    "Relayer {} is being topped up. Until that is final, its signer, network and address cannot be changed, and it "
+    "cannot be deleted."
+)
+
+
+class LaneGuard(Guard):
+    def refusals(self, relayers: Collection[int]) -> dict[int, str]:
+        lanes = Lane.objects.filter(relayer__in=relayers)
+        if connection.in_atomic_block:
+            # In full: accepting a transaction locks the lane for its foreign key, and waits.
+            list(lanes.select_for_update().order_by("pk").values_list("pk"))
+        rows = Transaction.objects.filter(lane__in=lanes, status__in=OPEN).order_by("lane__relayer")
+        counts = rows.values_list("lane__relayer", "lane__relayer__identifier").annotate(count=Count("pk"))
+        topped_up = TopUp.objects.filter(relayer__in=relayers, state=TopUp.State.OPEN)
+        names = topped_up.values_list("relayer", "relayer__identifier")
+        refused = {relayer: TOPPED_UP.format(name) for relayer, name in names}
+        return refused | {relayer: _refusal(name, count) for relayer, name, count in counts}
+
+    def note_change(self, relayers: Collection[int], columns: Collection[str]) -> None:
+        if "funding_relayer" in columns:
+            # The next sweep decides anew.
+            unresolved = TopUp.objects.filter(relayer__in=relayers)
+            unresolved.filter(state=TopUp.State.BLOCKED).delete()
+            unresolved.filter(due_at__isnull=False).update(due_at=None)
+        if not PLANNED_COLUMNS.intersection(columns):
+            return
+        lanes = Lane.objects.filter(relayer__in=relayers)
+        # In the order in which others lock them.
+        keys = list(lanes.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+        changes: dict[str, object] = {"lease": None, "due_at": DatabaseNow()}
+        if NODE_COLUMNS.intersection(columns):
+            changes["watch"] = None
+        if GUARDED_COLUMNS.keys() & set(columns):
+            # The next transaction is sent through the lane of the account that the relayer has by then.
+            changes["relayer"] = None
+        Lane.objects.filter(pk__in=keys).update(**changes)
+        from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
+
+        open_rows = Transaction.objects.filter(lane__in=keys, status__in=OPEN)
+        for key in open_rows.order_by("lane").values_list("lane", flat=True).distinct():
+            push(wake_lane, key)
+
+    def status(self, relayer: int) -> dict[str, Any]:
+        lane: Lane | None = Lane.objects.filter(relayer=relayer).first()
+        if lane is None:
+            return {}
+        own = Transaction.objects.filter(relayer=relayer, kind=Transaction.Kind.REQUEST)
+        confirmed = own.filter(status=Status.CONFIRMED).order_by("-sequence").first()
+        unmined = Transaction.objects.filter(lane=lane, status__in=[Status.PENDING, *IN_FLIGHT])
+        found: dict[str, Any] = {
+            "pending_transactions_count": unmined.count(),
+            "last_confirmed_transaction_timestamp": (
+                timestamp(confirmed.finished_at) if confirmed and confirmed.finished_at else None
+            ),
+        }
+        return found if lane.next_nonce is None else {**found, "nonce": str(lane.next_nonce)}
+
+
+def _refusal(relayer: str, count: int) -> str:
+    noun = "an open transaction" if count == 1 else f"{count:,} open transactions"
+    return (
+        f"Relayer {relayer} has {noun}. Until all are final, its signer, network and address cannot be changed, "
+        "and it cannot be deleted."
+    )

@@ -1,0 +1,68 @@
+"""Jobs with transactions: cancel, speed up, resend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rest_framework.exceptions import APIException
+
+from relayer_service.api.exceptions import faults
+from relayer_service.audit import actors
+from relayer_service.jobs.kinds import JobKind, Result
+from transactions import actions
+from transactions.models import FINAL, Transaction
+
+
+class TransactionKind(JobKind):
+    model_label = "transactions.Transaction"
+    permission = "transactions.change_transaction"
+    left_alone = "already final"
+    # One lane is locked at a time, and briefly. The request commits with the job's progress: a kill repeats nothing.
+    batch_size = 1
+
+    def act(self, key: int, by: str) -> None:
+        raise NotImplementedError
+
+    def run(self, keys: Sequence[int]) -> Result:
+        failures = []
+        rows = Transaction.objects.filter(pk__in=keys).exclude(status__in=FINAL).order_by("pk")
+        found = list(rows.values_list("pk", "identifier"))
+        for key, identifier in found:
+            try:
+                self.act(key, actors.current().name)
+            except APIException as error:
+                failures.append((identifier, "; ".join(faults(error))))
+        return Result(len(found) - len(failures), failures)
+
+
+class CancelTransactions(TransactionKind):
+    title = "Cancel transactions"
+    job_title = "Cancel {}"
+    explanation = (
+        "Requests that {} be canceled. One without a nonce is not sent. One that was sent is replaced by a no-op at "
+        "its nonce; if it is mined before the no-op, it ends as confirmed."
+    )
+    done = "Requested"
+
+    def act(self, key: int, by: str) -> None:
+        actions.cancel(key, by=by)
+
+
+class SpeedUpTransactions(TransactionKind):
+    title = "Speed up transactions"
+    job_title = "Speed up {}"
+    explanation = "Requests a higher price for {}: one step up, or the market price of the next speed if that is more."
+    done = "Requested"
+
+    def act(self, key: int, by: str) -> None:
+        actions.speed_up(key, {}, by=by)
+
+
+class ResendTransactions(TransactionKind):
+    title = "Resend transactions"
+    job_title = "Resend {}"
+    explanation = "Broadcasts the signed bytes of {} again now, at the same nonce and price: none can be paid twice."
+    done = "Requested"
+
+    def act(self, key: int, by: str) -> None:
+        actions.resend(key, by=by)

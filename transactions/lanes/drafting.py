@@ -1,0 +1,239 @@
+"""From decisions to attempts that are ready to be signed, for one turn of a lane. Nothing is read or written here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from chain.errors import ChainFault
+from chain.transactions import Draft, Prices
+from transactions import metrics, routing
+from transactions.lanes import monitoring, planning, pricing
+from transactions.lanes.commits import Result
+from transactions.lanes.planning import Send, Wait
+from transactions.lanes.work import Work
+from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
+from transactions.rules import NO_PRIVATE_NODES
+from transactions.signed_payloads import is_superseded, signed_payload
+from transactions.spending.budgets import GasBudget
+
+NOT_REPLACED = "It is not replaced yet: {}"
+
+
+@dataclass(frozen=True)
+class Unsigned:
+    """An attempt to sign. Those with a `row` in flight and those for unused nonces have their nonce already."""
+
+    row: Transaction | None
+    purpose: Attempt.Purpose
+    draft: Draft
+    max_cost: int
+    private_since: int | None = None
+
+    @property
+    def gets_a_nonce(self) -> bool:
+        return self.row is not None and self.row.nonce is None
+
+
+class Drafting:
+    """Drafts the attempts of a turn; rows that wait or are closed instead are added to its result."""
+
+    def __init__(self, work: Work, found: Mapping[str, Any], result: Result) -> None:
+        self._work = work
+        self._found = found
+        self._result = result
+
+    def review(self, rows: Sequence[Transaction]) -> list[Unsigned]:
+        """Return new attempts for rows in flight: no-ops for requested actions, and higher prices."""
+        # Mined rows are settled by the watch.
+        unmined = [row for row in rows if row.nonce is not None and row.nonce >= self._found["count"]]
+        reviewed = [self._review(row, self._work.attempts[row.pk]) for row in unmined if self._work.attempts[row.pk]]
+        return [each for each in reviewed if each is not None]
+
+    def _review(self, row: Transaction, attempts: Sequence[Attempt]) -> Unsigned | None:
+        work, last = self._work, attempts[-1]
+        if is_expiring(row, work.now):
+            return None
+        if row.is_ending:
+            if last.purpose not in NOOPS:
+                return self._noop(row, NOOP_PURPOSES[row.requested_action], last.nonce, attempts)
+        elif row.requested_action == Transaction.Action.REPLACE:
+            if replacement := self._replace(row, attempts):
+                return replacement
+            # The payload before must not block the others: its price is raised as ever.
+        elif row.requested_action == Transaction.Action.SPEED_UP:
+            return self._speed_up(row, attempts)
+        elif reason := self._blocking(row, attempts):
+            self._result.actions.append((row, Transaction.Action.EXPIRE, reason))
+            return None
+        spendable = self._spendable(row, attempts[-1])
+        bump = monitoring.review_price(
+            work.network, work.relayer.policies, row, attempts, self._found, spendable, work.now, self._gas_budget(row)
+        )
+        if bump is not None:
+            prices = self._allowed(row, bump)
+            return self._bump(row, attempts, prices) if prices else None
+        if row.status == Status.SUBMITTED and row.status_reason and not row.requested_action:
+            # The ceiling does not matter any more.
+            self._result.reasons[row.pk] = row, ""
+        return None
+
+    def _allowed(self, row: Transaction, bump: monitoring.Bump) -> Prices | None:
+        """Return the new price; if a ceiling does not allow it, that is the reason of the row."""
+        if bump.prices is None:
+            metrics.observe_stopped_bump(self._work.lane.chain_id, bump.ceiling)
+            self._result.reasons[row.pk] = row, bump.reason
+        return bump.prices
+
+    def _speed_up(self, row: Transaction, attempts: Sequence[Attempt]) -> Unsigned | None:
+        """Return the payload of the newest attempt at a requested price, or None until it is known and allowed."""
+        work = self._work
+        spendable = self._spendable(row, attempts[-1])
+        bump = monitoring.requested_price(
+            work.network, work.relayer.policies, row, attempts, self._found, spendable, self._gas_budget(row)
+        )
+        prices = bump and self._allowed(row, bump)
+        return self._bump(row, attempts, prices) if prices else None
+
+    def _replace(self, row: Transaction, attempts: Sequence[Attempt]) -> Unsigned | None:
+        """Return the new payload of a row, or None while it cannot be sent; the payload before stays in flight."""
+        work, last = self._work, attempts[-1]
+        policies = work.relayer.policies
+        if work.relayer.paused:
+            self._result.reasons[row.pk] = row, NOT_REPLACED.format("the relayer is paused.")
+            return None
+        if routing.is_private(row, policies) and not work.has_private_nodes:
+            self._result.reasons[row.pk] = row, NOT_REPLACED.format(f"{NO_PRIVATE_NODES}.")
+            return None
+        bump = monitoring.requested_price(work.network, policies, row, attempts, self._found)
+        prices = bump and self._allowed(row, bump)
+        if not prices:
+            return None
+        account = self._account(work.cost_of_others(row))
+        planned = planning.plan_replacement(work.network, policies, row, prices, self._found, account, work.now)
+        reason = planned if isinstance(planned, str) else self._refusal(row, planned.max_cost - row.value)
+        if isinstance(planned, str) or reason:
+            self._result.reasons[row.pk] = row, NOT_REPLACED.format(reason)
+            return None
+        draft = self._draft(row, last.nonce, planned.gas_limit, prices)
+        since = self._private_since(row, Attempt.Purpose.REPLACE, attempts)
+        return Unsigned(row, Attempt.Purpose.REPLACE, draft, planned.max_cost, since)
+
+    def _spendable(self, row: Transaction, last: Attempt) -> int:
+        """Return what another attempt of a row may cost more than its newest one."""
+        balance: int = self._found["balance"]
+        return balance - self._work.cost_of_others(row) - int(last.max_cost_text)
+
+    def _account(self, in_flight_cost: int, room: int = 0) -> planning.Account:
+        work = self._work
+        return planning.Account(
+            address=work.lane.address,
+            balance=self._found["balance"],
+            in_flight_cost=in_flight_cost,
+            room=room,
+            has_unmined=bool(work.in_flight),
+            block=work.lane.chain_block or 0,
+            first_pending=work.first_pending,
+        )
+
+    def _blocking(self, row: Transaction, attempts: Sequence[Attempt]) -> str:
+        """Return why a row whose client set the price expires: it blocks the others and cannot be mined."""
+        work, found = self._work, self._found
+        others_wait = len(work.in_flight) > 1 or bool(work.due)
+        if row is not work.in_flight[0] or row.kind != Transaction.Kind.REQUEST:
+            return ""
+        return monitoring.blocking_price_reason(
+            work.network, work.relayer.policies, row, attempts, found, others_wait, work.lane.head_since, work.now
+        )
+
+    def _private_since(
+        self, row: Transaction | None, purpose: Attempt.Purpose, attempts: Sequence[Attempt]
+    ) -> int | None:
+        relayer, read = self._work.relayer, self._found.get(planning.BLOCK)
+        # Too low a block would have private transactions go to public nodes too early.
+        block = max(read if isinstance(read, int) else 0, routing.head_block(self._work.lane) or 0)
+        return routing.private_since(purpose, row, relayer.policies, attempts, block, relayer.private_fallback_blocks)
+
+    def _bump(self, row: Transaction, attempts: Sequence[Attempt], prices: Prices) -> Unsigned:
+        last = attempts[-1]
+        if last.purpose in NOOPS:
+            draft, purpose = self._empty_draft(last.nonce, last.gas_limit, prices), Attempt.Purpose(last.purpose)
+        else:
+            draft, purpose = self._repeated_draft(row, last, prices), Attempt.Purpose.BUMP
+        cost = pricing.cost_after(last, prices)
+        if self._work.budget:
+            self._work.budget.spend_gas(row, cost - draft.value)
+        since = self._private_since(row, purpose, attempts)
+        return Unsigned(row, purpose, draft, cost, since)
+
+    def _repeated_draft(self, row: Transaction, last: Attempt, prices: Prices) -> Draft:
+        """Return the payload of the newest attempt at other prices; the row may have a replacement that waits."""
+        if not is_superseded(row, last):
+            return self._draft(row, last.nonce, last.gas_limit, prices)
+        signed = signed_payload(last)
+        to, value, data = signed["to"], int(signed["value_text"]), bytes(signed["data"])
+        return Draft(self._work.lane.chain_id, last.nonce, to, value, data, last.gas_limit, prices)
+
+    def _refusal(self, row: Transaction, gas_cost: int) -> str:
+        """Return the spending rule that does not allow a replacement, or ""."""
+        budget = self._work.budget
+        return (budget.refusal(row) or budget.shortage(row, gas_cost)) if budget else ""
+
+    def _gas_budget(self, row: Transaction) -> GasBudget | None:
+        return self._work.budget.gas_budget(row) if self._work.budget else None
+
+    def close_unused(self, nonces: Sequence[int]) -> list[Unsigned]:
+        """Return no-ops for nonces that no row has."""
+        noops = [self._noop(None, Attempt.Purpose.GAP, nonce, []) for nonce in nonces]
+        return [each for each in noops if each is not None]
+
+    def _noop(
+        self, row: Transaction | None, purpose: Attempt.Purpose, nonce: int, attempts: Sequence[Attempt]
+    ) -> Unsigned | None:
+        """Return a no-op, or None while its gas or price cannot be read: it is drafted in a later turn."""
+        try:
+            gas, prices = monitoring.price_noop(self._work.network, self._work.relayer.policies, attempts, self._found)
+        except ChainFault:
+            return None
+        since = self._private_since(row, purpose, attempts)
+        return Unsigned(row, purpose, self._empty_draft(nonce, gas, prices), gas * pricing.maximum(prices), since)
+
+    def plan(self, rows: Sequence[Transaction]) -> list[Unsigned]:
+        """Return attempts for pending rows with tentative nonces; rows that wait or are closed go to the result."""
+        if not rows:
+            return []
+        work, found = self._work, self._found
+        next_nonce, count = work.lane.next_nonce, found["count"]
+        assert next_nonce is not None
+        window = work.lane.window or work.network.window
+        # A count above means that the account was used elsewhere: the watch holds the lane.
+        room = max(0, window - (next_nonce - count)) if count <= next_nonce else 0
+        account = self._account(work.in_flight_cost, room)
+        unsigned: list[Unsigned] = []
+        policies = work.relayer.policies
+        decisions = planning.plan(work.network, policies, rows, found, account, work.now, work.budget)
+        for decision in decisions:
+            if isinstance(decision, Send):
+                draft = self._draft(decision.row, next_nonce, decision.gas_limit, decision.prices)
+                since = self._private_since(decision.row, Attempt.Purpose.SEND, [])
+                unsigned.append(Unsigned(decision.row, Attempt.Purpose.SEND, draft, decision.max_cost, since))
+                next_nonce += 1
+            elif isinstance(decision, Wait):
+                self._result.waits.append(decision)
+            else:
+                self._result.closings.append(decision)
+        return unsigned
+
+    def _draft(self, row: Transaction, nonce: int, gas: int, prices: Prices) -> Draft:
+        return Draft(self._work.lane.chain_id, nonce, row.to, row.value, bytes(row.data), gas, prices)
+
+    def _empty_draft(self, nonce: int, gas: int, prices: Prices) -> Draft:
+        lane = self._work.lane
+        return Draft(lane.chain_id, nonce, lane.address, 0, b"", gas, prices)
+
+
+def is_expiring(row: Transaction, now: datetime) -> bool:
+    """Return whether the turn requests a no-op for a row: nothing else is signed for it any more."""
+    return row.kind == Transaction.Kind.REQUEST and row.valid_until <= now and not row.is_ending

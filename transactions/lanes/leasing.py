@@ -1,0 +1,71 @@
+"""Which worker has a lane: claiming, renewing and releasing. For progress only, never for safety."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max, OuterRef, Q, When
+
+from relayer_service.storage.clock import DatabaseNow
+from transactions.models import OPEN, Lane, Status, Transaction, Waiting
+from transactions.settlement.unsettled import has_unsettled_rows
+
+
+def lease_length() -> timedelta:
+    return timedelta(seconds=settings.LANE_LEASE_SECONDS)
+
+
+def has_work() -> Q:
+    """Return the condition of a lane that a worker must have: open transactions, or some that a reorg can remove."""
+    return Q(Exists(Transaction.objects.filter(lane=OuterRef("pk"), status__in=OPEN))) | Q(has_unsettled_rows())
+
+
+def due_lanes(limit: int) -> list[int]:
+    """Return the keys of lanes that have work and no worker, those that waited longest first."""
+    return list(Lane.objects.filter(has_work()).claimable().values_list("pk", flat=True)[:limit])
+
+
+def claim(lane_pk: int) -> Lane | None:
+    """Return a lane under a new lease, or None if another worker has it."""
+    claimed: list[Lane] = Lane.objects.filter(pk=lane_pk).claim(1, lease_length())
+    return claimed[0] if claimed else None
+
+
+def renew(lanes: Sequence[Lane]) -> None:
+    """Extend the leases of lanes, except of those that a turn or a look has locked: they are renewed the next time."""
+    end = ExpressionWrapper(DatabaseNow() + lease_length(), output_field=DateTimeField())
+    with transaction.atomic():
+        free = Lane.objects.held(lanes).select_for_update(skip_locked=True, no_key=True, of=("self",))
+        Lane.objects.filter(pk__in=[*free.values_list("pk", flat=True)]).update(due_at=end)
+
+
+def release_if_idle(lane: Lane) -> bool:
+    """Release a lane without work, in one statement: a transaction that is accepted meanwhile is not missed."""
+    idle = Lane.objects.held([lane]).exclude(has_work())
+    return bool(idle.update(lease=None, due_at=DatabaseNow(), waiting="", waiting_since=None, waiting_details=""))
+
+
+def release(lane: Lane, seconds: float = 0) -> None:
+    """Release a lane, which is not claimed again before so many seconds."""
+    lane.release(ExpressionWrapper(DatabaseNow() + timedelta(seconds=seconds), output_field=DateTimeField()))
+
+
+def new_requests(lanes: Sequence[int], after: int) -> dict[int, int]:
+    """Return, by lane, the highest sequence number of new pending transactions."""
+    new = Transaction.objects.filter(lane__in=lanes, status=Status.PENDING, due_at__lte=DatabaseNow())
+    return dict(new.filter(sequence__gt=after).values_list("lane").annotate(Max("sequence")).order_by())
+
+
+def action_counts(lanes: Sequence[int]) -> dict[int, int]:
+    """Return how many actions were ever requested, by lane."""
+    return dict(Lane.objects.filter(pk__in=lanes).values_list("pk", "actions"))
+
+
+def set_waiting(lane: Lane, waiting: Waiting | str, details: str = "") -> None:
+    """Save what a lane waits for and since when, or that it waits for nothing."""
+    since = Case(When(waiting=waiting, then="waiting_since"), default=DatabaseNow()) if waiting else None
+    changed = Lane.objects.held([lane]).exclude(waiting=waiting, waiting_details=details)
+    changed.update(waiting=waiting, waiting_since=since, waiting_details=details)

@@ -1,0 +1,300 @@
+"""Attempts in flight: when to broadcast them again, and when to raise their price. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from chain import limits
+from chain.errors import ChainFault, InsufficientData
+from chain.fee_models import KINDS
+from chain.networks import Mempool, Network
+from chain.readings import HEAD
+from chain.sending import Outcome
+from chain.transactions import Prices
+from transactions.lanes import pricing
+from transactions.lanes.market import BUMP_BLOCKS, MarketPrice, read_market
+from transactions.lanes.payloads import requested_prices, uses_gas_price
+from transactions.lanes.pricing import Ceiling, gwei, maximum
+from transactions.lanes.simulation import NOOP_GAS, buffered_gas, own_name
+from transactions.models import NOOPS, Attempt, Transaction
+from transactions.routing import REBROADCAST_BLOCKS as PRIVATE_REBROADCAST_BLOCKS
+from transactions.spending.budgets import GasBudget
+
+Speed = Transaction.Speed
+# The minimum of a wait for `BUMP_BLOCKS`, as blocks of some networks take less than a second.
+BUMP_SECONDS: dict[str, int] = {Speed.FASTEST: 10, Speed.FAST: 15, Speed.AVERAGE: 30, Speed.SAFE_LOW: 120}
+REBROADCAST_BLOCKS = 3
+MIN_REBROADCAST_SECONDS, MAX_REBROADCAST_SECONDS = 10, 60
+# Without a mempool nothing is kept for later.
+REBROADCAST_SECONDS_WITHOUT_MEMPOOL = 5
+# Rebroadcasts without effect after which the price is raised, whatever the market says.
+FUTILE_REBROADCASTS = 3
+FUTILE = "It was broadcast again and again without being mined."
+# How long a price that its client set, and that no block includes, may hold up others.
+REQUESTED_PRICE_PATIENCE = timedelta(minutes=10)
+# A tip counts as too low if the market's is more than a tenth above it: numerator and denominator.
+TIP_TOLERANCE = (11, 10)
+
+
+@dataclass(frozen=True)
+class Bump:
+    """A new price for a row in flight, or the reason why a ceiling does not allow it."""
+
+    prices: Prices | None
+    reason: str = ""
+    # The ceiling that does not allow it, for metrics: "gas_price_cap", "requested", "market", "network", "balance" or
+    # "spending".
+    ceiling: str = ""
+
+
+def is_rebroadcast_due(attempt: Attempt, network: Network, now: datetime) -> bool:
+    """Return whether to broadcast the bytes of an attempt again: it is free, and nodes may have dropped them."""
+    if attempt.last_broadcast_at is None:
+        return True
+    seconds = min(max(REBROADCAST_BLOCKS * network.block_seconds, MIN_REBROADCAST_SECONDS), MAX_REBROADCAST_SECONDS)
+    if network.mempool == Mempool.NONE:
+        seconds = REBROADCAST_SECONDS_WITHOUT_MEMPOOL
+    return now - attempt.last_broadcast_at >= timedelta(seconds=seconds)
+
+
+def is_private_rebroadcast_due(attempt: Attempt, network: Network, now: datetime, head: int | None) -> bool:
+    """Return whether to send an attempt to private nodes again: those that accept it keep it for some blocks."""
+    is_kept = attempt.outcome in {Outcome.ACCEPTED, Outcome.KNOWN} and attempt.last_broadcast_at is not None
+    if not is_kept or attempt.broadcast_block is None or head is None:
+        return is_rebroadcast_due(attempt, network, now)
+    return head - attempt.broadcast_block >= PRIVATE_REBROADCAST_BLOCKS
+
+
+def is_review_due(row: Transaction, network: Network, now: datetime) -> bool:
+    """Return whether a row in flight may need another attempt: no price is raised before half of its time is over."""
+    last = row.last_attempt
+    return bool(row.requested_action) or (last is not None and _waited(last, now) >= _patience(network, row.speed) / 2)
+
+
+def review_price(
+    network: Network,
+    policies: Mapping[str, Any],
+    row: Transaction,
+    attempts: Sequence[Attempt],
+    found: Mapping[str, Any],
+    spendable: int,
+    now: datetime,
+    gas_budget: GasBudget | None = None,
+) -> Bump | None:
+    """Return a new price for one of the lowest rows in flight, the ceiling in its way, or None if none is needed.
+
+    `attempts` are all of the row, the newest last; `spendable` is the balance beyond the cost of nonces in flight.
+    `found["count"]`, the account's transaction count, shows whether the row is the next one to be mined. A spending
+    limit of gas does not stop no-ops: `gas_budget` is what is left of it.
+    """
+    old = pricing.highest(attempts)
+    if old is None:
+        return None
+    last = attempts[-1]
+    try:
+        market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
+    except ChainFault:
+        return None
+    is_next = found.get("count") == row.nonce
+    cause = _cause(network, last, old, market, is_next, now)
+    if not cause:
+        return None
+    is_noop = last.purpose in NOOPS
+    if row.pricing != Transaction.Pricing.SPEED and not is_noop:
+        return Bump(None, f"{cause} Its client set the price, which is not raised.", "requested")
+    if cause == FUTILE and maximum(old) >= settings.FEE_CEILING_MULTIPLE * market.current:
+        # Far above the market already: the price is not what keeps it from being mined.
+        return _stopped(old, pricing.market_ceiling(market, 0))
+    ceilings = [_balance_ceiling(last, old, spendable)]
+    if gas_budget is not None and not is_noop:
+        ceilings.append(_spending_ceiling(last, old, gas_budget))
+    return _outbid(network, policies, attempts, old, market, ceilings)
+
+
+def requested_price(
+    network: Network,
+    policies: Mapping[str, Any],
+    row: Transaction,
+    attempts: Sequence[Attempt],
+    found: Mapping[str, Any],
+    spendable: int | None = None,
+    gas_budget: GasBudget | None = None,
+) -> Bump | None:
+    """Return the price of an attempt that was requested: explicit prices exactly, or else the market of its speed.
+
+    The latter replaces all attempts of the row. None while the market is unknown; `spendable` is the balance beyond
+    the cost of nonces in flight if the payload is that of the newest attempt, None if the cost is checked elsewhere.
+    """
+    old = pricing.highest(attempts)
+    if old is None:
+        return None
+    ceilings = [] if spendable is None else [_balance_ceiling(attempts[-1], old, spendable)]
+    if gas_budget is not None and attempts[-1].purpose not in NOOPS:
+        ceilings.append(_spending_ceiling(attempts[-1], old, gas_budget))
+    if row.pricing != Transaction.Pricing.SPEED:
+        prices = pricing.explicit_price(network, row)
+        if policies.get("gas_price_cap") is not None:
+            ceilings.append(pricing.policy_ceiling(network, policies))
+        exceeded = [each for each in ceilings if each.price < maximum(prices)]
+        return _stopped(old, exceeded[0]) if exceeded else Bump(prices)
+    try:
+        market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
+    except ChainFault:
+        return None
+    return _outbid(network, policies, attempts, old, market, ceilings)
+
+
+def _outbid(
+    network: Network,
+    policies: Mapping[str, Any],
+    attempts: Sequence[Attempt],
+    old: Prices,
+    market: MarketPrice,
+    ceilings: Sequence[Ceiling],
+) -> Bump:
+    """Return the higher one of the market and of the minimum that replaces all attempts, below the ceilings."""
+    required = pricing.replacement(old, pricing.named_minimum(attempts))
+    wanted = pricing.highest_of(required, market.offer(is_legacy=old.gas_price is not None))
+    ceiling = min(
+        pricing.policy_ceiling(network, policies, is_noop=attempts[-1].purpose in NOOPS),
+        pricing.market_ceiling(market, maximum(old)),
+        *ceilings,
+        key=lambda each: each.price,
+    )
+    prices = pricing.within(wanted, ceiling.price)
+    if maximum(prices) < maximum(required):
+        return _stopped(old, ceiling)
+    return Bump(prices)
+
+
+def _cause(network: Network, last: Attempt, old: Prices, market: MarketPrice, is_next: bool, now: datetime) -> str:
+    """Return why the price is due to be raised, or "" if it is not."""
+    limit, patience, waited = maximum(old), _patience(network, market.speed), _waited(last, now)
+    if limit < market.base_fee and waited >= patience / 2:
+        return f"Its price of {gwei(limit)} is below the next base fee of {gwei(market.base_fee)}."
+    # Private nodes do not report prices that are too low.
+    is_reported = last.accepted_at is None and last.private_since is None
+    is_refused = is_reported and last.outcome in {Outcome.UNDERPRICED, Outcome.REPLACEMENT_UNDERPRICED}
+    if is_refused and waited >= patience / 2:
+        return f"A node refused its price of {gwei(limit)} as too low."
+    if _is_outbid(old, market) and waited >= patience:
+        return f"Its price of {gwei(limit)} is below the market price of {gwei(market.current)} for its speed."
+    if is_next and last.broadcasts > FUTILE_REBROADCASTS and waited >= 3 * patience:
+        return FUTILE
+    return ""
+
+
+def _patience(network: Network, speed: str) -> timedelta:
+    """Return how long an attempt of a speed may take until its price is raised."""
+    speed = speed or Speed.FAST
+    return timedelta(seconds=max(BUMP_BLOCKS[speed] * network.block_seconds, BUMP_SECONDS[speed]))
+
+
+def _waited(last: Attempt, now: datetime) -> timedelta:
+    return now - (last.first_broadcast_at or last.signed_at)
+
+
+def _is_outbid(old: Prices, market: MarketPrice) -> bool:
+    """Return whether the market pays blocks over a tenth more than an attempt would."""
+    limit = maximum(old)
+    above, below = TIP_TOLERANCE
+    if market.gas_price is not None:
+        return market.current * below > limit * above
+    rest = max(limit - market.base_fee, 0)
+    tip = rest if old.gas_price is not None else min(old.max_priority_fee or 0, rest)
+    return market.tip * below > tip * above
+
+
+def _balance_ceiling(last: Attempt, old: Prices, spendable: int) -> Ceiling:
+    # The cost of the last attempt is reserved already.
+    price = maximum(old) + spendable // last.gas_limit if last.gas_limit else 0
+    return Ceiling("balance", price, f"the balance, which covers {gwei(max(price, 0))}")
+
+
+def _spending_ceiling(last: Attempt, old: Prices, budget: GasBudget) -> Ceiling:
+    # As above, what the last attempt can cost is counted already.
+    price = maximum(old) + budget.left // last.gas_limit if last.gas_limit else 0
+    return Ceiling("spending", price, f"{budget.words}, of which {max(budget.left, 0)} wei are left in 24 hours")
+
+
+def _stopped(old: Prices, ceiling: Ceiling) -> Bump:
+    reason = f"Its price of {gwei(maximum(old))} is not raised, because of {ceiling.words}."
+    return Bump(None, reason, ceiling.name)
+
+
+def price_noop(
+    network: Network,
+    policies: Mapping[str, Any],
+    attempts: Sequence[Attempt],
+    found: Mapping[str, Any],
+) -> tuple[int, Prices]:
+    """Return gas limit and price of a no-op that replaces these attempts, or that closes an unused nonce.
+
+    `found` has the readings of `simulation.noop_readings`, too. A `ChainFault` is raised if the gas is unknown, or if
+    there is neither an attempt nor a market. It always outbids the attempts, whose price may be above a cap that was
+    lowered meanwhile; otherwise it is at most two bumps above the cap, whatever minimum a node names.
+    """
+    gas_limit = _noop_gas(network, found)
+    old = pricing.highest(attempts)
+    is_legacy = old.gas_price is not None if old else uses_gas_price(network, policies)
+    ceiling = pricing.policy_ceiling(network, policies, is_noop=True).price
+    required = None
+    if old:
+        named = pricing.within(pricing.replacement(old, pricing.named_minimum(attempts)), ceiling)
+        required = pricing.highest_of(pricing.replacement(old), named)
+    try:
+        offer = read_market(network, policies, found, Speed.FAST).offer(is_legacy=is_legacy)
+    except ChainFault:
+        if required is None:
+            raise
+        return gas_limit, required
+    offer = pricing.within(offer, ceiling)
+    return gas_limit, pricing.highest_of(required, offer) if required else offer
+
+
+def _noop_gas(network: Network, found: Mapping[str, Any]) -> int:
+    model = KINDS[network.kind]
+    estimate = found.get(NOOP_GAS, InsufficientData("The gas of a no-op is unknown."))
+    if not isinstance(estimate, ChainFault):
+        return buffered_gas(network, estimate.gas, found[HEAD].gas_limit)
+    if model.has_l1_gas or not model.has_ethereum_gas:
+        raise estimate
+    # A transfer without data needs exactly this much, and one that reverts closes its nonce, too.
+    return limits.TRANSFER_GAS
+
+
+def blocking_price_reason(
+    network: Network,
+    policies: Mapping[str, Any],
+    row: Transaction,
+    attempts: Sequence[Attempt],
+    found: Mapping[str, Any],
+    has_others_waiting: bool,
+    head_since: datetime | None,
+    now: datetime,
+) -> str:
+    """Return the reason to expire a row whose requested price holds up the others of its lane, or "".
+
+    `head_since` is since when it is the next one to be mined.
+    """
+    if row.pricing == Transaction.Pricing.SPEED or row.requested_action or not has_others_waiting:
+        return ""
+    if head_since is None or now - head_since < REQUESTED_PRICE_PATIENCE or attempts[-1].purpose in NOOPS:
+        return ""
+    try:
+        market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
+    except ChainFault:
+        return ""
+    limit = maximum(requested_prices(row))
+    if limit >= market.base_fee:
+        return ""
+    minutes = REQUESTED_PRICE_PATIENCE // timedelta(minutes=1)
+    return (
+        f"Its price of {gwei(limit)} is below the next base fee of {gwei(market.base_fee)}, and it has held up other "
+        f"transactions for {minutes} minutes."
+    )

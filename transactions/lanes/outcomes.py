@@ -1,0 +1,91 @@
+"""The outcomes of broadcasts, and what they mean for the statuses of transactions."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce
+
+from chain.sending import Broadcast, Outcome
+from relayer_service.storage.clock import database_now
+from transactions import metrics
+from transactions.changes import Changes, locking_rows
+from transactions.lanes.broadcasting import Sent
+from transactions.models import IN_FLIGHT, Attempt, Lane, Status, Transaction, amount_text
+from transactions.steps import step
+
+# A node has the transaction.
+RECEIVED = {Outcome.ACCEPTED, Outcome.KNOWN}
+# Why a transaction that was broadcast is not submitted.
+REASONS: dict[Outcome, str] = {
+    Outcome.ACCEPTED: "",
+    Outcome.KNOWN: "",
+    Outcome.NONCE_TOO_LOW: "Its nonce is used: the receipts of all its attempts decide by which transaction.",
+    Outcome.NONCE_TOO_HIGH: "A node does not accept its nonce yet: the nonces before it are broadcast again.",
+    Outcome.REPLACEMENT_UNDERPRICED: "A node has another transaction with its nonce, at a higher price.",
+    Outcome.UNDERPRICED: "Its price is below what nodes accept now: it is broadcast again until they do.",
+    Outcome.INSUFFICIENT_FUNDS: "The balance does not cover it: it is broadcast again until it does.",
+    Outcome.POOL_LIMIT: "The transaction pools of the nodes are full: it is broadcast again.",
+    Outcome.FEE_CAP: "Its fee is above the limit that is configured on the nodes: it is broadcast again.",
+    Outcome.REFUSED: "All nodes refuse it: its nonce is closed with a no-op.",
+    Outcome.UNKNOWN: "No node has confirmed that it received the transaction: it is broadcast again.",
+}
+
+
+def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) -> None:
+    """Write the outcomes of broadcasts, and the status of rows that no node has accepted before.
+
+    The lease is not required: the bytes were committed, and whoever broadcast them knows the outcome.
+    """
+    with transaction.atomic():
+        # Before their attempts, as a request to broadcast one again does.
+        own = locking_rows().filter(pk__in={each.attempt.transaction_id for each in sent})
+        rows = list(own.filter(status__in=IN_FLIGHT))
+        now = database_now()
+        groups: dict[Broadcast, list[int]] = defaultdict(list)
+        for each in sent:
+            groups[each.broadcast].append(each.attempt.pk)
+        for result, keys in groups.items():
+            columns: dict[str, Any] = {"outcome": result.outcome, "error": result.error, "last_broadcast_at": now}
+            columns["broadcast_block"] = head
+            columns["minimum_price_text"] = amount_text(result.minimum_price)
+            columns |= {"broadcasts": F("broadcasts") + 1, "first_broadcast_at": Coalesce("first_broadcast_at", now)}
+            if result.outcome in RECEIVED:
+                columns["accepted_at"] = Coalesce("accepted_at", now)
+            Attempt.objects.filter(pk__in=keys).update(**columns)
+        _write_statuses(rows, sent)
+    step("outcomes_written")
+    for each in sent:
+        metrics.observe_broadcast(lane.chain_id, each.broadcast.outcome)
+
+
+def _is_refused_replacement(sent: Sent) -> bool:
+    """Return whether all nodes refuse a payload that another one was replaced by, of which nodes have attempts."""
+    attempt = sent.attempt
+    is_new = attempt.purpose == Attempt.Purpose.REPLACE and attempt.accepted_at is None
+    return is_new and sent.broadcast.outcome == Outcome.REFUSED
+
+
+def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent]) -> None:
+    by_row = {each.attempt.transaction_id: each for each in sent}
+    changes = Changes()
+    for row in rows:
+        each = by_row[row.pk]
+        if row.last_attempt_id != each.attempt.pk:
+            continue
+        if row.status == Status.SUBMITTED and not _is_refused_replacement(each):
+            # A node has one of its attempts already.
+            continue
+        if each.broadcast.outcome in RECEIVED:
+            changes.move(row, Status.SUBMITTED, attempt=row.last_attempt)
+            continue
+        reason = REASONS[each.broadcast.outcome]
+        if each.broadcast.error:
+            reason = f"{reason} The node answered: {each.broadcast.error}"
+        if each.broadcast.outcome == Outcome.REFUSED and not row.requested_action:
+            changes.update(row, requested_action=Transaction.Action.CLOSE, action_reason=reason, status_reason=reason)
+        elif row.status_reason != reason:
+            changes.update(row, status_reason=reason)
+    changes.save()

@@ -1,0 +1,79 @@
+"""Which rows of a lane a turn plans, reviews, closes or lets wait."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from django.db import transaction
+
+from transactions import routing
+from transactions.lanes.drafting import is_expiring
+from transactions.lanes.monitoring import is_review_due
+from transactions.lanes.planning import Cancel, Closing, Expire, Fail, Wait
+from transactions.lanes.work import Work
+from transactions.models import Lane, Transaction, Waiting
+from transactions.settlement import adoption, holds
+
+# Raising the price of one nonce moves those behind it too: only the lowest are reviewed.
+REVIEWED = 3
+# How often a row is considered that staff have to decide about.
+STAFF_SECONDS = 60
+EXPIRED = "It was not executed before its `valid_until`."
+# How a pending row ends, by the action that was requested for it.
+CLOSINGS: dict[str, Callable[[Transaction, str], Closing]] = {
+    Transaction.Action.CANCEL: Cancel,
+    Transaction.Action.EXPIRE: Expire,
+    Transaction.Action.CLOSE: Fail,
+}
+WITHOUT_PRIVATE_NODES = "It is private, and its network has no private nodes: add some to the relayer or the network."
+
+
+def due_for_review(work: Work) -> list[Transaction]:
+    """Return the rows in flight whose price or action is considered now."""
+    candidates = work.in_flight[:REVIEWED] + [row for row in work.in_flight[REVIEWED:] if row.requested_action]
+    return [row for row in candidates if is_review_due(row, work.network, work.now)]
+
+
+def unused_nonces(lane: Lane) -> list[int]:
+    """Return the nonces that no row has, and that are closed with no-ops now."""
+    with transaction.atomic():
+        return holds.noops_due(lane)
+
+
+def plannable(work: Work) -> tuple[list[Transaction], list[Wait]]:
+    """Return the due rows that may get a nonce, and those that wait until staff have decided about them."""
+    if not work.assigns_nonces:
+        return [], []
+    rows = [row for row in work.due if row.valid_until > work.now and not row.requested_action]
+    doubts = adoption.unclaimed_matches(rows)
+    if not work.has_private_nodes:
+        # A nonce for it would block those of others.
+        private = [row.pk for row in rows if routing.is_private(row, work.relayer.policies)]
+        doubts = {**dict.fromkeys(private, WITHOUT_PRIVATE_NODES), **doubts}
+    waits = [Wait(row, doubts[row.pk], STAFF_SECONDS) for row in rows if row.pk in doubts]
+    return [row for row in rows if row.pk not in doubts], waits
+
+
+def closings(work: Work) -> list[Closing]:
+    """Return the pending rows that end without a nonce: expired ones, and those whose action needs no no-op."""
+    found: list[Closing] = []
+    for row in work.due:
+        if row.is_ending:
+            found.append(CLOSINGS[row.requested_action](row, row.action_reason))
+        elif row.valid_until <= work.now:
+            found.append(Expire(row, EXPIRED))
+    return found
+
+
+def expiring(work: Work) -> list[tuple[Transaction, Transaction.Action, str]]:
+    """Return the requests in flight that have expired: a no-op takes their nonce, unless they are mined first.
+
+    That overtakes a replacement or a higher price that is not signed yet.
+    """
+    return [(row, Transaction.Action.EXPIRE, EXPIRED) for row in work.in_flight if is_expiring(row, work.now)]
+
+
+def lane_waiting(waits: Sequence[Wait]) -> tuple[str, str]:
+    """Return what the whole lane waits for, and its details without the words for it."""
+    wait = next((each for each in waits if each.waiting), None)
+    return (wait.waiting, wait.reason.removeprefix(f"{Waiting(wait.waiting).label}: ")) if wait else ("", "")

@@ -1,0 +1,215 @@
+"""One turn of a lane: recover, read, monitor what is in flight, plan, sign, commit, broadcast.
+
+The order is what makes it safe: bytes are signed, committed with their nonce, and only then broadcast. A turn that is
+interrupted anywhere leaves rows from which the next one continues.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from chain.errors import ChainFault, NodesUnreachable
+from chain.readings import gather_each
+from relayer_service.storage.encryption import DecryptionError
+from relayers.models import Relayer
+from signers.backends.base import SignerError
+from transactions import routing
+from transactions.lanes import leasing, planning, selecting
+from transactions.lanes.broadcasting import Sent, broadcast, rebroadcasts
+from transactions.lanes.commits import LeaseLost, NewAttempt, Result, commit
+from transactions.lanes.drafting import Drafting, Unsigned
+from transactions.lanes.outcomes import write_broadcasts
+from transactions.lanes.readings import account_readings, genesis_reading
+from transactions.lanes.signing import Signed, sign
+from transactions.lanes.simulation import noop_readings
+from transactions.lanes.threads import Threads
+from transactions.lanes.work import BATCH, Work, load, load_attempts, load_budget
+from transactions.models import Attempt, Hold, Lane, Transaction, Waiting
+from transactions.routing import UNREADABLE_NODES, Route
+from transactions.settlement import chains, watching
+from transactions.steps import step
+
+# Between turns of a lane with nonces in flight: about a block.
+MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 12.0
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """When the next turn is due, and whether the lane may have nothing left to do."""
+
+    seconds: float
+    is_idle: bool = False
+    # Whether a node or the signer failed: the pause grows until it works again.
+    failed: bool = False
+    # Whether another lane can take its place meanwhile: nothing is in flight, and nothing can be sent now.
+    can_yield: bool = False
+
+
+class ChainReplaced(Exception):
+    """A development node runs another chain than before: nothing is signed until the watch has handled that."""
+
+
+class Turn:
+    def __init__(self, lane: Lane, threads: Threads) -> None:
+        self.lane = lane
+        self._threads = threads
+        self._work: Work
+        # Of the lane, once it is read.
+        self.relayer: Relayer | None = None
+
+    async def take(self) -> Outlook:
+        """Take the turn; raise `LeaseLost` if another worker has the lane."""
+        try:
+            await self._load()
+        except DecryptionError:
+            return await self._wait_for(Waiting.NODES, UNREADABLE_NODES)
+        step("claimed")
+        if Hold.CHAIN in self._work.lane.holds:
+            # Nothing that was signed for the former chain is broadcast on another one.
+            return Outlook(MAX_PAUSE_SECONDS)
+        try:
+            await self._broadcast_again()
+            if self._work.lane.next_nonce is None:
+                await self._look()
+                await self._load()
+            try:
+                return await self._work_on_rows()
+            except ChainReplaced:
+                await self._look()
+                return Outlook(0)
+        except NodesUnreachable as fault:
+            await self._expire_without_nodes()
+            return await self._wait_for(Waiting.NODES, str(fault))
+        except ChainFault as fault:
+            return await self._wait_for(Waiting.NODES, str(fault))
+
+    async def _load(self) -> None:
+        work = await self._threads.database(load, self.lane)
+        if work is None:
+            raise LeaseLost
+        self._work, self.relayer = work, work.relayer
+
+    async def _broadcast_again(self) -> None:
+        """Broadcast what may never have left, and what is due again: this depends on no price and no signer."""
+        work = self._work
+        attempts, head = [*work.reverted, *work.newest_attempts], routing.head_block(work.lane)
+        due: list[Attempt] = []
+        for route in Route:
+            routed = [attempt for attempt in attempts if work.route(attempt) is route]
+            due += rebroadcasts(routed, work.network, work.now, route, head)
+        if due:
+            await self._broadcast(due)
+            await self._load()
+
+    async def _look(self) -> None:
+        await self._node(watching.look, [self._work.lane])
+
+    async def _work_on_rows(self) -> Outlook:
+        work = self._work
+        reviewed = selecting.due_for_review(work)
+        unused = await self._threads.database(selecting.unused_nonces, work.lane)
+        planned, waits = await self._threads.database(selecting.plannable, work)
+        result = Result(actions=selecting.expiring(work), closings=selecting.closings(work), waits=waits)
+        outlook = self._outlook()
+        if reviewed or unused or planned or work.lane.waiting:
+            await self._threads.database(load_attempts, work, reviewed)
+            await self._threads.database(load_budget, work, [*reviewed, *planned])
+            needs_noop = bool(unused) or any(row.is_ending for row in reviewed)
+            found = await self._read([*reviewed, *planned], needs_noop=needs_noop)
+            step("read")
+            drafting = Drafting(work, found, result)
+            unsigned = [*drafting.review(reviewed), *drafting.close_unused(unused), *drafting.plan(planned)]
+            step("planned")
+            result.attempts, failure = await self._sign(unsigned)
+            if failure:
+                outlook = replace(outlook, failed=True)
+                await self._threads.database(leasing.set_waiting, work.lane, Waiting.SIGNER, failure)
+            else:
+                await self._threads.database(leasing.set_waiting, work.lane, *selecting.lane_waiting(result.waits))
+        attempts = await self._threads.database(commit, self.lane, result) if result else []
+        await self._broadcast(attempts)
+        has_more = len(planned) == BATCH and any(each.purpose == Attempt.Purpose.SEND for each in attempts)
+        if has_more or result.actions or (result.closings and not work.lane.holds):
+            # More requests may have room, and actions are carried out now.
+            return Outlook(0)
+        return outlook
+
+    async def _read(self, rows: Sequence[Transaction], *, needs_noop: bool) -> Mapping[str, Any]:
+        """Read account, market and estimates in one batch; raise the fault of the account if it has one."""
+        work = self._work
+        readings = account_readings(work.lane.address)
+        readings |= planning.readings(work.network, work.relayer.policies, rows, work.lane.address)
+        if needs_noop:
+            readings |= noop_readings(work.network, work.lane.address)
+        known_genesis = work.lane.watch.genesis_hash if work.lane.watch else ""
+        if known_genesis and chains.can_be_replaced(work.network):
+            readings["genesis"] = genesis_reading()
+        found: dict[str, Any] = await self._node(gather_each, work.nodes, work.network, readings)
+        for name in ("balance", "count"):
+            if isinstance(found[name], ChainFault):
+                raise found[name]
+        if isinstance(genesis := found.get("genesis"), str) and genesis not in {known_genesis, ""}:
+            raise ChainReplaced
+        return found
+
+    async def _sign(self, unsigned: Sequence[Unsigned]) -> tuple[list[NewAttempt], str]:
+        """Return what was signed, and why the rest was not.
+
+        Nonces must not have gaps, so after a failure the following tentative nonces are discarded: none was
+        committed.
+        """
+        work, signer = self._work, self._work.relayer.signer
+        calls: list[Callable[[], Signed]] = [partial(sign, signer, work.lane.address, each.draft) for each in unsigned]
+        signed = await self._threads.signers(signer.pk, calls)
+        attempts: list[NewAttempt] = []
+        failure = ""
+        for each, made in zip(unsigned, signed, strict=True):
+            if isinstance(made, SignerError):
+                failure = str(made)
+            elif isinstance(made, BaseException):
+                raise made
+            elif not (failure and each.gets_a_nonce):
+                attempts.append(NewAttempt(each.row, each.purpose, made, each.max_cost, each.private_since))
+        step("signed")
+        return attempts, failure
+
+    async def _broadcast(self, attempts: Sequence[Attempt]) -> None:
+        work = self._work
+        head = routing.head_block(work.lane)
+        for route, nodes in ((Route.PUBLIC, work.nodes), (Route.PRIVATE, work.private_nodes)):
+            routed = [attempt for attempt in attempts if work.route(attempt) is route]
+            if not routed:
+                continue
+            sent: list[Sent] = await self._threads.node(
+                frozenset(nodes), broadcast, nodes, work.network, routed, route
+            )
+            if sent:
+                await self._threads.database(write_broadcasts, work.lane, sent, head)
+
+    async def _expire_without_nodes(self) -> None:
+        """Close pending rows that have expired: that must not wait for nodes."""
+        if closings := selecting.closings(self._work):
+            await self._threads.database(commit, self.lane, Result(closings=closings))
+
+    async def _wait_for(self, waiting: Waiting, details: str) -> Outlook:
+        await self._threads.database(leasing.set_waiting, self.lane, waiting, details)
+        return Outlook(MIN_PAUSE_SECONDS, failed=True, can_yield=not self._has_in_flight)
+
+    @property
+    def _has_in_flight(self) -> bool:
+        return self.relayer is not None and bool(self._work.in_flight)
+
+    async def _node(self, function: Callable[..., Any], *args: Any) -> Any:
+        return await self._threads.node(frozenset(self._work.nodes), function, *args)
+
+    def _outlook(self) -> Outlook:
+        work = self._work
+        if not work.in_flight and not work.due and work.next_due is None:
+            return Outlook(MAX_PAUSE_SECONDS, is_idle=True)
+        pause = min(max(MIN_PAUSE_SECONDS, work.network.block_seconds), MAX_PAUSE_SECONDS)
+        if work.next_due is not None:
+            pause = min(pause, max(0.05, (work.next_due - work.now).total_seconds()))
+        return Outlook(pause, can_yield=not work.in_flight and not work.assigns_nonces)

@@ -1,0 +1,17 @@
+"""Query parameters of the list of a relayer's transactions."""
+
+from django.db.models import Q, QuerySet
+
+from relayer_service.api.filters import ListFilter, one_of
+from transactions.models import Attempt, Status, Transaction
+
+
+def with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
+    """Return the transaction with an attempt of this hash, also of an earlier one that was replaced."""
+    return rows.filter(pk__in=Attempt.objects.filter(hash=value.lower()).values("transaction"))
+
+
+LIST_FILTERS = {
+    "status": one_of({status: Q(status=status) for status in Status.values}, "Only transactions in this status."),
+    "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", with_hash),
+}

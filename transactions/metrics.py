@@ -1,0 +1,189 @@
+"""Prometheus metrics of transactions and lanes, by network and never by relayer, as there may be many relayers.
+
+Counters are per process. `Changes` counts what a change of status shows, once it is committed; the code that accepts,
+signs, broadcasts and watches calls the other functions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Min, Q, QuerySet
+from prometheus_client import Counter, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from chain.networks import network_by_chain_id
+from relayer_service.observability.metrics import BUCKETS, StateCollector, shared
+from relayer_service.storage.clock import database_now
+from relayer_service.storage.resources import first_state
+from transactions.models import FINAL, IN_FLIGHT, OPEN, Lane, Status, Transaction, Waiting
+
+# Up to the eight hours after which a request usually expires.
+STAGE_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3_600, 14_400, 28_800)
+# By status, the stage that it ends.
+STAGES: dict[str, str] = {
+    Status.SENT: "to_sent",
+    Status.SUBMITTED: "to_submitted",
+    Status.MINED: "to_mined",
+    **dict.fromkeys(FINAL, "to_final"),
+}
+
+ACCEPTED = Counter("relayer_transactions_accepted_total", "Transactions that were accepted.", ["network"])
+SETTLED = Counter(
+    "relayer_transactions_settled_total",
+    "Transactions that reached a final status, by kind: requests, no-ops (`gap`) and those of other programs.",
+    ["network", "kind", "status"],
+)
+STAGE_SECONDS = Histogram(
+    "relayer_transaction_seconds",
+    "Time from the acceptance of a request until it was first sent, submitted, mined, or final.",
+    ["network", "stage"],
+    buckets=STAGE_BUCKETS,
+)
+ATTEMPTS = Counter("relayer_transaction_attempts_total", "Signed attempts, by purpose.", ["network", "purpose"])
+BROADCASTS = Counter("relayer_transaction_broadcasts_total", "Broadcasts, by outcome.", ["network", "outcome"])
+BUMPS_STOPPED = Counter(
+    "relayer_transaction_bumps_stopped_total", "Price rises that a ceiling did not allow.", ["network", "ceiling"]
+)
+REORGED = Counter("relayer_transactions_reorged_total", "Mined transactions that a reorg removed.", ["network"])
+CONTRADICTED = Counter(
+    "relayer_transactions_contradicted_total", "Final transactions that the chain contradicted later.", ["network"]
+)
+NONCES_TAKEN = Counter("relayer_nonces_taken_total", "Nonces that another program used.", ["network"])
+GAS_PAID = Counter("relayer_transaction_gas_paid_wei_total", "Paid for gas of final transactions.", ["network"])
+TOP_UPS = Counter("relayer_top_ups_total", "Automatic top-ups that ended, by state.", ["network", "state"])
+SIGNER_SECONDS = Histogram(
+    "relayer_signer_seconds", "Time that a signer took for a transaction.", ["type"], buckets=BUCKETS
+)
+WATCH_SECONDS = Histogram(
+    "relayer_chain_watch_seconds", "Time to read a chain once for all its lanes.", ["network"], buckets=BUCKETS
+)
+
+
+def network_label(chain_id: int) -> str:
+    network = network_by_chain_id(chain_id)
+    return network.name if network else str(chain_id)
+
+
+def observe_accepted(chain_id: int) -> None:
+    ACCEPTED.labels(network_label(chain_id)).inc()
+
+
+def observe_attempts(chain_id: int, purpose: str, count: int = 1) -> None:
+    ATTEMPTS.labels(network_label(chain_id), purpose).inc(count)
+
+
+def observe_broadcast(chain_id: int, outcome: str) -> None:
+    BROADCASTS.labels(network_label(chain_id), outcome).inc()
+
+
+def observe_stopped_bump(chain_id: int, ceiling: str) -> None:
+    BUMPS_STOPPED.labels(network_label(chain_id), ceiling).inc()
+
+
+def observe_nonce_taken(chain_id: int) -> None:
+    NONCES_TAKEN.labels(network_label(chain_id)).inc()
+
+
+def observe_contradicted(chain_id: int) -> None:
+    CONTRADICTED.labels(network_label(chain_id)).inc()
+
+
+def observe_top_up(chain_id: int, state: str) -> None:
+    TOP_UPS.labels(network_label(chain_id), state).inc()
+
+
+def observe_signature(signer_type: str, seconds: float) -> None:
+    SIGNER_SECONDS.labels(signer_type).observe(seconds)
+
+
+def observe_watch(chain_id: int, seconds: float) -> None:
+    WATCH_SECONDS.labels(network_label(chain_id)).observe(seconds)
+
+
+@dataclass(frozen=True)
+class StatusObservation:
+    """What metrics count of a change of status, read before the row changes again."""
+
+    network: str
+    kind: str
+    before: str
+    status: str
+    # Since it was accepted.
+    seconds: float
+    gas_paid: int
+    # Whether it never had this status before.
+    is_first: bool
+
+    @classmethod
+    def from_row(cls, row: Transaction, before: str, now: datetime, is_first: bool) -> StatusObservation:
+        paid = (row.gas_used or 0) * int(row.effective_gas_price_text or 0)
+        # `created_at` is by the clock of the process that accepted it.
+        seconds = max(0.0, (now - row.created_at).total_seconds())
+        network = network_label(row.lane.chain_id)
+        return cls(network, row.kind, before, row.status, seconds, paid, is_first)
+
+
+def observe_changes(observations: Iterable[StatusObservation]) -> None:
+    for each in observations:
+        if each.before == Status.MINED and each.status in (Status.PENDING, *IN_FLIGHT):
+            REORGED.labels(each.network).inc()
+        if each.kind == Transaction.Kind.REQUEST and each.is_first and each.status in STAGES:
+            STAGE_SECONDS.labels(each.network, STAGES[each.status]).observe(each.seconds)
+        # A contradicted transaction may become final a second time.
+        if each.status in FINAL and each.before not in FINAL:
+            SETTLED.labels(each.network, each.kind, each.status).inc()
+            GAS_PAID.labels(each.network).inc(each.gas_paid)
+
+
+class LaneCollector(StateCollector):
+    name, text, states = "relayer_lanes", "Lanes, by state.", ["running", "held", *Waiting.values]
+
+    def rows(self) -> QuerySet[Any]:
+        conditions = {"held": Q(held_since__isnull=False), **{str(each): Q(waiting=each) for each in Waiting}}
+        lanes: QuerySet[Any] = Lane.objects.order_by().annotate(state=first_state(conditions, "running"))
+        return lanes
+
+    def more(self) -> Iterable[Metric]:
+        """Yield what open transactions show, from one query that reads their index."""
+        now = database_now()
+        rows = Transaction.objects.filter(status__in=OPEN).order_by().values_list("lane__chain_id", "lane", "status")
+        open_rows: dict[tuple[str, str], int] = defaultdict(int)
+        in_flight: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        queues: dict[str, int] = defaultdict(int)
+        ages: dict[str, float] = defaultdict(float)
+        for chain_id, lane, status, count, head in rows.annotate(Count("pk"), Min("lane__head_since")):
+            network = network_label(chain_id)
+            open_rows[network, status] += count
+            if status == Status.PENDING:
+                queues[network] = max(queues[network], count)
+            if status in IN_FLIGHT:
+                in_flight[network][lane] += count
+                ages[network] = max(ages[network], (now - head).total_seconds() if head else 0.0)
+        family = GaugeMetricFamily(
+            "relayer_transactions_open", "Transactions without a final status.", labels=["network", "status"]
+        )
+        for (network, status), count in sorted(open_rows.items()):
+            family.add_metric([network, status], count)
+        yield family
+        text = "Maximum number of nonces in flight of a lane."
+        yield by_network(
+            "relayer_lane_in_flight_max", text, {name: max(counts.values()) for name, counts in in_flight.items()}
+        )
+        yield by_network("relayer_lane_queue_length_max", "Maximum number of queued requests of a lane.", queues)
+        text = "Maximum time that a lane has waited for its lowest nonce in flight to be mined."
+        yield by_network("relayer_lane_head_age_seconds_max", text, ages)
+
+
+def by_network(name: str, text: str, values: dict[str, Any]) -> Metric:
+    family = GaugeMetricFamily(name, text, labels=["network"])
+    for network, value in sorted(values.items()):
+        family.add_metric([network], value)
+    return family
+
+
+shared.register(LaneCollector())

@@ -1,0 +1,38 @@
+"""The models, where Django looks for them, their choices and the groups of these. Safety rests on their constraints.
+
+Leases, clocks and tasks serve progress only: two workers that hold the same lane cannot both commit a nonce.
+"""
+
+from transactions.models.attempts import Attempt, amount_text
+from transactions.models.charges import Charge
+from transactions.models.lanes import ChainWatch, Hold, Lane, Waiting
+from transactions.models.topups import TopUp
+from transactions.models.transactions import (
+    FINAL,
+    IN_FLIGHT,
+    NOOP_PURPOSES,
+    NOOPS,
+    OPEN,
+    Status,
+    StatusChange,
+    Transaction,
+)
+
+__all__ = [
+    "FINAL",
+    "IN_FLIGHT",
+    "NOOPS",
+    "NOOP_PURPOSES",
+    "OPEN",
+    "Attempt",
+    "ChainWatch",
+    "Charge",
+    "Hold",
+    "Lane",
+    "Status",
+    "StatusChange",
+    "TopUp",
+    "Transaction",
+    "Waiting",
+    "amount_text",
+]

@@ -1,0 +1,234 @@
+"""Transactions, their statuses and actions, and the timeline of each."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.prefixes import prefix_index
+from relayer_service.storage.resources import Resource
+from relayers.models import Relayer
+from spending.models import SpendingPolicy
+from transactions.models.attempts import Attempt
+from transactions.models.lanes import Lane
+
+
+class Status(models.TextChoices):
+    PENDING = "pending", "Pending"
+    SENT = "sent", "Sent"
+    SUBMITTED = "submitted", "Submitted"
+    MINED = "mined", "Mined"
+    CONFIRMED = "confirmed", "Confirmed"
+    FAILED = "failed", "Failed"
+    CANCELED = "canceled", "Canceled"
+    EXPIRED = "expired", "Expired"
+
+
+# Broadcast, or about to be: the nonce is committed, and nothing final is known.
+IN_FLIGHT = (Status.SENT, Status.SUBMITTED)
+OPEN = (Status.PENDING, *IN_FLIGHT, Status.MINED)
+UNSUCCESSFUL = (Status.FAILED, Status.CANCELED, Status.EXPIRED)
+FINAL = (Status.CONFIRMED, *UNSUCCESSFUL)
+
+
+class Transaction(Resource):
+    """A transaction that a client requested, or a nonce of the lane that was used otherwise (`kind`)."""
+
+    class Kind(models.TextChoices):
+        REQUEST = "request", "Request"
+        GAP = "gap", "No-op that closes a nonce"
+        EXTERNAL = "external", "Sent by another program"
+
+    class Pricing(models.TextChoices):
+        SPEED = "speed", "By speed"
+        LEGACY = "legacy", "Gas price"
+        EIP1559 = "eip1559", "Maximum fees"
+
+    class Speed(models.TextChoices):
+        SAFE_LOW = "safeLow", "safeLow"
+        AVERAGE = "average", "average"
+        FAST = "fast", "fast"
+        FASTEST = "fastest", "fastest"
+
+    class Action(models.TextChoices):
+        """What the lane has to do with a row: a no-op at its nonce, another payload, or a higher price."""
+
+        CANCEL = "cancel", "Cancel"
+        REPLACE = "replace", "Replace"
+        SPEED_UP = "speed_up", "Speed up"
+        EXPIRE = "expire", "Expire"
+        CLOSE = "close", "Close: no node accepts it"
+
+    # Without a constraint: final transactions outlive their relayer. Accepting locks the lane, which has one.
+    relayer = models.ForeignKey(
+        Relayer, on_delete=models.DO_NOTHING, null=True, db_constraint=False, db_index=False, related_name="+"
+    )
+    lane = models.ForeignKey(Lane, on_delete=models.PROTECT, db_index=False, related_name="transactions")
+    epoch = models.PositiveIntegerField(default=0, help_text="The lane's epoch of its nonce.")
+    kind = models.CharField(max_length=16, choices=Kind, default=Kind.REQUEST)
+    requested_by = models.CharField(max_length=255, blank=True, help_text="The token or user that requested it.")
+    # Without a constraint, which would lock this table while it is added. Planning fails a row whose policy is gone.
+    token_spending = models.ForeignKey(
+        SpendingPolicy,
+        on_delete=models.DO_NOTHING,
+        null=True,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+        help_text="The spending rules of the token that requested it.",
+    )
+    idempotency_key = models.CharField(max_length=255, null=True)  # noqa: DJ001  # unique where it is set
+    request_digest = models.CharField(max_length=64, blank=True)
+
+    status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
+    status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")
+    # +1 with every change: each writer compares the version that it has read.
+    version = models.PositiveIntegerField(default=1)
+    # Of a pending row, when it is considered next.
+    due_at = models.DateTimeField(default=DatabaseNow, editable=False)
+    tries = models.PositiveIntegerField(default=0, help_text="How often it was considered and had to wait.")
+    requested_action = models.CharField(max_length=16, blank=True, choices=Action)
+    action_reason = models.TextField(blank=True)
+
+    payload_version = models.PositiveIntegerField(
+        default=1,
+        db_default=1,
+        help_text="+1 with every replacement: attempts have the version that they were signed with.",
+    )
+    to = models.CharField(max_length=42, blank=True, help_text="The receiver; empty to create a contract.")
+    # Amounts are text: not every database stores integers of 256 bits exactly.
+    value_text = models.CharField("value", max_length=78, default="0")
+    data = models.BinaryField(default=b"")
+    requested_gas_limit = models.PositiveBigIntegerField(null=True)
+    pricing = models.CharField(max_length=8, choices=Pricing, default=Pricing.SPEED)
+    speed = models.CharField(max_length=8, choices=Speed, blank=True, default=Speed.FAST)
+    gas_price_text = models.CharField("gas price", max_length=78, blank=True)
+    max_fee_text = models.CharField("max fee per gas", max_length=78, blank=True)
+    max_priority_fee_text = models.CharField("max priority fee per gas", max_length=78, blank=True)
+    valid_until = models.DateTimeField()
+
+    is_private = models.BooleanField(
+        "private",
+        default=False,
+        db_default=False,
+        help_text="Its payload goes to private nodes alone; it stays so when the policy changes.",
+    )
+
+    nonce = models.PositiveBigIntegerField(null=True)
+    last_attempt = models.ForeignKey(
+        Attempt, on_delete=models.DO_NOTHING, null=True, db_index=False, related_name="+", help_text="The newest one."
+    )
+    mined_attempt = models.ForeignKey(
+        Attempt, on_delete=models.DO_NOTHING, null=True, db_index=False, related_name="+"
+    )
+    sent_at = models.DateTimeField(null=True)
+    submitted_at = models.DateTimeField(null=True)
+    mined_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True, help_text="When it reached a final status.")
+
+    block_number = models.PositiveBigIntegerField(null=True)
+    block_hash = models.CharField(max_length=66, blank=True)
+    succeeded = models.BooleanField(null=True)
+    gas_used = models.PositiveBigIntegerField(null=True)
+    effective_gas_price_text = models.CharField("effective gas price", max_length=78, blank=True)
+    l1_fee_text = models.CharField(
+        "L1 fee", max_length=78, blank=True, default="", db_default="", help_text="On top of gas, if reported."
+    )
+    contract_address = models.CharField(max_length=42, blank=True)
+    revert_data = models.BinaryField(default=b"")
+    contradicted_at = models.DateTimeField(
+        null=True, help_text="When the chain was found to contradict its final status."
+    )
+
+    # Of a transaction found on the chain after commits may have been lost: it may be that of a lost request.
+    unclaimed_until = models.DateTimeField(null=True, help_text="Until when requests with its payload wait for staff.")
+    claim_released = models.BooleanField(default=False, help_text="Staff decided that it is not a repeated request.")
+
+    class Meta(Resource.Meta):
+        constraints = [
+            # Every nonce of a lane belongs to exactly one row.
+            models.UniqueConstraint(
+                fields=["lane", "epoch", "nonce"], condition=Q(nonce__isnull=False), name="transaction_nonce"
+            ),
+            models.UniqueConstraint(
+                fields=["relayer", "idempotency_key"],
+                condition=Q(idempotency_key__isnull=False),
+                name="transaction_idempotency_key",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status=Status.PENDING) | Q(nonce=None), name="transaction_pending_without_nonce"
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=[Status.SENT, Status.SUBMITTED, Status.MINED]) | Q(nonce__isnull=False),
+                name="transaction_nonce_once_sent",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=[Status.MINED, Status.CONFIRMED]) | Q(mined_attempt__isnull=False),
+                name="transaction_mined_attempt",
+            ),
+            models.CheckConstraint(
+                condition=~Q(status__in=FINAL) | Q(requested_action=""), name="transaction_final_without_action"
+            ),
+        ]
+        indexes = [
+            models.Index("lane", "status", "sequence", name="transaction_open", condition=Q(status__in=OPEN)),
+            # The kind comes last, so that totals are counted from the index alone.
+            models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),
+            models.Index(fields=["relayer", "status", "-sequence", "kind"], name="transaction_relayer_status"),
+            models.Index("valid_until", name="transaction_expiry", condition=Q(status=Status.PENDING)),
+            models.Index("finished_at", name="transaction_finished", condition=Q(finished_at__isnull=False)),
+            models.Index("lane", name="transaction_unclaimed", condition=Q(unclaimed_until__isnull=False)),
+            # For lists of all relayers: few rows, as most transactions are requests that are confirmed.
+            models.Index(
+                fields=["status", "-sequence"], name="transaction_unsuccessful", condition=Q(status__in=UNSUCCESSFUL)
+            ),
+            models.Index(fields=["kind", "-sequence"], name="transaction_other_kind", condition=~Q(kind="request")),
+            prefix_index("identifier", name="transaction_identifier_prefix"),
+            prefix_index("to", name="transaction_to_prefix"),
+        ]
+
+    @property
+    def value(self) -> int:
+        return int(self.value_text)
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt in a block, or else the newest one; without a nonce, its attempts were of a former one."""
+        return self.mined_attempt or (None if self.nonce is None else self.last_attempt)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it will be closed: without a nonce at once, otherwise by a no-op unless it is mined first."""
+        return self.requested_action in NOOP_PURPOSES
+
+    def audited(self) -> dict[str, Any]:
+        return {"status": self.status, "nonce": self.nonce}
+
+
+# An action that ends a row, by the purpose of the no-op that takes its nonce.
+NOOP_PURPOSES: dict[str, Attempt.Purpose] = {
+    Transaction.Action.CANCEL: Attempt.Purpose.CANCEL,
+    Transaction.Action.EXPIRE: Attempt.Purpose.EXPIRE,
+    Transaction.Action.CLOSE: Attempt.Purpose.CLOSE,
+}
+NOOPS = {*NOOP_PURPOSES.values(), Attempt.Purpose.GAP}
+
+
+class StatusChange(models.Model):
+    """One entry of the timeline of a transaction."""
+
+    transaction = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="changes", db_index=False)
+    version = models.PositiveIntegerField()
+    from_status = models.CharField(max_length=16, choices=Status, blank=True)
+    to_status = models.CharField(max_length=16, choices=Status)
+    at = models.DateTimeField()
+    reason = models.TextField(blank=True)
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, null=True, related_name="+", db_index=False)
+    block_number = models.PositiveBigIntegerField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["transaction", "version"], name="status_change_version")]
+
+    def __str__(self) -> str:
+        return f"{self.from_status} to {self.to_status}"

@@ -1,0 +1,80 @@
+"""Deleting old transactions."""
+
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from relayer_service.storage.clock import database_now
+from transactions.models import FINAL, Attempt, Charge, Lane, Status, StatusChange, Transaction
+
+BATCH_SIZE = 500
+# Between batches, for writers that wait for the lane.
+PAUSE_SECONDS = 0.01
+
+
+def prune() -> None:
+    """Delete the transactions that have been final for TRANSACTIONS_KEEP_DAYS, each batch in its own transaction."""
+    if not settings.TRANSACTIONS_KEEP_DAYS:
+        return
+    oldest = database_now() - timedelta(days=settings.TRANSACTIONS_KEEP_DAYS)
+    lanes = _expired(oldest).order_by("lane").values_list("lane", flat=True).distinct()
+    for lane in Lane.objects.filter(pk__in=list(lanes)).order_by("pk"):
+        for batch in _batches(lane, oldest):
+            _delete(lane, batch)
+
+
+def _expired(oldest: datetime) -> QuerySet[Transaction]:
+    return Transaction.objects.filter(status__in=FINAL, finished_at__lt=oldest)
+
+
+# The primary key, epoch and nonce of a row.
+Pruned = tuple[int, int, int | None]
+
+
+def _batches(lane: Lane, oldest: datetime) -> Iterator[Sequence[Pruned]]:
+    """Yield the expired rows of a lane that can go, read without locks: a final row stays final.
+
+    Of its current nonces, only final ones go that are below every nonce that is kept.
+    """
+    rows, current = _expired(oldest).filter(lane=lane), Q(epoch=lane.epoch, nonce__isnull=False)
+    for chosen, order in (
+        (rows.filter(Q(nonce=None) | Q(epoch__lt=lane.epoch)), "pk"),
+        (rows.filter(current, nonce__lt=_first_kept(lane, oldest)), "nonce"),
+    ):
+        while batch := list(chosen.order_by(order).values_list("pk", "epoch", "nonce")[:BATCH_SIZE]):
+            yield batch
+            if len(batch) < BATCH_SIZE:
+                break
+            time.sleep(PAUSE_SECONDS)
+
+
+def _first_kept(lane: Lane, oldest: datetime) -> int:
+    """Return the lowest current nonce that is kept; it does not fall while old rows are deleted."""
+    own = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce__isnull=False)
+    kept = own.filter(Q(finished_at=None) | Q(finished_at__gte=oldest))
+    claims = own.filter(unclaimed_until__isnull=False) if _may_claim(lane) else own.none()
+    nonces = [rows.order_by("nonce").values_list("nonce", flat=True).first() for rows in (kept, claims)]
+    return min(nonce for nonce in (lane.final_nonce or 0, *nonces) if nonce is not None)
+
+
+def _may_claim(lane: Lane) -> bool:
+    """Return whether a pending request may be a repetition of what was found on the chain: staff need both."""
+    waiting = Transaction.objects.filter(lane=lane, status=Status.PENDING, claim_released=False)
+    return waiting.exists()
+
+
+@transaction.atomic
+def _delete(lane: Lane, rows: Sequence[Pruned]) -> None:
+    keys = [row[0] for row in rows]
+    locked = Lane.objects.select_for_update(no_key=True).get(pk=lane.pk)
+    for model in (StatusChange, Attempt, Charge):
+        model._default_manager.filter(transaction__in=keys).delete()
+    Transaction.objects.filter(pk__in=keys).delete()
+    nonces = [nonce for _, epoch, nonce in rows if nonce is not None and epoch == locked.epoch]
+    if nonces:
+        # So that a missing row above it is a violation, and below it is not.
+        Lane.objects.filter(pk=lane.pk).update(first_nonce=nonces[-1] + 1)

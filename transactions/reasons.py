@@ -1,0 +1,164 @@
+"""`status_reason`: one sentence that answers why a transaction is not further, in REST, webhooks and the admin."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from typing import NamedTuple
+
+from relayer_service.storage.clock import timestamp
+from transactions.models import FINAL, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
+from transactions.networks import network_of
+from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
+from transactions.settlement.settling import too_late
+
+REPLACING = tuple(NOOP_PURPOSES.values())
+# Signed only for a nonce that has another payload already.
+RIVALS = {*REPLACING, Attempt.Purpose.REPLACE}
+AT_FINALITY = "It becomes final when its block is final."
+SIGNING = {
+    Transaction.Action.REPLACE: "Its replacement is being signed",
+    Transaction.Action.SPEED_UP: "It is being signed at a higher price",
+}
+
+
+class Position(NamedTuple):
+    """The place of a pending transaction in the queue of its relayer, from 1 to the length of the queue."""
+
+    number: int
+    total: int
+
+
+def positions(rows: Iterable[Transaction]) -> dict[int, Position]:
+    """Return the positions of the pending ones of these rows, by primary key, with at most one query."""
+    lanes = {row.lane_id for row in rows if row.status == Status.PENDING}
+    if not lanes:
+        return {}
+    queues: dict[int, list[int]] = defaultdict(list)
+    pending = Transaction.objects.filter(lane__in=lanes, status=Status.PENDING).order_by("sequence")
+    for lane, pk in pending.values_list("lane_id", "sequence"):
+        queues[lane].append(pk)
+    return {pk: Position(number, len(queue)) for queue in queues.values() for number, pk in enumerate(queue, start=1)}
+
+
+def status_reason(row: Transaction, lane: Lane, position: Position | None = None) -> str:
+    """Return the row's own reason, or else that of its lane, or else its progress. No query if it has its relayer."""
+    if row.requested_action and row.status != Status.MINED:
+        return _requested(row)
+    if row.status == Status.PENDING:
+        # What stops the whole lane comes first: the row's own reason is from before.
+        return _hold(lane) or _pause(row) or row.status_reason or _outage(lane) or _queued(position, lane)
+    if row.status_reason or row.status in FINAL:
+        return row.status_reason
+    if row.status == Status.MINED:
+        return _confirmations(row, lane)
+    return _outage(lane, Waiting.NODES) or _in_flight(row, lane)
+
+
+def _requested(row: Transaction) -> str:
+    if not row.is_ending:
+        # Why that is not possible yet.
+        what = SIGNING[Transaction.Action(row.requested_action)]
+        return f"{what}. {row.status_reason}".rstrip()
+    what = "It will be closed without being sent" if row.nonce is None else "It is being replaced by a no-op"
+    last = row.last_attempt if row.is_private else None
+    if last is not None and last.purpose in REPLACING and _is_with_private_nodes(row, row.lane):
+        what = f"{what}, which private nodes have until block {(last.private_since or 0) + NOOP_BLOCKS}"
+    return f"{what}: {row.action_reason}" if row.action_reason else f"{what}."
+
+
+def _hold(lane: Lane) -> str:
+    """Return the first of the lane's holds, in the order of `Hold`, and how many others there are."""
+    found = [(hold, lane.holds[hold]) for hold in Hold if hold in lane.holds]
+    if not found:
+        return ""
+    hold, entry = found[0]
+    details = f": {entry['details'].rstrip('.')}" if entry.get("details") else ""
+    others = f" (and {_plural(len(found) - 1, 'other')})" if len(found) > 1 else ""
+    return f"The relayer is held since {entry['since']}. {hold.label}{details}{others}."
+
+
+def _pause(row: Transaction) -> str:
+    return "The relayer is paused." if row.relayer is not None and row.relayer.paused else ""
+
+
+def _outage(lane: Lane, *which: Waiting) -> str:
+    """Return what stops every transaction of the lane."""
+    if lane.waiting not in (which or (Waiting.NODES, Waiting.SIGNER)):
+        return ""
+    return f"{Waiting(lane.waiting).label}{_since(lane)}."
+
+
+def _queued(position: Position | None, lane: Lane) -> str:
+    place = f"Position {position.number} of {position.total}" if position else "It is"
+    # One that costs less may be sent at once.
+    others = f"; another one waits for funds{_since(lane)}" if lane.waiting == Waiting.FUNDS else ""
+    return f"{place} in the queue of this relayer{others}."
+
+
+def _since(lane: Lane) -> str:
+    since = f" since {_time(lane.waiting_since)}" if lane.waiting_since else ""
+    return f"{since}: {lane.waiting_details.rstrip('.')}" if lane.waiting_details else since
+
+
+def _in_flight(row: Transaction, lane: Lane) -> str:
+    if row.status == Status.SENT:
+        error = row.last_attempt.error.rstrip(".") if row.last_attempt else ""
+        answer = f"; the last answer was: {error}" if error else ""
+        nodes = "private node" if _is_with_private_nodes(row, lane) else "node"
+        return f"No {nodes} has accepted it yet{answer}."
+    place = "With private nodes" if _is_with_private_nodes(row, lane) else "In the mempool"
+    since = f"{place} since {_time(row.submitted_at)}" if row.submitted_at else place
+    before = row.nonce - lane.chain_nonce if row.nonce is not None and lane.chain_nonce is not None else 0
+    return f"{since}, behind {_plural(before, 'earlier nonce')} of this relayer." if before > 0 else f"{since}."
+
+
+def _is_with_private_nodes(row: Transaction, lane: Lane) -> bool:
+    """Return whether no public node has the newest attempt. For other rows, nothing is read."""
+    attempt = row.last_attempt if row.is_private else None
+    if attempt is None:
+        return False
+    fallback = row.relayer.private_fallback_blocks if row.relayer else None
+    return choose(attempt, fallback, head_block(lane)) is Route.PRIVATE
+
+
+def _confirmations(row: Transaction, lane: Lane) -> str:
+    head = lane.watch.head_number if lane.watch else lane.chain_block
+    count = max(1, head - row.block_number + 1) if row.block_number is not None and head is not None else 1
+    if row.relayer is None:
+        return f"It has {_plural(count, 'confirmation')}{_replaced(row)}."
+    needed = network_of(row.relayer).confirmations
+    # A replacement may be of a nonce that has no other payload: that shows once it has the confirmations.
+    if _has_rivals(row) or Hold.LOST_COMMITS in lane.holds or (row.payload_version > 1 and count > needed):
+        return f"{_plural(count, 'confirmation')}{_replaced(row)}. {AT_FINALITY}"
+    return f"{min(count, needed)} of {needed} confirmations{_replaced(row)}."
+
+
+def _has_rivals(row: Transaction) -> bool:
+    """Return whether its attempts are known to have different payloads. Read as sparingly as in `_replaced`."""
+    if (not row.requested_action and row.payload_version == 1) or row.mined_attempt is None:
+        return False
+    mined, last = row.mined_attempt, row.last_attempt or row.mined_attempt
+    return bool({mined.purpose, last.purpose} & RIVALS) or mined.payload_version != last.payload_version
+
+
+def _replaced(row: Transaction) -> str:
+    """Return that a no-op was mined instead, and why, or which request came too late.
+
+    Without a requested action and a replacement, the attempt is not read.
+    """
+    if (not row.requested_action and row.payload_version == 1) or row.mined_attempt is None:
+        return ""
+    if row.mined_attempt.purpose not in REPLACING:
+        late = too_late(row, row.mined_attempt).rstrip(".")
+        return f". {late}" if late else ""
+    return f" of a no-op that replaced it: {row.action_reason.rstrip('.')}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _time(moment: datetime | None) -> str:
+    return timestamp(moment) if moment else ""

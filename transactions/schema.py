@@ -1,0 +1,214 @@
+"""Parameters, responses and examples of the OpenAPI document for transactions."""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+
+from transactions.serializers import (
+    CanceledTransactionsSerializer,
+    DryRunSerializer,
+    SendTransactionSerializer,
+    SpeedUpSerializer,
+    TransactionSerializer,
+)
+
+TRANSACTION: dict[str, Any] = {
+    "id": "3f1c2a52-6a0c-4d1b-9d52-1d0f6a1f0c11",
+    "relayer_id": "relayer-1",
+    "status": "confirmed",
+    "status_reason": None,
+    "version": 5,
+    "hash": "0x9fc76417374aa880d4449a1f7f31ec597f00b1f6f3dd2d66f4c9c6c445836d8b",
+    "nonce": 7,
+    "from": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+    "to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+    "value": "1000000000000000",
+    "data": None,
+    "gas_limit": 21_000,
+    "gas_price": None,
+    "max_fee_per_gas": "3000000000",
+    "max_priority_fee_per_gas": "1000000000",
+    "speed": "fast",
+    "signature": {
+        "r": "<32 bytes in hex>",
+        "s": "<32 bytes in hex>",
+        "v": 27,
+        "sig": "<65 bytes in hex>",
+    },
+    "is_canceled": False,
+    "created_at": "2026-01-01T00:00:00.000000Z",
+    "sent_at": "2026-01-01T00:00:00.100000Z",
+    "confirmed_at": "2026-01-01T00:02:36.000000Z",
+    "valid_until": "2026-01-01T08:00:00.000000Z",
+    "block_number": 9_000_000,
+    "gas_used": 21_000,
+    "effective_gas_price": "2100000000",
+    "contract_address": None,
+}
+UNSENT = dict.fromkeys(
+    (
+        "hash",
+        "nonce",
+        "gas_limit",
+        "max_fee_per_gas",
+        "max_priority_fee_per_gas",
+        "signature",
+        "sent_at",
+        "confirmed_at",
+        "block_number",
+        "gas_used",
+        "effective_gas_price",
+    )
+)
+PENDING: dict[str, Any] = {
+    **TRANSACTION,
+    **UNSENT,
+    "status": "pending",
+    "status_reason": "Position 1 of 1 in the queue of this relayer.",
+    "version": 1,
+}
+EXAMPLE = OpenApiExample("Transaction", TRANSACTION, response_only=True)
+
+RELAYER_ID = OpenApiParameter(
+    "relayer_id",
+    str,
+    OpenApiParameter.PATH,
+    description="The relayer's ID. Any character may be percent-encoded, including slashes.",
+    examples=[OpenApiExample("relayer", "relayer-1")],
+)
+TRANSACTION_ID = OpenApiParameter("transaction_id", {"type": "string", "format": "uuid"}, OpenApiParameter.PATH)
+NONCE = OpenApiParameter("nonce", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
+BY_SPEED = {"to": TRANSACTION["to"], "value": "1000000000000000", "speed": "fast"}
+CALL = {
+    "to": TRANSACTION["to"],
+    "value": 0,
+    "data": "0xa9059cbb00000000000000000000000070997970c51812dc3a010c7d01b50e0d17dc79c8"
+    "0000000000000000000000000000000000000000000000000000000000000001",
+    "gas_limit": 65_000,
+    "max_fee_per_gas": 3_000_000_000,
+    "max_priority_fee_per_gas": 1_000_000_000,
+    "valid_until": "2026-12-31T00:00:00Z",
+}
+
+LIST: dict[str, Any] = {
+    "parameters": [RELAYER_ID],
+    "responses": {200: TransactionSerializer(many=True)},
+    "examples": [EXAMPLE],
+}
+DRY_RUN = OpenApiParameter(
+    "dry_run",
+    bool,
+    description=(
+        "If true, nothing is accepted. The response is whether it would be, with every rule and its verdict, what is "
+        "used and left of each limit, and the gas and price that nodes report now."
+    ),
+)
+DRY_RUN_RESULT: dict[str, Any] = {
+    "allowed": False,
+    "checks": [
+        {"source": "state", "rule": "paused", "allowed": True, "text": "The relayer accepts transactions."},
+        {
+            "source": "token",
+            "rule": "max_value",
+            "allowed": True,
+            "text": "Value 1000000000000000 wei; the maximum of a transaction is 2000000000000000 wei.",
+        },
+    ],
+    "limits": [
+        {
+            "source": "token",
+            "rule": "max_value_per_day",
+            "name": "value",
+            "maximum": "5000000000000000",
+            "used": "4500000000000000",
+            "left": "500000000000000",
+            "amount": "1000000000000000",
+            "allowed": False,
+        }
+    ],
+    "estimate": {
+        "gas_limit": 21_000,
+        "gas_price": None,
+        "max_fee_per_gas": "3000000000",
+        "max_priority_fee_per_gas": "1000000000",
+        "max_gas_cost": "63000000000000",
+        "reason": None,
+    },
+}
+SENT_OR_NOT = PolymorphicProxySerializer(
+    component_name="SendResult", serializers=[TransactionSerializer, DryRunSerializer], resource_type_field_name=None
+)
+SEND: dict[str, Any] = {
+    "parameters": [RELAYER_ID, DRY_RUN],
+    "request": SendTransactionSerializer,
+    "responses": {200: OpenApiResponse(SENT_OR_NOT, description="The transaction was accepted, or its dry run.")},
+    "examples": [
+        OpenApiExample("by-speed", BY_SPEED, summary="Pay the market price", request_only=True),
+        OpenApiExample("explicit", CALL, summary="Call a contract at explicit prices", request_only=True),
+        OpenApiExample("Transaction", PENDING, response_only=True),
+        OpenApiExample("Dry run", DRY_RUN_RESULT, response_only=True),
+    ],
+}
+GET: dict[str, Any] = {
+    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "responses": {200: TransactionSerializer},
+    "examples": [EXAMPLE],
+}
+GET_BY_NONCE: dict[str, Any] = {
+    "parameters": [RELAYER_ID, NONCE],
+    "responses": {200: TransactionSerializer},
+    "examples": [EXAMPLE],
+}
+# In flight: signed, and not in a block.
+IN_FLIGHT: dict[str, Any] = {
+    **TRANSACTION,
+    **dict.fromkeys(("confirmed_at", "block_number", "gas_used", "effective_gas_price")),
+    "status": "submitted",
+    "version": 4,
+}
+CANCELING = {
+    **IN_FLIGHT,
+    "status_reason": "It is being replaced by a no-op: Its cancellation was requested.",
+    "is_canceled": True,
+}
+REPLACING = {**IN_FLIGHT, "status_reason": "Its replacement is being signed."}
+SPEEDING_UP = {**IN_FLIGHT, "status_reason": "It is being signed at a higher price.", "speed": "fastest"}
+CANCELED = {
+    "queued_for_cancellation_transaction_ids": [TRANSACTION["id"]],
+    "failed_to_queue_transaction_ids": [],
+    "total_processed": 1,
+}
+FEES = {"max_fee_per_gas": 4_000_000_000, "max_priority_fee_per_gas": 2_000_000_000}
+CANCEL: dict[str, Any] = {
+    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "request": None,
+    "responses": {200: OpenApiResponse(TransactionSerializer, description="It is canceled, or will be if possible.")},
+    "examples": [OpenApiExample("Transaction", CANCELING, response_only=True)],
+}
+REPLACE: dict[str, Any] = {
+    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "request": SendTransactionSerializer,
+    "responses": {200: OpenApiResponse(TransactionSerializer, description="It is replaced, or will be if possible.")},
+    "examples": [
+        OpenApiExample("by-speed", BY_SPEED, summary="Pay the market price", request_only=True),
+        OpenApiExample("explicit", CALL, summary="Call a contract at explicit prices", request_only=True),
+        OpenApiExample("Transaction", REPLACING, response_only=True),
+    ],
+}
+SPEED_UP: dict[str, Any] = {
+    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "request": SpeedUpSerializer,
+    "responses": {200: OpenApiResponse(TransactionSerializer, description="Its price is raised, or will be.")},
+    "examples": [
+        OpenApiExample("one-step", {}, summary="One step up", request_only=True),
+        OpenApiExample("speed", {"speed": "fastest"}, summary="Pay the market price of a speed", request_only=True),
+        OpenApiExample("explicit", FEES, summary="Pay explicit prices", request_only=True),
+        OpenApiExample("Transaction", SPEEDING_UP, response_only=True),
+    ],
+}
+CANCEL_ALL: dict[str, Any] = {
+    "parameters": [RELAYER_ID],
+    "request": None,
+    "responses": {200: OpenApiResponse(CanceledTransactionsSerializer, description="They are canceled if possible.")},
+    "examples": [OpenApiExample("Transactions", CANCELED, response_only=True)],
+}

@@ -1,0 +1,291 @@
+"""The body of a request that sends a transaction: its shape. `rules.py` has what depends on the relayer."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from relayer_service.api.evm import EvmAddressField
+from relayer_service.api.serializers import (
+    BodySerializer,
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    LiteralField,
+    StringField,
+)
+from relayers.signatures.serializers import SignatureSerializer
+from transactions.models import Status, Transaction
+
+MAX_WEI = 2**256 - 1
+# Of the column, and far above the gas of any block.
+MAX_GAS = 2**63 - 1
+MAX_NONCE = 2**63 - 1
+# Nodes refuse larger transactions.
+MAX_DATA_BYTES = 131_072
+DECIMAL = re.compile(r"[0-9]{1,78}", re.ASCII)
+HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,64}", re.ASCII)
+DATA = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)", re.ASCII)
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,12})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII | re.IGNORECASE)
+
+
+class AmountField(LiteralField):
+    """A whole number as a JSON integer, or exact for any client as a string of decimal or 0x-prefixed hex digits."""
+
+    default_error_messages = {
+        "invalid": "a whole number from 0 to {maximum} is required, as an integer or a string without exponent"
+    }
+
+    def __init__(self, *, max_value: int, maximum: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.max_value, self.maximum = max_value, maximum
+
+    def to_internal_value(self, data: Any) -> int:
+        number = parse_amount(data)
+        if number is None or not 0 <= number <= self.max_value:
+            self.fail("invalid", maximum=self.maximum)
+        return number
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "integer", "minimum": 0, "maximum": MAX_WEI},
+            {"type": "string", "pattern": "^([0-9]{1,78}|0[xX][0-9a-fA-F]{1,64})$"},
+        ]
+    }
+)
+class WeiField(AmountField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_value=MAX_WEI, maximum="2^256 - 1", **kwargs)
+
+
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "integer", "minimum": 0, "maximum": MAX_GAS},
+            {"type": "string", "pattern": "^([0-9]{1,19}|0[xX][0-9a-fA-F]{1,16})$"},
+        ]
+    }
+)
+class GasField(AmountField):
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_value=MAX_GAS, maximum="2^63 - 1", **kwargs)
+
+
+@extend_schema_field({"type": "string", "pattern": "^(0[xX])?([0-9a-fA-F]{2})*$", "maxLength": 2 * MAX_DATA_BYTES + 2})
+class HexDataField(LiteralField):
+    default_error_messages = {
+        "invalid": "an even number of hexadecimal digits is required, with or without 0x",
+        "too_long": f"at most {MAX_DATA_BYTES} bytes are allowed",
+    }
+
+    def to_internal_value(self, data: Any) -> bytes:
+        found = DATA.fullmatch(data) if isinstance(data, str) else None
+        if found is None:
+            self.fail("invalid")
+        decoded = bytes.fromhex(found[1])
+        if len(decoded) > MAX_DATA_BYTES:
+            self.fail("too_long")
+        return decoded
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class TimeField(LiteralField):
+    default_error_messages = {"invalid": "a time with its offset as in RFC 3339 is required"}
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str) or not RFC_3339.fullmatch(data):
+            self.fail("invalid")
+        try:
+            return datetime.fromisoformat(data.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail("invalid")
+
+
+def parse_amount(data: Any) -> int | None:
+    """Return a whole number as it was sent, exactly; None for anything else, also for 1.0 and 1e18."""
+    if isinstance(data, str):
+        if DECIMAL.fullmatch(data):
+            return int(data)
+        return int(data, 16) if HEXADECIMAL.fullmatch(data) else None
+    return data if isinstance(data, int) and not isinstance(data, bool) else None
+
+
+class SendTransactionSerializer(BodySerializer):
+    """A transaction to send. Its price is set by at most one of: `speed`, `gas_price`, the two maximum fees."""
+
+    to = EvmAddressField(required=False, allow_null=True, help_text="The receiver; omitted to create a contract.")
+    value = WeiField(help_text="In wei.")
+    data = HexDataField(  # type: ignore[assignment]  # declared fields are not attributes of the class
+        required=False, allow_null=True, help_text="The call data, or the creation code of a contract."
+    )
+    gas_limit = GasField(
+        required=False,
+        allow_null=True,
+        help_text="Estimated if omitted. Required if the relayer's policy `gas_limit_estimation` is false.",
+    )
+    gas_price = WeiField(required=False, allow_null=True, help_text="A fixed price, for a legacy transaction.")
+    max_fee_per_gas = WeiField(required=False, allow_null=True)
+    max_priority_fee_per_gas = WeiField(required=False, allow_null=True)
+    speed = ChoiceField(
+        choices=Transaction.Speed.choices,
+        required=False,
+        allow_null=True,
+        help_text="The market price for this speed. Default if no price is sent: `fast`.",
+    )
+    valid_until = TimeField(
+        required=False,
+        allow_null=True,
+        help_text="When it expires unless it was executed. Default: TRANSACTION_VALID_HOURS from now.",
+    )
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Return the fields that were sent; null is the same as omitted."""
+        values = super().to_internal_value(data)
+        return {name: value for name, value in values.items() if value is not None}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if faults := field_conflicts(attrs):
+            raise ValidationError(faults)
+        return attrs
+
+
+class SpeedUpSerializer(BodySerializer):
+    """A higher price, set by at most one of: `speed`, `gas_price`, the two maximum fees. Empty for one step up."""
+
+    speed = ChoiceField(
+        choices=Transaction.Speed.choices,
+        required=False,
+        allow_null=True,
+        help_text="The market price for this speed, and at least what replaces the transaction in flight.",
+    )
+    gas_price = WeiField(required=False, allow_null=True, help_text="Used exactly, for a legacy transaction.")
+    max_fee_per_gas = WeiField(required=False, allow_null=True, help_text="Used exactly.")
+    max_priority_fee_per_gas = WeiField(required=False, allow_null=True, help_text="Used exactly.")
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Return the fields that were sent; null is the same as omitted."""
+        values = super().to_internal_value(data)
+        return {name: value for name, value in values.items() if value is not None}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if faults := price_conflicts(attrs):
+            raise ValidationError(faults)
+        return attrs
+
+
+def field_conflicts(values: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the faults of fields that do not fit each other, by name."""
+    faults = price_conflicts(values)
+    if not values.get("to") and not values.get("data"):
+        faults["data"] = ["required to create a contract: send it, or the receiver as `to`"]
+    return faults
+
+
+def price_conflicts(values: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the faults of fields with prices that do not fit each other, by name."""
+    faults: dict[str, list[str]] = {}
+    max_fee, priority_fee = values.get("max_fee_per_gas"), values.get("max_priority_fee_per_gas")
+    if max_fee is None and priority_fee is not None:
+        faults["max_fee_per_gas"] = ["required with max_priority_fee_per_gas"]
+    if priority_fee is None and max_fee is not None:
+        faults["max_priority_fee_per_gas"] = ["required with max_fee_per_gas"]
+    if max_fee is not None and priority_fee is not None and priority_fee > max_fee:
+        faults["max_priority_fee_per_gas"] = ["must not be above max_fee_per_gas"]
+    has_max_fees = max_fee is not None or priority_fee is not None
+    if sum((has_max_fees, "gas_price" in values, "speed" in values)) > 1:
+        faults["non_field_errors"] = ["only one of gas_price, the two maximum fees and speed can be sent"]
+    return faults
+
+
+class TransactionSerializer(serializers.Serializer[Any]):
+    """A transaction. Amounts are in wei; fields without a value are null. For the OpenAPI document only."""
+
+    id = StringField()
+    relayer_id = StringField()
+    status = ChoiceField(choices=Status.choices)
+    status_reason = StringField(allow_null=True, help_text="Why it is in this status, and not further.")
+    version = IntegerField(max_value=2**31 - 1, help_text="Rises with every change.")
+    hash = StringField(allow_null=True, help_text="Of the attempt in a block, or else the newest one.")
+    nonce = IntegerField(max_value=MAX_NONCE, allow_null=True)
+    to = StringField(allow_null=True, help_text="Null if it creates a contract.")
+    value = StringField()
+    data = StringField(allow_null=True)  # type: ignore[assignment]  # as above
+    gas_limit = IntegerField(max_value=MAX_GAS, allow_null=True)
+    gas_price = StringField(allow_null=True)
+    max_fee_per_gas = StringField(allow_null=True)
+    max_priority_fee_per_gas = StringField(allow_null=True)
+    speed = ChoiceField(choices=Transaction.Speed.choices, allow_null=True)
+    signature = SignatureSerializer(allow_null=True)
+    is_canceled = BooleanField()
+    created_at = StringField()
+    sent_at = StringField(allow_null=True)
+    confirmed_at = StringField(allow_null=True)
+    valid_until = StringField()
+    block_number = IntegerField(max_value=2**63 - 1, allow_null=True)
+    gas_used = IntegerField(max_value=2**63 - 1, allow_null=True)
+    effective_gas_price = StringField(allow_null=True)
+    contract_address = StringField(allow_null=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        # A keyword of Python, and so not an attribute above.
+        return {**super().get_fields(), "from": StringField(help_text="The account of the relayer.")}
+
+
+class CanceledTransactionsSerializer(serializers.Serializer[Any]):
+    """The result of canceling all transactions of a relayer. For the OpenAPI document only."""
+
+    queued_for_cancellation_transaction_ids = serializers.ListField(child=StringField())
+    failed_to_queue_transaction_ids = serializers.ListField(child=StringField())
+    total_processed = IntegerField(max_value=2**31 - 1)
+
+
+class DryRunCheckSerializer(serializers.Serializer[Any]):
+    """A rule that depends on nothing that was spent before."""
+
+    source = ChoiceField(  # type: ignore[assignment]  # as above
+        choices=["state", "policies", "queue", "relayer", "token"],
+        help_text="The relayer's state, policies or queue, or whose spending rule it is.",
+    )
+    rule = StringField(help_text="The name of the rule, or the field that a policy refuses.")
+    allowed = BooleanField()
+    text = StringField()
+
+
+class DryRunLimitSerializer(serializers.Serializer[Any]):
+    """A limit per 24 hours. Amounts are in wei, or in the smallest unit of the token."""
+
+    source = ChoiceField(choices=["relayer", "token"])  # type: ignore[assignment]  # as above
+    rule = StringField()
+    name = StringField(help_text="`value`, `gas`, or `token:` and the address of the contract.")
+    maximum = StringField()
+    used = StringField()
+    left = StringField()
+    amount = StringField(allow_null=True, help_text="What it would count; null if its gas is unknown.")
+    allowed = BooleanField(help_text="A transaction waits for a limit of gas, and is refused by the others.")
+
+
+class DryRunEstimateSerializer(serializers.Serializer[Any]):
+    """Gas limit and price of the first attempt, at the present market."""
+
+    gas_limit = IntegerField(max_value=MAX_GAS, allow_null=True)
+    gas_price = StringField(allow_null=True)
+    max_fee_per_gas = StringField(allow_null=True)
+    max_priority_fee_per_gas = StringField(allow_null=True)
+    max_gas_cost = StringField(allow_null=True, help_text="With charges for L1, without the value.")
+    reason = StringField(allow_null=True, help_text="Why there is no estimate: it would wait or fail.")
+
+
+class DryRunSerializer(serializers.Serializer[Any]):
+    """What would happen to a transaction. For the OpenAPI document only."""
+
+    allowed = BooleanField(help_text="Whether it would be accepted.")
+    checks = DryRunCheckSerializer(many=True)
+    limits = DryRunLimitSerializer(many=True)
+    estimate = DryRunEstimateSerializer()

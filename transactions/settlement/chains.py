@@ -1,0 +1,124 @@
+"""What is known of a chain through a set of nodes, and whether it is still the same chain."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+
+from chain.networks import Network, networks
+from chain.nodes import Node
+from relayer_service.storage.clock import database_now
+from transactions.models import ChainWatch, Hold, Lane
+from transactions.settlement import epochs, holds
+from transactions.settlement.reading import ChainView
+
+logger = logging.getLogger(__name__)
+
+# The network of a local development node.
+DEVELOPMENT = "hardhat"
+# After this time without a new head, in blocks and at least in seconds, lower heads are believed.
+STALE_HEAD_BLOCKS = 10
+STALE_HEAD_SECONDS = 60
+REPLACED = "The nodes have another first block. If this is intended: manage.py release_lanes --new-chain"
+# The anchor is written now and then: any final block will do.
+ANCHOR_STEP = 64
+
+
+def find_watch(chain_id: int, relayer_nodes: Sequence[Node]) -> ChainWatch:
+    """Return the row of a chain and its nodes. URLs may contain keys, so only their digest is stored."""
+    urls = "\n".join(sorted({url for url, _ in relayer_nodes}))
+    digest = hashlib.sha256(urls.encode()).hexdigest()
+    return ChainWatch.objects.get_or_create(chain_id=chain_id, nodes_digest=digest)[0]
+
+
+def can_be_replaced(network: Network) -> bool:
+    """Return whether another chain may run under the same chain ID: on development nodes and unknown networks."""
+    return network.name == DEVELOPMENT or network.name not in networks()
+
+
+def highest_head(watch: ChainWatch, network: Network) -> int | None:
+    """Return the head that nodes must be near; None if it is too old, as one node may have been wrong about it."""
+    patience = timedelta(seconds=max(STALE_HEAD_SECONDS, STALE_HEAD_BLOCKS * network.block_seconds))
+    is_stale = watch.head_at is None or database_now() - watch.head_at > patience
+    return None if is_stale else watch.head_number
+
+
+def is_other_chain(watch: ChainWatch, view: ChainView) -> bool:
+    """Return whether the node has another chain than before: another first block. Heights do not matter."""
+    return bool(watch.genesis_hash and view.genesis_hash and view.genesis_hash != watch.genesis_hash)
+
+
+def starts_epochs(network: Network) -> bool:
+    """Return whether a replaced chain needs no decision of staff: whoever restarts a local node wants to go on."""
+    return bool(settings.LOCAL) and network.name == DEVELOPMENT
+
+
+def replace(watch: ChainWatch, view: ChainView, network: Network) -> set[int]:
+    """Start new epochs on a local development chain, or else hold the lanes for staff; return those that changed.
+
+    All lanes of the watch, whoever has their leases: they share what is known of the chain.
+    """
+    lanes = list(_locked(Lane.objects.filter(watch=watch)))
+    # After the lanes, as those who release one do. Another worker may have replaced the chain since it was read: then
+    # what is signed by now is on the new one.
+    current = ChainWatch.objects.select_for_update().get(pk=watch.pk)
+    if not is_other_chain(current, view):
+        return set()
+    changed = {lane.pk for lane in lanes if leave(lane, current, network, view, current)}
+    if starts_epochs(network):
+        epochs.forget_chain(watch.pk)
+    return changed
+
+
+def leave(lane: Lane, before: ChainWatch, network: Network, view: ChainView, watch: ChainWatch) -> bool:
+    """Start a new epoch of a lane whose chain was replaced, or hold it for staff; return False if it is held.
+
+    `before` is what was known of its chain, `watch` that of the nodes that have another one.
+    """
+    if starts_epochs(network):
+        epochs.start_epoch(lane)
+        return True
+    facts = {"genesis": before.genesis_hash, "found": view.genesis_hash, "found_by": watch.pk}
+    if holds.hold(lane, Hold.CHAIN, REPLACED, **facts):
+        return True
+    holds.note(lane, Hold.CHAIN, found=view.genesis_hash, found_by=watch.pk)
+    lane.save(update_fields=["holds"])
+    return False
+
+
+def _locked(lanes: Any) -> Any:
+    locked = lanes.select_for_update(no_key=True, of=("self",))
+    return locked.select_related("relayer__notification", "watch").order_by("pk")
+
+
+def store(watch: ChainWatch, view: ChainView, highest: int | None) -> None:
+    """Store the head and, now and then, the anchor. A lower head is stored only if the highest one is stale."""
+    columns: dict[str, Any] = {}
+    is_new = view.head.number != watch.head_number if highest is None else view.head.number > highest
+    if is_new:
+        columns |= {"head_number": view.head.number, "head_at": database_now()}
+    if view.genesis_hash and not watch.genesis_hash:
+        columns["genesis_hash"] = view.genesis_hash
+    columns |= _anchor(watch, view)
+    if columns:
+        ChainWatch.objects.filter(pk=watch.pk).update(**columns)
+
+
+def _anchor(watch: ChainWatch, view: ChainView) -> dict[str, Any]:
+    """Return a new anchor, if it is due. A missing anchor block is that of a node that is behind, not a change."""
+    newest = max((number for number in view.hashes if view.is_final(number)), default=None)
+    if watch.anchor_number is not None:
+        found = view.hashes.get(watch.anchor_number)
+        if found is not None and found != watch.anchor_hash:
+            # Mined rows go back to submitted by their own blocks, and every nonce from the chain's count on is
+            # broadcast again. Nothing is failed.
+            logger.critical("Chain %s replaced its final block %s.", watch.chain_id, watch.anchor_number)
+            return {"anchor_number": watch.anchor_number, "anchor_hash": found}
+        if newest is None or newest < watch.anchor_number + ANCHOR_STEP:
+            return {}
+    return {} if newest is None else {"anchor_number": newest, "anchor_hash": view.hashes[newest]}

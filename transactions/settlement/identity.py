@@ -1,0 +1,24 @@
+"""Which database server commits: after a failover or a restore it is another one, or on another timeline."""
+
+from __future__ import annotations
+
+from django.db import NotSupportedError, ProgrammingError, connection, transaction
+
+# A restore and a promoted standby start a new timeline, which is the first part of the name of every WAL file.
+IDENTITY = """
+    SELECT system_identifier || '-' || left(pg_walfile_name(pg_current_wal_lsn()), 8) FROM pg_control_system()
+"""
+
+
+def database_identity() -> str:
+    """Return the identifier and timeline of the PostgreSQL server; "" where a server does not reveal them."""
+    if connection.vendor != "postgresql":
+        return ""
+    try:
+        # In a savepoint, if in a transaction: it goes on if the server refuses.
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(IDENTITY)
+            return str(cursor.fetchone()[0])
+    except (ProgrammingError, NotSupportedError):
+        # Not allowed, or not there. A timeout or a lost connection must not look like another server.
+        return ""

@@ -1,0 +1,200 @@
+"""One look at a chain for many lanes that use the same nodes."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Coalesce, Greatest
+
+from chain.errors import ChainFault, NodesUnreachable
+from chain.networks import Network
+from relayer_service.audit.actors import ActorKind, acting_as
+from relayer_service.storage.clock import database_now
+from relayer_service.storage.databases import release_connection
+from transactions.models import FINAL, IN_FLIGHT, Attempt, ChainWatch, Hold, Lane, Status, Transaction
+from transactions.networks import network_of
+from transactions.settlement import accounts, chains, final_counts, holds, identifying, settling, writing
+from transactions.settlement.identity import database_identity
+from transactions.settlement.reading import ChainView, Counts, NodeReader, Question, readers
+from transactions.settlement.settling import Consumed, Watched
+from transactions.steps import step
+
+logger = logging.getLogger(__name__)
+
+# Lanes that are locked and written together: few enough that their turns do not wait long.
+LANES_IN_BATCH = 50
+# Nonces of final rows that are checked against the chain until they are final there, too.
+MAX_CHECKED = 128
+
+# The watched rows of each lane, by its primary key.
+Rows = Mapping[int, Sequence[Watched]]
+
+
+@dataclass(frozen=True)
+class Look:
+    """The result of one look: the lanes whose coroutine should take a turn now, by primary key."""
+
+    head_number: int | None = None
+    changed: set[int] = field(default_factory=set)
+
+
+def look(lanes: Sequence[Lane]) -> Look:
+    """Read the chain for lanes that this worker holds, settle their transactions and write what changed.
+
+    Called in a thread, about once per block, and before a lane's first turn: only then is it known whether the chain,
+    the account and the database are as they were. Raises `ChainFault` if no node answers; nothing is decided then.
+    """
+    lanes = [lane for lane in lanes if lane.relayer is not None]
+    if not lanes:
+        return Look()
+    assert lanes[0].relayer is not None
+    network, nodes = network_of(lanes[0].relayer), lanes[0].relayer.node_urls()
+    watch = chains.find_watch(network.chain_id, nodes)
+    # The lanes in memory may be older.
+    epochs = dict(Lane.objects.filter(pk__in=[lane.pk for lane in lanes]).values_list("pk", "epoch"))
+    rows, highest = load(lanes), chains.highest_head(watch, network)
+    question = _question(lanes, rows, watch, network, highest)
+    release_connection()
+    reader, view = _read(readers(nodes, network), question, lanes, rows, watch)
+    if chains.is_other_chain(watch, view):
+        with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
+            changed = chains.replace(watch, view, network)
+        if not chains.starts_epochs(network):
+            return Look(view.head.number, changed)
+        begun = look(lanes)
+        return Look(begun.head_number, changed | begun.changed)
+    changed, unexplained = set(), []
+    for start in range(0, len(lanes), LANES_IN_BATCH):
+        with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
+            settled = _settle(lanes[start : start + LANES_IN_BATCH], epochs, rows, view, network, watch)
+        changed |= settled.changed
+        unexplained += settled.unexplained
+        step("settled")
+    chains.store(watch, view, highest)
+    for lane in unexplained:
+        try:
+            if identifying.identify(reader, lane, view):
+                changed.add(lane.pk)
+        except ChainFault as fault:
+            # The others are settled already: only this search goes on in the next look.
+            logger.warning("The nonces of the lane %s cannot be identified: %s", lane, fault)
+    return Look(view.head.number, changed)
+
+
+def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Network, highest: int | None) -> Question:
+    numbers = {*settling.blocks_to_check([each for watched in rows.values() for each in watched])}
+    if watch.anchor_number is not None:
+        numbers.add(watch.anchor_number)
+    return Question(
+        addresses=[lane.address for lane in lanes],
+        numbers=sorted(numbers),
+        highest_head=highest,
+        last_head=watch.head_number,
+        needs_genesis=chains.can_be_replaced(network),
+        genesis_hash=watch.genesis_hash,
+    )
+
+
+def load(lanes: Sequence[Lane]) -> Rows:
+    """Return the rows that a view can change: open ones with a nonce, and final ones that a reorg can contradict."""
+    own = Transaction.objects.filter(lane__in=lanes, epoch=F("lane__epoch"), nonce__isnull=False)
+    # Not all of a lane whose final count is unknown.
+    unsure = Greatest(Coalesce("lane__final_nonce", 0), Coalesce("lane__chain_nonce", 0) - MAX_CHECKED)
+    recent = own.filter(status__in=FINAL, nonce__gte=unsure, mined_attempt__isnull=False)
+    related = ("mined_attempt", "last_attempt")
+    found = [
+        *own.filter(status__in=[*IN_FLIGHT, Status.MINED]).select_related(*related),
+        *recent.filter(contradicted_at=None).select_related(*related),
+    ]
+    attempts: dict[int, list[Attempt]] = defaultdict(list)
+    nonces = {row.pk: row.nonce for row in found}
+    for attempt in Attempt.objects.filter(transaction__in=nonces, epoch=F("lane__epoch")).order_by("number"):
+        # A row that was queued again has attempts at its former nonce, too.
+        if attempt.nonce == nonces[attempt.transaction_id]:
+            attempts[attempt.transaction_id].append(attempt)
+    rows: dict[int, list[Watched]] = defaultdict(list)
+    for row in sorted(found, key=lambda row: row.nonce or 0):
+        rows[row.lane_id].append(Watched(row, attempts[row.pk]))
+    return rows
+
+
+def _read(
+    candidates: Iterable[NodeReader], question: Question, lanes: Sequence[Lane], rows: Rows, watch: ChainWatch
+) -> tuple[NodeReader, ChainView]:
+    """Return the view of the first node that answers both batches.
+
+    A node with another chain is believed only if no other node has the known one.
+    """
+    reasons, others = set(), []
+    for reader in candidates:
+        try:
+            view = reader.view(question)
+            if chains.is_other_chain(watch, view):
+                others.append((reader, view))
+                continue
+            hashes = [
+                each
+                for lane in lanes
+                for each in settling.receipts_to_read(lane, rows.get(lane.pk, ()), view, reader.network)
+            ]
+            counted = final_counts.complete(reader, view)
+            return reader, replace(counted, receipts=reader.receipts(hashes))
+        except NodesUnreachable as error:
+            reasons.add(error.reasons)
+    if others:
+        return others[0]
+    raise NodesUnreachable("; ".join(sorted(reasons)))
+
+
+@dataclass(frozen=True)
+class Settled:
+    changed: set[int]
+    # Lanes with nonces in final blocks that no row explains.
+    unexplained: list[Lane]
+
+
+def _settle(
+    lanes: Sequence[Lane],
+    epochs: Mapping[int, int],
+    rows: Rows,
+    view: ChainView,
+    network: Network,
+    watch: ChainWatch,
+) -> Settled:
+    """Write what the view decides about lanes whose lease is still the worker's, in the epochs it was read for."""
+    locked = Lane.objects.held(lanes).select_for_update(no_key=True, of=("self",))
+    held = list(locked.select_related("relayer__notification", "watch").order_by("pk"))
+    current = [lane for lane in held if lane.epoch == epochs.get(lane.pk) and _is_on_chain(lane, view, network, watch)]
+    verdicts = {lane.pk: settling.judge(lane, rows.get(lane.pk, ()), view, network) for lane in current}
+    changed = writing.write([verdict for found in verdicts.values() for verdict in found])
+    identity, now, unexplained = database_identity(), database_now(), []
+    for lane in current:
+        is_explained = not any(isinstance(verdict, Consumed) for verdict in verdicts[lane.pk])
+        watched = rows.get(lane.pk, ())
+        if accounts.review(lane, watched, view, identity, now, is_explained=is_explained):
+            changed.add(lane.pk)
+        if lane.watch_id != watch.pk:
+            lane.watch = watch
+            lane.save(update_fields=["watch"])
+        final = view.counts.get(lane.address, Counts()).final
+        if not is_explained or (final is not None and lane.next_nonce is not None and lane.next_nonce < final):
+            unexplained.append(lane)
+    return Settled(changed, unexplained)
+
+
+def _is_on_chain(lane: Lane, view: ChainView, network: Network, watch: ChainWatch) -> bool:
+    """Return whether the nodes have the chain of this lane; the hold of one whose chain is back ends."""
+    replaced = lane.holds.get(Hold.CHAIN)
+    if replaced is not None:
+        is_back = bool(view.genesis_hash) and replaced.get("genesis") == view.genesis_hash
+        return is_back and holds.end_hold(lane, Hold.CHAIN, "The nodes have its chain again.")
+    # Other nodes than before, as the relayer was changed.
+    if lane.watch is not None and chains.is_other_chain(lane.watch, view):
+        chains.leave(lane, lane.watch, network, view, watch)
+        return False
+    return True

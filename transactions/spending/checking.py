@@ -1,0 +1,42 @@
+"""The invariant of spending limits: each is the sum of its charges."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from django.db import transaction
+from django.db.models import Q
+
+from relayer_service.storage.clock import database_now
+from spending.models import SpendingLimit
+from transactions.models import Charge, Lane, Transaction
+from transactions.spending.windows import first_counted, hour_of
+
+
+def limit_violations(lane: Lane) -> list[str]:
+    """Return the limits of a lane's relayer and tokens that are not the sums of their charges, by hour.
+
+    A transaction also counts on the limits of a token that requested it before another one replaced it.
+    """
+    tokens = Transaction.objects.filter(lane=lane, token_spending__isnull=False).values("token_spending")
+    policies = Q(policy__in=tokens) | Q(pk__in=Charge.objects.filter(transaction__lane=lane).values("limit"))
+    if lane.relayer is not None and lane.relayer.spending_id is not None:
+        policies |= Q(policy=lane.relayer.spending_id)
+    with transaction.atomic():
+        # Whoever writes a charge has locked its limit.
+        limits = list(SpendingLimit.objects.filter(policies).select_for_update(no_key=True).order_by("pk"))
+        return [text for limit in limits for text in _violations(limit)] if limits else []
+
+
+def _violations(limit: SpendingLimit) -> list[str]:
+    # The oldest hour that counts may have lost charges of transactions that were deleted.
+    first = first_counted(hour_of(database_now())) + 1
+    sums: Counter[int] = Counter()
+    for hour, amount in Charge.objects.filter(limit=limit, hour__gte=first).values_list("hour", "amount_text"):
+        sums[hour] += int(amount)
+    counted = {int(hour): int(amount) for hour, amount in limit.hours.items() if int(hour) >= first}
+    return [
+        f"the limit {limit} counts {counted.get(hour, 0)} in hour {hour}, and its charges are {sums[hour]}"
+        for hour in sorted(sums.keys() | counted)
+        if counted.get(hour, 0) != sums[hour]
+    ]

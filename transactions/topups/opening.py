@@ -1,0 +1,214 @@
+"""Writing top-ups: each with its transaction, in one database transaction that locks both relayers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from rest_framework.exceptions import APIException
+
+from chain.networks import networks
+from relayer_service.api.exceptions import flatten
+from relayer_service.storage.clock import database_now
+from relayers.account import address_mismatches
+from relayers.models import Relayer, TopUpAmounts, funding_fault
+from relayers.tasks import check_soon
+from transactions import metrics
+from transactions.accepting import Request, accept
+from transactions.models import IN_FLIGHT, Lane, Status, TopUp, Transaction
+from transactions.reserves import in_flight_costs
+from transactions.spending import refusals
+from transactions.spending.holders import SpendingRefused, rule_text
+from transactions.steps import step
+from transactions.topups import rules
+from transactions.topups.quoting import Quote
+from transactions.topups.rules import BalanceReading
+
+logger = logging.getLogger(__name__)
+
+State = TopUp.State
+REQUESTED_BY = "Top-up of relayer {}"
+REFUSES = "The funding relayer {} refuses it: {}"
+SAME_ACCOUNT = "The funding relayer {} has the same account."
+# One that waits longer is decided anew: the balance may have changed.
+VALID_TIME = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was read for one relayer, outside of the transaction that decides."""
+
+    relayer_pk: int
+    reading: BalanceReading
+    # Both are None if the balance is sufficient.
+    funding_pk: int | None = None
+    quote: Quote | None = None
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A balance below the minimum, with both relayers locked."""
+
+    relayer: Relayer
+    funding: Relayer
+    amounts: TopUpAmounts
+    amount: int
+    reading: BalanceReading
+
+
+def decide(decision: Decision) -> None:
+    """Close the last top-up if the reading shows its effect, and open the next one if the balance is still too low."""
+    with transaction.atomic():
+        opened = _decide(decision)
+        if opened:
+            step("top_up_written")
+    if opened:
+        step("top_up_committed")
+
+
+def _decide(decision: Decision) -> bool:
+    reading, now = decision.reading, database_now()
+    relayers = _lock(decision)
+    relayer = relayers.get(decision.relayer_pk)
+    if relayer is None or relayer.address != reading.address or not reading.is_fresh:
+        return False
+    last = _last_sent(relayer)
+    if not rules.supersedes(reading, last):
+        return False
+    if last is not None and last.state == State.OPEN:
+        _close(last, relayer, now)
+    amounts = relayer.top_up
+    amount = rules.missing(amounts, reading.balance) if amounts is not None else 0
+    if amounts is None or not amount or relayer.paused or relayer.system_disabled:
+        # One that is paused or disabled sends nothing, and needs no coins.
+        _resolve(relayer)
+        return False
+    if last is not None and last.due_at is not None and last.due_at > now:
+        return False
+    funding = relayers.get(relayer.funding_relayer_id or 0)
+    if funding is None or decision.quote is None or decision.funding_pk != funding.pk:
+        # Changed since it was read.
+        return False
+    shortage = Shortage(relayer, funding, amounts, amount, reading)
+    reason = _obstacle(shortage, decision.quote, now)
+    row = None
+    if not reason:
+        row, reason = _accept(shortage, now)
+    _write(shortage, row, reason, last, now)
+    return row is not None
+
+
+def _lock(decision: Decision) -> dict[int, Relayer]:
+    """Lock the relayer, so that its top-up is decided once, and its funding relayer, which others may ask too."""
+    keys = [decision.relayer_pk, *([decision.funding_pk] if decision.funding_pk else [])]
+    rows = Relayer.objects.select_for_update(no_key=True, of=("self",)).filter(pk__in=keys).order_by("pk")
+    return {row.pk: row for row in rows}
+
+
+def _last_sent(relayer: Relayer) -> TopUp | None:
+    """Return the newest top-up that was sent on the present chain of a relayer."""
+    chain_id = relayer.expected_chain_id or 0
+    sent = TopUp.objects.exclude(state=State.BLOCKED).filter(relayer=relayer, transaction__lane__chain_id=chain_id)
+    return sent.select_related("transaction__lane").order_by("-pk").first()
+
+
+def _close(top_up: TopUp, relayer: Relayer, now: datetime) -> None:
+    row = top_up.transaction
+    assert row is not None
+    if reason := rules.failure(row, relayer.address, top_up.amount, networks().get(relayer.network)):
+        top_up.state, top_up.failures = State.FAILED, top_up.failures + 1
+        top_up.due_at, top_up.reason = now + rules.backoff(top_up.failures), reason
+    else:
+        top_up.state = State.SUCCEEDED
+    top_up.save(update_fields=["state", "failures", "due_at", "reason"])
+    # The stored balance is the one from before.
+    check_soon([top_up.relayer_id])
+    state, chain_id = top_up.state, row.lane.chain_id
+    transaction.on_commit(lambda: metrics.observe_top_up(chain_id, state), robust=True)
+
+
+def _resolve(relayer: Relayer) -> None:
+    """End what a relayer waits for that has enough, or is not topped up any more."""
+    own = TopUp.objects.filter(relayer=relayer)
+    own.filter(state=State.BLOCKED).delete()
+    own.filter(state=State.FAILED, due_at__isnull=False).update(due_at=None)
+
+
+def _obstacle(shortage: Shortage, quote: Quote, now: datetime) -> str:
+    """Return why a top-up cannot be sent now, before its transaction is checked as any other; "" if it can."""
+    relayer, funding, network = shortage.relayer, shortage.funding, networks().get(shortage.relayer.network)
+    if fault := funding_fault(relayer):
+        return f"The funding relayer {funding.identifier} cannot fund it: {fault}."
+    if funding.address == relayer.address:
+        return SAME_ACCOUNT.format(funding.identifier)
+    if mismatches := address_mismatches([relayer]):
+        # Nobody may have the key of its address.
+        return mismatches[relayer.pk]
+    day = TopUp.objects.filter(relayer=relayer, created_at__gt=now - rules.DAY)
+    sent = day.filter(state__in=[State.OPEN, State.SUCCEEDED]).values_list("amount_text", flat=True)
+    return (
+        rules.limit_fault(shortage.amounts, shortage.amount, [*map(int, sent)], network)
+        or quote.fault
+        or rules.funds_fault(
+            funding.identifier, quote.cost, quote.balance, reserved(funding), funding.policies, network
+        )
+    )
+
+
+def reserved(funding: Relayer) -> int:
+    """Return what the open transactions of a relayer can cost that are not in its balance yet."""
+    rows = Transaction.objects.filter(lane__in=Lane.objects.filter(relayer=funding))
+    in_flight = in_flight_costs(rows.filter(status__in=IN_FLIGHT).select_related("last_attempt"))
+    queued = rows.filter(status=Status.PENDING).values_list("value_text", flat=True)
+    return sum([*in_flight.values(), *map(int, queued)])
+
+
+def _accept(shortage: Shortage, now: datetime) -> tuple[Transaction | None, str]:
+    """Return the accepted transaction, or why it is refused: with the checks of a client's request."""
+    relayer, funding = shortage.relayer, shortage.funding
+    values: Mapping[str, Any] = {"to": relayer.address, "value": shortage.amount, "valid_until": now + VALID_TIME}
+    request = Request(funding.identifier, values, requested_by=REQUESTED_BY.format(relayer.identifier))
+    try:
+        return accept(request, reports_refusals=False).row, ""
+    except APIException as error:
+        if isinstance(error, SpendingRefused):
+            _report_once(relayer, funding, error)
+        texts = [f"{path}: {text}" if path else text for path, text in flatten(error.detail)]
+        return None, REFUSES.format(funding.identifier, f"{'; '.join(texts).rstrip('.')}.")
+
+
+def _report_once(relayer: Relayer, funding: Relayer, refusal: SpendingRefused) -> None:
+    """Report a refusal by a spending rule, unless the top-up is blocked by this rule already. Amounts may differ."""
+    text = REFUSES.format(funding.identifier, rule_text(refusal.holder, refusal.verdict))
+    if not TopUp.objects.filter(relayer=relayer, state=State.BLOCKED, reason__startswith=text).exists():
+        refusals.report(refusal)
+
+
+def _write(shortage: Shortage, row: Transaction | None, reason: str, last: TopUp | None, now: datetime) -> None:
+    """Write an accepted top-up, or why it is blocked."""
+    relayer = shortage.relayer
+    values: dict[str, Any] = {
+        "state": State.BLOCKED if row is None else State.OPEN,
+        "transaction": row,
+        "reason": reason,
+        "amount_text": str(shortage.amount),
+        "balance_text": str(shortage.reading.balance),
+        "block": shortage.reading.block,
+        "failures": last.failures if last is not None and last.state == State.FAILED else 0,
+        "due_at": now + timedelta(seconds=rules.BLOCKED_SECONDS) if row is None else None,
+    }
+    if row is not None:
+        _resolve(relayer)
+    elif TopUp.objects.filter(relayer=relayer, state=State.BLOCKED).update(**values):
+        # It keeps the time since which it is blocked.
+        return
+    TopUp.objects.create(relayer=relayer, created_at=now, **values)
+    extra = {"fields": {"relayer": relayer.identifier, "funding_relayer": shortage.funding.identifier}}
+    if row is None:
+        logger.warning("Relayer %s is not topped up: %s", relayer, reason, extra=extra)
+    else:
+        logger.info("Relayer %s is topped up with %s wei", relayer, shortage.amount, extra=extra)

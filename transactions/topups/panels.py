@@ -1,0 +1,94 @@
+"""Automatic top-ups in the admin: on the page of a relayer, and on that of the transaction."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from chain.networks import networks
+from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago_titled, exact
+from relayer_service.admin.panels import Panel
+from relayer_service.admin.references import MAX_SHOWN, and_more, link
+from relayer_service.extensions import is_enabled
+from relayer_service.storage.clock import database_now
+from relayers.models import Relayer
+from relayers.policy_fields import coins
+from transactions.models import TopUp, Transaction
+
+VARIANTS: dict[str, str] = {
+    TopUp.State.BLOCKED: "danger",
+    TopUp.State.OPEN: "info",
+    TopUp.State.SUCCEEDED: "success",
+    TopUp.State.FAILED: "danger",
+}
+# Of a relayer that funds others.
+FUNDED_COLUMNS = ["identifier", "name", "funding_relayer"]
+
+
+class RelayerFunding(Panel):
+    """On a relayer's page: who funds it, its last top-up and when the next one is possible, and whom it funds."""
+
+    template = "admin/transactions/relayer_funding.html"
+
+    def may_view(self, request: HttpRequest) -> bool:
+        return is_enabled("transactions") and bool(request.user.has_perm("transactions.view_transaction"))
+
+    def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
+        last = TopUp.objects.filter(relayer=relayer).select_related("transaction").order_by("-pk").first()
+        facts = {**_funding(relayer), **_last(relayer, last, database_now()), **_funded(relayer)}
+        reason = last.reason if last is not None and last.due_at is not None else ""
+        return {"relayer_funding": {"facts": facts, "reason": reason}}
+
+
+def _funding(relayer: Relayer) -> dict[str, str]:
+    amounts, network = relayer.top_up, networks().get(relayer.network)
+    if amounts is None or relayer.funding_relayer is None:
+        return {}
+    minimum, target, limit = (coins(amount, network) for amount in amounts)
+    rule = f"below {minimum}, up to {target}; at most {limit} in 24 hours"
+    return {"Funded by": format_html("{}: {}", link(relayer.funding_relayer), rule)}
+
+
+def _last(relayer: Relayer, last: TopUp | None, now: datetime) -> dict[str, str]:
+    if last is None:
+        return {"Last top-up": "none yet"} if relayer.funding_relayer_id else {}
+    amount = coins(last.amount, networks().get(relayer.network))
+    text = format_html("{} {}, {}", badge(last), amount, ago_titled(last.created_at))
+    if last.transaction:
+        text = format_html("{}: {}", text, link(last.transaction))
+    return {"Last top-up": text, "Next top-up": next_allowed(last, now)}
+
+
+def next_allowed(last: TopUp, now: datetime) -> str:
+    """Return when the next top-up is possible."""
+    if last.state == TopUp.State.OPEN:
+        return "when this one is final, and the balance was read after it"
+    return exact(last.due_at) if last.due_at is not None and last.due_at > now else "when the balance is too low"
+
+
+def _funded(relayer: Relayer) -> dict[str, str]:
+    rows = Relayer.objects.filter(funding_relayer=relayer).order_by("pk").only(*FUNDED_COLUMNS)
+    found = [link(row) for row in rows[: MAX_SHOWN + 1]]
+    if not found:
+        return {}
+    more = f" {and_more(rows.count() - MAX_SHOWN)}" if len(found) > MAX_SHOWN else ""
+    return {"Funds": format_html("{}{}", format_html_join(", ", "{}", ([each] for each in found[:MAX_SHOWN])), more)}
+
+
+def badge(top_up: TopUp) -> str:
+    return label(str(top_up.get_state_display()).lower(), VARIANTS[top_up.state])
+
+
+def purpose(row: Transaction) -> dict[str, str | SafeString]:
+    """Return what a transaction is for, if it is a top-up, with what caused it."""
+    top_up = TopUp.objects.filter(transaction=row).select_related("relayer").first()
+    if top_up is None:
+        return {}
+    balance = coins(int(top_up.balance_text), networks().get(top_up.relayer.network))
+    cause = f"its balance was {balance} at block {top_up.block:,}"
+    return {"Top-up of": format_html("{}: {}", link(top_up.relayer), cause)}

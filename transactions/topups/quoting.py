@@ -1,0 +1,56 @@
+"""What a top-up can cost its funding relayer, read from the nodes before anything is locked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from chain.errors import ChainFault
+from chain.readings import gather_each
+from relayer_service.storage.encryption import DecryptionError
+from relayers.models import Relayer
+from transactions.lanes import planning
+from transactions.lanes.planning import Account, Send
+from transactions.lanes.readings import account_readings
+from transactions.models import Transaction
+from transactions.networks import network_of
+from transactions.routing import UNREADABLE_NODES
+
+# Of a transaction that is only planned here.
+NO_KEY = 0
+# `opening` compares with the true one.
+UNLIMITED = 2**256
+CANNOT_SEND = "The funding relayer {} cannot send it: {}"
+NO_NODES = "The nodes of the funding relayer {} do not answer: {}"
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The maximum cost of a transaction with its gas, and the balance of who pays it; or why it cannot be sent."""
+
+    cost: int = 0
+    balance: int = 0
+    fault: str = ""
+
+
+def quote(funding: Relayer, receiver: str, amount: int, now: datetime) -> Quote:
+    """Plan the transaction as the lane of the funding relayer would. No query: it is called in threads."""
+    if not funding.address:
+        return Quote(fault=f"The funding relayer {funding.identifier} has no address.")
+    network = network_of(funding)
+    row = Transaction(pk=NO_KEY, to=receiver, value_text=str(amount), valid_until=now + timedelta(hours=1))
+    readings = account_readings(funding.address)
+    readings |= planning.readings(network, funding.policies, [row], funding.address)
+    try:
+        found = gather_each(funding.node_urls(), network, readings)
+    except DecryptionError:
+        return Quote(fault=NO_NODES.format(funding.identifier, UNREADABLE_NODES))
+    except ChainFault as fault:
+        return Quote(fault=NO_NODES.format(funding.identifier, fault))
+    if isinstance(found["balance"], ChainFault):
+        return Quote(fault=NO_NODES.format(funding.identifier, found["balance"]))
+    account = Account(funding.address, UNLIMITED, in_flight_cost=0, room=1, has_unmined=False)
+    decision = planning.plan(network, funding.policies, [row], found, account, now)[0]
+    if isinstance(decision, Send):
+        return Quote(decision.max_cost, found["balance"])
+    return Quote(fault=CANNOT_SEND.format(funding.identifier, decision.reason))

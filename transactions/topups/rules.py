@@ -1,0 +1,112 @@
+"""When a relayer is topped up, and by how much: pure functions of rows and readings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from chain.networks import Network
+from relayers.models import TopUpAmounts
+from relayers.policy_fields import coins
+from transactions.models import FINAL, Lane, Status, TopUp, Transaction
+from transactions.settlement.unsettled import WATCHED_TIME
+
+DAY = timedelta(days=1)
+# A balance that was read longer ago decides nothing.
+MAX_AGE_SECONDS = 30
+# Until a blocked top-up is tried again.
+BLOCKED_SECONDS = 60
+# After a failure; it doubles with each further one, up to the maximum.
+FIRST_BACKOFF, MAX_BACKOFF = timedelta(minutes=1), timedelta(hours=6)
+OVER_LIMIT = "{} are missing, and the daily limit of {} leaves {} of what can be sent in 24 hours."
+REPLACED = "Its transaction was replaced: {} went to {}."
+UNFUNDED = (
+    "The funding relayer {} cannot pay: {} are missing. The top-up can cost {}, its balance is {}, of which {} are "
+    "reserved for its other transactions and {} for its policy min_balance."
+)
+
+
+@dataclass(frozen=True)
+class BalanceReading:
+    """The balance of an account in the state of a block."""
+
+    address: str
+    balance: int
+    block: int
+    read_at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_fresh(self) -> bool:
+        return time.monotonic() - self.read_at <= MAX_AGE_SECONDS
+
+
+def missing(amounts: TopUpAmounts, balance: int) -> int:
+    """Return how much the account gets; 0 if it has enough."""
+    return amounts.target - balance if balance < amounts.minimum else 0
+
+
+def settled_block(top_up: TopUp, row: Transaction, lane: Lane, now: datetime) -> int | None:
+    """Return a block after which a top-up changes no balance any more; None while it still can.
+
+    A final status is not enough: a reorg deeper than `confirmations` can remove the transaction, and its bytes are
+    broadcast again. Its nonce must be final, too.
+    """
+    if row.status not in FINAL:
+        return None
+    if is_of_former_chain(row, lane):
+        return 0
+    is_settled = row.nonce is None or (lane.final_nonce is not None and row.nonce < lane.final_nonce)
+    # Nodes may never report a final count: then it is watched for a limited time.
+    if not is_settled and (row.finished_at is None or now - row.finished_at < WATCHED_TIME):
+        return None
+    head = lane.watch.head_number if lane.watch else None
+    return max(each for each in (top_up.block, row.block_number, lane.final_block, head) if each is not None)
+
+
+def is_of_former_chain(row: Transaction, lane: Lane) -> bool:
+    """Return whether a final transaction was sent on a chain that was replaced: the numbers of blocks start over."""
+    return row.nonce is not None and row.epoch != lane.epoch
+
+
+def supersedes(reading: BalanceReading, last: TopUp | None) -> bool:
+    """Return whether a reading shows the effect of the last top-up that was sent."""
+    if last is None or last.transaction is None:
+        return True
+    if last.final_block is not None and is_of_former_chain(last.transaction, last.transaction.lane):
+        return True
+    return last.final_block is not None and reading.block > last.final_block
+
+
+def failure(row: Transaction, address: str, amount: int, network: Network | None) -> str:
+    """Return why a final transaction did not top up an account; "" if it did. One that was replaced may not."""
+    if row.status != Status.CONFIRMED:
+        return f"It is {row.status}. {row.status_reason}"
+    if row.to.lower() != address.lower() or row.value < amount:
+        return REPLACED.format(coins(row.value, network), row.to or "a new contract")
+    return ""
+
+
+def backoff(failures: int) -> timedelta:
+    """Return the time until the next attempt after so many failures in a row."""
+    return min(FIRST_BACKOFF * 2.0 ** min(failures - 1, 20), MAX_BACKOFF)
+
+
+def limit_fault(amounts: TopUpAmounts, amount: int, sent: Sequence[int], network: Network | None) -> str:
+    """Return why the daily limit does not allow an amount, with those of the last 24 hours; "" if it does."""
+    left = max(0, amounts.daily_limit - sum(sent))
+    if amount <= left:
+        return ""
+    return OVER_LIMIT.format(*(coins(each, network) for each in (amount, amounts.daily_limit, left)))
+
+
+def funds_fault(
+    name: str, cost: int, balance: int, reserved: int, policies: Mapping[str, int], network: Network | None
+) -> str:
+    """Return why a funding relayer cannot pay; "" if it can."""
+    minimum = policies.get("min_balance", 0)
+    lacking = cost + reserved + minimum - balance
+    if lacking <= 0:
+        return ""
+    return UNFUNDED.format(name, *(coins(each, network) for each in (lacking, cost, balance, reserved, minimum)))

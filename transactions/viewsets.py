@@ -1,0 +1,247 @@
+from http import HTTPStatus
+from typing import Any, NamedTuple
+
+from django.db.models import F, QuerySet
+from django.http import HttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from relayer_service.api import envelope, idempotency
+from relayer_service.api.exceptions import NotFound
+from relayer_service.api.lists import MAX_COUNTED, MAX_OFFSET, capped
+from relayer_service.api.pagination import PageRequest
+from relayer_service.api.viewsets import ResourceViewSet
+from relayers.models import NOT_FOUND, Relayer, find_relayer
+from transactions import accepting, actions, dry_run, schema
+from transactions.list_filters import LIST_FILTERS
+from transactions.models import Transaction
+from transactions.reasons import Position, positions, status_reason
+from transactions.representation import TransactionData, transaction_data
+from transactions.serializers import SendTransactionSerializer, SpeedUpSerializer, TransactionSerializer
+
+ID_NOT_FOUND = "Transaction with ID {} not found"
+NONCE_NOT_FOUND = "Transaction with nonce {} not found"
+MAX_NONCE_DIGITS = 20
+READ_ACTIONS = ("transactions", "transaction", "by_nonce")
+SEND_ACTIONS = ("send", "cancel", "replace", "speed_up", "cancel_all")
+MINED = "It is mined, in block 9000000."
+
+
+class RelayerInPath(NamedTuple):
+    identifier: str
+
+
+class TransactionViewSet(ResourceViewSet):
+    """The transactions of a relayer: send, list, get, cancel, replace and speed up."""
+
+    queryset = Transaction.objects.filter(kind=Transaction.Kind.REQUEST).select_related(
+        "lane__watch", "last_attempt", "mined_attempt"
+    )
+    lookup_url_kwarg = "relayer_id"
+    serializer_class = TransactionSerializer
+    request_serializer_classes = {
+        "send": SendTransactionSerializer,
+        "replace": SendTransactionSerializer,
+        "speed_up": SpeedUpSerializer,
+    }
+    actions_without_body = {"speed_up"}
+    action_extensions = dict.fromkeys((*SEND_ACTIONS, *READ_ACTIONS), "transactions")
+    action_scopes = {**dict.fromkeys(SEND_ACTIONS, "send"), **dict.fromkeys(READ_ACTIONS, "read")}
+    limited_scopes = dict.fromkeys(READ_ACTIONS, "send")
+    filter_extension = "transactions"
+    idempotent_actions = {"send": "transactions"}
+    idempotency_description = (
+        "A request that is sent again with the same key and body, by any token, returns the transaction as it is now. "
+        "Keys are kept as long as their transactions."
+    )
+    action_errors = {
+        "send": {
+            HTTPStatus.FORBIDDEN: accepting.PAUSED,
+            HTTPStatus.CONFLICT: idempotency.OTHER_BODY,
+            HTTPStatus.TOO_MANY_REQUESTS: accepting.QUEUE_FULL.format(1_000),
+        },
+        **{
+            name: {
+                HTTPStatus.NOT_FOUND: ID_NOT_FOUND.format(schema.TRANSACTION["id"]),
+                HTTPStatus.CONFLICT: MINED,
+                **({} if name == "cancel" else {HTTPStatus.FORBIDDEN: accepting.PAUSED}),
+            }
+            for name in ("cancel", "replace", "speed_up")
+        },
+        "transaction": {HTTPStatus.NOT_FOUND: ID_NOT_FOUND.format(schema.TRANSACTION["id"])},
+        "by_nonce": {HTTPStatus.NOT_FOUND: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])},
+    }
+    not_found_message = NOT_FOUND
+
+    @extend_schema(operation_id="list_transactions", summary="List the transactions of a relayer", **schema.LIST)
+    @action(detail=True, list_filters=LIST_FILTERS)
+    def transactions(self, request: Request, relayer_id: str) -> HttpResponse:
+        """Return the transactions, newest first."""
+        relayer = self._readable_relayer(relayer_id)
+        rows = self.filter_queryset(self.get_queryset().filter(relayer=relayer)).order_by("-sequence")
+        page = PageRequest.parse(request.query_params)
+        total = capped(rows.order_by()[: MAX_COUNTED + 1].count(), page)
+        offset = min(page.offset, MAX_OFFSET)
+        found = list(rows[offset : offset + page.per_page]) if page.per_page else []
+        place = positions(found)
+        shown = [_shown(row, relayer, place.get(row.pk)) for row in found]
+        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total)))
+
+    @extend_schema(operation_id="send_transaction", summary="Send a transaction", **schema.SEND)
+    @transactions.mapping.post
+    def send(self, request: Request, relayer_id: str) -> HttpResponse:
+        """Accept a transaction; it is signed and broadcast in the background."""
+        # Before the relayer is read: the answer does not disclose whether it exists.
+        self.check_object_permissions(request, RelayerInPath(relayer_id))
+        key = idempotency.read_key(self)
+        serializer = self.get_serializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        if _is_dry_run(request):
+            found = dry_run.dry_run(relayer_id, serializer.validated_data, _spending_policy(request))
+            return self._rendered(dry_run.representation(found))
+        token: Any = request.auth
+        digest = idempotency.body_digest(request.data) if key else ""
+        accepted = accepting.accept(
+            accepting.Request(
+                relayer_id, serializer.validated_data, str(token), key, digest, token.pk, token.spending_id
+            )
+        )
+        row, queued = accepted.row, accepted.queued_before
+        place = positions([row]).get(row.pk) if queued is None else Position(queued + 1, queued + 1)
+        assert row.relayer is not None
+        headers = idempotency.REPLAYED if accepted.is_replay else None
+        return self._rendered(_shown(row, row.relayer, place), headers)
+
+    # Only a UUID: an ID of a relayer may end in `/transactions`, and other paths follow it.
+    @extend_schema(operation_id="get_transaction", summary="Get a transaction", **schema.GET)
+    @action(detail=True, url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})")
+    def transaction(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
+        """Return a transaction of the relayer."""
+        relayer = self._readable_relayer(relayer_id)
+        rows = self.get_queryset().filter(relayer=relayer, identifier=transaction_id.lower())
+        return self._one(rows, relayer, ID_NOT_FOUND.format(transaction_id))
+
+    @extend_schema(operation_id="cancel_transaction", summary="Cancel a transaction", **schema.CANCEL)
+    @transaction.mapping.delete
+    def cancel(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
+        """Cancel a transaction: at once if it is not sent, otherwise by a no-op that takes its nonce.
+
+        If the transaction is mined first, it ends as `confirmed` or `failed`, and `status_reason` says so.
+        """
+        relayer, row_id = self._own_row(relayer_id, transaction_id)
+        return self._changed(actions.cancel(row_id, by=str(request.auth)), relayer)
+
+    @extend_schema(operation_id="replace_transaction", summary="Replace a transaction", **schema.REPLACE)
+    @transaction.mapping.put
+    def replace(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
+        """Replace a transaction by another one with the same ID and nonce; either of them is executed, never both.
+
+        Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
+        """
+        relayer, row_id = self._own_row(relayer_id, transaction_id)
+        values, by, policy = self._valid_values(), str(request.auth), _spending_policy(request)
+        return self._changed(actions.replace(row_id, values, by=by, token_spending=policy), relayer)
+
+    @extend_schema(operation_id="speed_up_transaction", summary="Speed up a transaction", **schema.SPEED_UP)
+    @action(detail=True, methods=["post"], url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})/speed-up")
+    def speed_up(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
+        """Raise the price of a transaction. Without a body: to that of the next speed, at least by an eighth.
+
+        Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
+        """
+        relayer, row_id = self._own_row(relayer_id, transaction_id)
+        price, by, policy = self._valid_values(), str(request.auth), _spending_policy(request)
+        return self._changed(actions.speed_up(row_id, price, by=by, token_spending=policy), relayer)
+
+    @extend_schema(operation_id="cancel_transactions", summary="Cancel all pending transactions", **schema.CANCEL_ALL)
+    @action(detail=True, methods=["delete"], url_path="transactions/pending")
+    def cancel_all(self, request: Request, relayer_id: str) -> Response:
+        """Cancel all transactions of the relayer that are `pending`, `sent` or `submitted`."""
+        result = actions.cancel_all(self._sending_relayer(relayer_id), by=str(request.auth))
+        return Response(
+            {
+                "queued_for_cancellation_transaction_ids": result.requested,
+                "failed_to_queue_transaction_ids": result.failed,
+                "total_processed": len(result.requested) + len(result.failed),
+            }
+        )
+
+    @extend_schema(
+        operation_id="get_transaction_by_nonce", summary="Get the transaction with a nonce", **schema.GET_BY_NONCE
+    )
+    @action(detail=True, url_path="transactions/by-nonce/(?P<nonce>[0-9]+)")
+    def by_nonce(self, request: Request, relayer_id: str, nonce: str) -> Response:
+        """Return the transaction that has this nonce of the relayer's account."""
+        relayer = self._readable_relayer(relayer_id)
+        rows = self.get_queryset().none()
+        if len(nonce) <= MAX_NONCE_DIGITS:
+            rows = self.get_queryset().filter(
+                relayer=relayer, lane__relayer=relayer, epoch=F("lane__epoch"), nonce=int(nonce)
+            )
+        return self._one(rows, relayer, NONCE_NOT_FOUND.format(nonce))
+
+    def _sending_relayer(self, relayer_id: str) -> Relayer:
+        # Before the relayer is read: the answer does not disclose whether it exists.
+        self.check_object_permissions(self.request, RelayerInPath(relayer_id))
+        return find_relayer(relayer_id, Relayer.objects.only("identifier", "network", "chain_id", "paused"))
+
+    def _own_row(self, relayer_id: str, transaction_id: str) -> tuple[Relayer, int]:
+        """Return the relayer, and the primary key of a transaction that it has."""
+        relayer = self._sending_relayer(relayer_id)
+        rows = self.get_queryset().filter(relayer=relayer, identifier=transaction_id.lower())
+        row_id = rows.values_list("pk", flat=True).first()
+        if row_id is None:
+            raise NotFound(ID_NOT_FOUND.format(transaction_id))
+        return relayer, row_id
+
+    def _valid_values(self) -> dict[str, Any]:
+        serializer = self.get_serializer(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        values: dict[str, Any] = serializer.validated_data
+        return values
+
+    @staticmethod
+    def _changed(row: Transaction, relayer: Relayer) -> Response:
+        return Response(_shown(row, relayer, positions([row]).get(row.pk)))
+
+    def _readable_relayer(self, relayer_id: str) -> Relayer:
+        rows = Relayer.objects.only("identifier", "network", "chain_id", "paused")
+        if only := getattr(self.request.auth, "only_relayers", None):
+            rows = rows.filter(identifier__in=only)
+        relayer = find_relayer(relayer_id, rows)
+        self.check_object_permissions(self.request, relayer)
+        return relayer
+
+    @staticmethod
+    def _one(rows: QuerySet[Any], relayer: Relayer, not_found: str) -> Response:
+        row = rows.first()
+        if row is None:
+            raise NotFound(not_found)
+        return Response(_shown(row, relayer, positions([row]).get(row.pk)))
+
+    def _rendered(self, data: Any, headers: dict[str, str] | None = None) -> HttpResponse:
+        """Return a response that is rendered at once, as lists are."""
+        renderer = self.request.accepted_renderer
+        return HttpResponse(renderer.render(data), content_type=renderer.media_type, headers=headers)
+
+
+def _is_dry_run(request: Request) -> bool:
+    text = request.query_params.get("dry_run", "false")
+    if text not in {"true", "false"}:
+        raise ValidationError({"dry_run": ["must be true or false"]})
+    return text == "true"
+
+
+def _spending_policy(request: Request) -> int | None:
+    """Return the spending policy of the token; its rules are read with each request."""
+    token: Any = request.auth
+    policy: int | None = token.read_spending_id()
+    return policy
+
+
+def _shown(row: Transaction, relayer: Relayer, position: Position | None) -> TransactionData:
+    row.relayer = relayer
+    return transaction_data(row, status_reason(row, row.lane, position), relayer.identifier, row.lane.address)
