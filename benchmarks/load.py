@@ -109,6 +109,15 @@ def for_seconds(request: Request, seconds: float) -> Iterator[Message]:
         yield request.encoded(f"{mark}-{number}") if request.body else message, request
 
 
+def until(messages: Iterable[Message], seconds: float) -> Iterator[Message]:
+    """Yield messages for some seconds."""
+    end = time.perf_counter() + seconds
+    for message in messages:
+        if time.perf_counter() > end:
+            return
+        yield message
+
+
 class Connection:
     """A connection with at most one request in flight."""
 

@@ -36,12 +36,12 @@ SELECTORS = {"latestRoundData()": "0xfeaf968c", "decimals()": "0x313ce567"}
 
 
 @contextmanager
-def nodes(*milliseconds: int) -> Iterator[dict[int, str]]:
+def nodes(*milliseconds: int, program: str = "benchmarks.node") -> Iterator[dict[int, str]]:
     """Run a node for each wait; yield their URLs."""
     ports = {wait: free_port() for wait in milliseconds}
     with ExitStack() as stack:
         for wait, port in ports.items():
-            command = [sys.executable, "-m", "benchmarks.node", str(port), str(wait / 1000)]
+            command = [sys.executable, "-m", program, str(port), str(wait / 1000)]
             stack.callback(stop, subprocess.Popen(command, cwd=PROJECT))
         for port in ports.values():
             wait_for_port(port)

@@ -58,17 +58,22 @@ class Server:
 
     def answer(self, request: Request) -> bytes:
         """Make a request once and return the body of its answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        try:
-            headers = {"Authorization": request.authorization, "Content-Type": "application/json"}
-            connection.request(request.method, request.path, request.body or None, headers)
-            response = connection.getresponse()
-            body = response.read()
-        finally:
-            connection.close()
-        if response.status != request.status:
-            raise Failed(f"{self.target} answered {response.status} to {request.path}: {body[:200]!r}")
-        return body
+        return fetch(self.port, request, self.target)
+
+
+def fetch(port: int, request: Request, target: str = SERVICE) -> bytes:
+    """Make a request once and return the body of its answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        headers = {"Authorization": request.authorization, "Content-Type": "application/json"}
+        connection.request(request.method, request.path, request.body or None, headers)
+        response = connection.getresponse()
+        body = response.read()
+    finally:
+        connection.close()
+    if response.status != request.status:
+        raise Failed(f"{target} answered {response.status} to {request.path}: {body[:200]!r}")
+    return body
 
 
 @contextmanager

@@ -12,6 +12,8 @@ RPC = {"jsonrpc", "id"}
 INTERNAL_ERROR = -32603
 # What was in flight or pooled when the connections to the database were cut may fail for so long.
 CUT_SECONDS = 3.0
+# A server that crashed recovers first.
+CRASH_SECONDS = 6.0
 # A web process that is killed takes its requests with it: their clients see that at once.
 KILL_SECONDS = 1.0
 
@@ -39,6 +41,9 @@ class Disturbance:
 
 WEB_KILLED, WORKER_KILLED, CUT = "web process killed", "worker killed", "database connections cut"
 REDIS_STOPPED, REDIS_STARTED = "Redis stopped", "Redis started"
+CRASHED, REORG, NODE_LIES = "database server crashed", "reorg", "the node begins to lie"
+# For how long each explains a 5xx.
+UNAVAILABLE_SECONDS = {CUT: CUT_SECONDS, CRASHED: CRASH_SECONDS}
 
 
 def is_excused(answer: Answer, disturbances: Iterable[Disturbance], patience: int = 1) -> bool:
@@ -50,9 +55,10 @@ def is_excused(answer: Answer, disturbances: Iterable[Disturbance], patience: in
         since = answer.ended - disturbance.at
         if answer.trouble == NO_ANSWER and disturbance.name == WEB_KILLED and 0 <= since <= KILL_SECONDS * patience:
             return True
-        began_in_time = answer.began <= disturbance.at + CUT_SECONDS * patience
-        if answer.trouble == UNAVAILABLE and disturbance.name == CUT and since >= 0 and began_in_time:
-            return True
+        if answer.trouble == UNAVAILABLE and disturbance.name in UNAVAILABLE_SECONDS and since >= 0:
+            excused_until = disturbance.at + UNAVAILABLE_SECONDS[disturbance.name] * patience
+            if answer.began <= excused_until:
+                return True
     return False
 
 

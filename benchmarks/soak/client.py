@@ -50,6 +50,7 @@ class Request:
     body: bytes | None = None
     expected: frozenset[int] = frozenset({200})
     token: str | None = None
+    idempotency_key: str = ""
 
 
 class Client:
@@ -89,7 +90,8 @@ class Client:
             cookies = "; ".join(f"{name}={value}" for name, value in self.site.cookies.items())
             return {"Cookie": cookies, "Content-Type": "application/x-www-form-urlencoded"}
         token = self.site.token if request.token is None else request.token
-        return {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        return headers | ({"Idempotency-Key": request.idempotency_key} if request.idempotency_key else {})
 
     def _record(self, request: Request, label: str, began: float, trouble: str, details: str) -> None:
         if details:

@@ -5,7 +5,8 @@ import os
 import platform
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -13,8 +14,6 @@ from urllib.parse import urlsplit, urlunsplit
 import psycopg
 
 from benchmarks.soak.fleet import WEB_PROCESSES
-from benchmarks.soak.receiver import Receiver
-from benchmarks.soak.rows import Rows, create
 from tests import servers
 from tests.processes import stop
 
@@ -28,7 +27,7 @@ def create_database(server: str) -> str:
     return urlunsplit(urlsplit(server)._replace(path=f"/{DATABASE}"))
 
 
-def prepare_environment(folder: Path, database_url: str, redis_url: str) -> dict[str, str]:
+def prepare_environment(folder: Path, database_url: str, redis_url: str, **extra: str) -> dict[str, str]:
     """Make the settings: the shipped ones, without rate limits and with a retry schedule of seconds."""
     environment = {
         "DJANGO_SETTINGS_MODULE": "relayer_service.settings",
@@ -44,14 +43,16 @@ def prepare_environment(folder: Path, database_url: str, redis_url: str) -> dict
         "RATE_LIMIT_RPC": "",
         "WEBHOOK_SCHEDULE": "0,1,2,3,5,5,5,10",
         "LOG_FORMAT": "json",
+        **extra,
     }
     os.environ.pop("TASK_QUEUE_URL", None)
     os.environ.update(environment)
     return environment
 
 
-def prepare_rows(node_url: str, receiver: Receiver) -> Rows:
-    """Migrate the database and fill it, and leave no connection of this process behind."""
+@contextmanager
+def migrated() -> Iterator[None]:
+    """Migrate the database so that rows can be created, and leave no connection of this process behind."""
     from relayer_service import run
 
     run.prepare_data_dir(Path(os.environ["DATA_DIR"]))
@@ -61,7 +62,7 @@ def prepare_rows(node_url: str, receiver: Receiver) -> Rows:
     from django.db import connection
 
     try:
-        return create(node_url, receiver)
+        yield
     finally:
         connection.close()
         connection.close_pool()

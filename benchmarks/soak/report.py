@@ -77,6 +77,8 @@ def print_results(results: dict[str, Any]) -> None:
     for cost in results["failed_by_it"]:
         failed = ", ".join(f"{status}: {count}" for status, count in cost["failed"].items())
         print(f"  at {cost['at']:>4} s {cost['what']:26} {failed}, the last after {cost['for_seconds']:.2f} s")
+    if "transactions" in results:
+        print_transactions(results["transactions"])
     sent = results["webhooks"]
     waits = ", ".join(f"{name} {value} s" for name, value in sent["seconds_until_arrival"].items())
     print(f"\nWebhooks: {sent['emitted']:,} emitted, {sent['lost']} lost, {sent['duplicates']} duplicates;", end=" ")
@@ -93,3 +95,14 @@ def print_results(results: dict[str, Any]) -> None:
     print(f"\n{len(faults)} faults" + (":" if faults else "."))
     for fault in faults[:MAX_SHOWN]:
         print(f"  {fault}")
+
+
+def print_transactions(figures: dict[str, Any]) -> None:
+    names = ("accepted", "final", "lost", "doubled", "stuck")
+    print("\nTransactions: " + ", ".join(f"{figures[name]:,} {name}" for name in names) + ".")
+    for name, value in figures.items():
+        if name in names:
+            continue
+        counts = value if isinstance(value, dict) else {"": value}
+        details = ", ".join(f"{key} {count:,}".strip() for key, count in counts.items())
+        print(f"  {name.replace('_', ' ')}: {details or 'none'}")

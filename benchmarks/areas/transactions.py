@@ -1,0 +1,10 @@
+"""Transactions: accepting, sending, recovering and listing them, on PostgreSQL and Redis, and a day of fees."""
+
+from benchmarks.databases import Bench
+from benchmarks.report import Row
+from benchmarks.sending import accepting, fees, latency, listing, recovery, throughput
+
+
+def measure(bench: Bench) -> list[Row]:
+    parts = (accepting, latency, recovery, throughput, listing, fees)
+    return [row for part in parts for row in part.rows(bench)]
