@@ -4,7 +4,7 @@ BIN := .venv/bin
 TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
 
 .DEFAULT_GOAL := help
-.PHONY: help run node test test-all check mutations format bench soak lock schema clean
+.PHONY: help run node test test-all check mutations format bench soak chaos lock schema clean
 
 help:  ## Show what there is to make.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -14,8 +14,8 @@ run: .venv/installed  ## Install, migrate and run the service with its worker.
 
 node: tests/node/node_modules/installed  ## Run an Ethereum node of your own, to try relayers with.
 	@test -e $< || { echo "Cannot start: Node.js with npm is needed." >&2; exit 1; }
-	@echo "A Hardhat node at http://127.0.0.1:8545, chain id 31337; the keys of its accounts are public. Ctrl-C ends it."
-	@cd tests/node && HARDHAT_DISABLE_TELEMETRY_PROMPT=true exec node_modules/.bin/hardhat node --hostname 127.0.0.1 --port 8545
+	@echo "A Hardhat node at http://127.0.0.1:8545, chain id 31337; a block every second; the keys of its accounts are public. Ctrl-C ends it."
+	@cd tests/node && BLOCK_MILLISECONDS=1000 HARDHAT_DISABLE_TELEMETRY_PROMPT=true exec node_modules/.bin/hardhat node --hostname 127.0.0.1 --port 8545
 
 test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests, on SQLite and on PostgreSQL.
 	@$(BIN)/python -m tests.run
@@ -44,11 +44,14 @@ format: .venv/installed-dev  ## Put the code into its standard form.
 schema: .venv/installed-dev  ## Write openapi.yaml and openapi-extensions.yaml anew.
 	$(BIN)/python -m tests.check_schema --write
 
-bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|webhooks|admin|memory|bodies|health, all without it; FAST=1 for a look.
+bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|..., all without it; FAST=1 for a look.
 	$(BIN)/python -m benchmarks.run $(AREA) $(if $(FAST),--fast)
 
-soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: SECONDS=480, FAST=1.
-	$(BIN)/python -m benchmarks.soak $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FAST),--fast)
+soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: MODE=transactions, SECONDS=480, FAST=1.
+	$(BIN)/python -m benchmarks.soak $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FAST),--fast)
+
+chaos: .venv/installed-dev tests/node/node_modules/installed  ## Kill workers at every step of sending transactions: SEEDS=50, FAST=1.
+	$(BIN)/python -m tests.chaos $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FAST),--fast)
 
 lock: .venv/installed-dev  ## Pin the dependencies anew.
 	$(BIN)/uv pip compile pyproject.toml --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

@@ -29,6 +29,10 @@ LARGE_TABLES = {
     ("relayer_service", "auditentry"),
     ("relayer_service", "idempotentrequest"),
     ("rpc", "callcount"),
+    ("transactions", "lane"),
+    ("transactions", "transaction"),
+    ("transactions", "attempt"),
+    ("transactions", "statuschange"),
 }
 HINT = "CONTRIBUTING.md, Change the schema, has the way to do it."
 

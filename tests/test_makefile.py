@@ -9,7 +9,8 @@ import pytest
 from tests.servers import PROJECT
 
 BANNER = (
-    "A Hardhat node at http://127.0.0.1:8545, chain id 31337; the keys of its accounts are public. Ctrl-C ends it.\n"
+    "A Hardhat node at http://127.0.0.1:8545, chain id 31337; a block every second; "
+    "the keys of its accounts are public. Ctrl-C ends it.\n"
 )
 
 

@@ -100,6 +100,22 @@ CASES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     ),
     "RelayerBalanceLow": ({"relayer_relayers_low_balance": "1x60"}, {"relayer_relayers_low_balance": "0x60"}),
     "RelayerNodesPaused": ({"relayer_nodes_paused": "1x60"}, {"relayer_nodes_paused": "0x60"}),
+    "RelayerLaneHeld": (
+        {'relayer_lanes{state="held"}': "1x60"},
+        {'relayer_lanes{state="held"}': "0x60", 'relayer_lanes{state="running"}': "5x60"},
+    ),
+    "RelayerLaneWaits": (
+        {'relayer_lanes{state="funds"}': "1x60"},
+        {'relayer_lanes{state="funds"}': "0x60", 'relayer_lanes{state="nodes"}': "0x60"},
+    ),
+    "RelayerTransactionsStuck": (
+        {'relayer_lane_head_age_seconds_max{network="sepolia"}': "901x60"},
+        {'relayer_lane_head_age_seconds_max{network="sepolia"}': "60x60"},
+    ),
+    "RelayerTransactionContradicted": (
+        {'relayer_transactions_contradicted_total{network="sepolia"}': "1x60"},
+        {'relayer_transactions_contradicted_total{network="sepolia"}': "0x60"},
+    ),
     "RelayerPriceOld": (
         {"relayer_fee_token_oldest_price_seconds": "601x60"},
         {"relayer_fee_token_oldest_price_seconds": "60x60"},

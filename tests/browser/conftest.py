@@ -23,16 +23,20 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
-from relayer_service.models import AuditEntry, Job, PeriodicRun, RowDelta
+from relayer_service.models import AuditEntry, EncryptionKey, Job, PeriodicRun, RowDelta
 from relayers.models import Relayer
 from rpc.models import CallHour, FeeToken
 from signers.models import Signer
+from spending.models import SpendingPolicy
 from tests import processes
 from tests.api import WireApi
 from tests.sample.models import Item
 from tokens.models import AccessToken
 from tokens.writes import issue
+from transactions.models import ChainWatch, Lane, Transaction
 
+# The first has no window to draw, and takes half of the processor's time.
+BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 CHROMIUM = [
     "--headless=new",
     "--no-sandbox",
@@ -48,8 +52,9 @@ WIDE = {"width": 1280, "height": 800}
 PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
-    *(AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Relayer, Signer, Delivery, Notification),
-    *(CallHour, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, User),
+    *(AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Transaction, Lane, ChainWatch),
+    *(Relayer, Signer, Delivery, Notification),
+    *(CallHour, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, SpendingPolicy, User),
 ]
 
 FOLDER = Path(__file__).parent
@@ -76,16 +81,19 @@ def static_files() -> None:
 
 @pytest.fixture(scope="package")
 def site(static_files: None, django_db_setup: None, django_db_blocker: Any, site_log: Path) -> Iterator[str]:
-    """The address of a web server that has the collected static files."""
-    with django_db_blocker.unblock(), processes.web(site_log) as port:
-        yield f"http://127.0.0.1:{port}"
+    """The address of a web server that has the collected static files, and the pages of all extensions."""
+    with django_db_blocker.unblock():
+        with processes.web(site_log, EXTENSIONS="transactions") as port:
+            yield f"http://127.0.0.1:{port}"
+        # Workers that tests start write one.
+        EncryptionKey.objects.all().delete()
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    executable = shutil.which("chromium") or shutil.which("google-chrome")
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
     if executable is None:
-        pytest.skip("there is no browser: neither chromium nor google-chrome was found")
+        pytest.skip(f"there is no browser: none of {', '.join(BROWSERS)} was found")
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         # Playwright keeps an event loop in this thread, in which Django would refuse to touch the database.
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -118,8 +126,11 @@ def token(staff: User) -> str:
 
 
 @pytest.fixture
-def context(browser: Browser, site: str) -> Iterator[BrowserContext]:
-    """A browser of nobody; at the end no page of it may have had an error or asked another host."""
+def context(browser: Browser, site: str, transactional_db: None) -> Iterator[BrowserContext]:
+    """A browser of nobody; at the end no page of it may have had an error or asked another host.
+
+    It closes before the rows are deleted: a page that refreshes itself would be signed out.
+    """
     context = browser.new_context(base_url=site, viewport=WIDE, color_scheme="light")  # type: ignore[arg-type]
     context.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)
@@ -129,7 +140,7 @@ def context(browser: Browser, site: str) -> Iterator[BrowserContext]:
     def look(message: Any) -> None:
         # A JSON page cannot name an icon, so that the browser looks for the one of old.
         if message.type in {"error", "warning"} and not message.location["url"].endswith("/favicon.ico"):
-            faults.append(f"{message.type} on {message.page.url}: {message.text}")
+            faults.append(f"{message.type} on {message.page.url}: {message.text} ({message.location['url']})")
 
     def check_host(request: Any) -> None:
         url = urlsplit(request.url)

@@ -12,12 +12,15 @@ from django.utils import timezone
 from playwright.sync_api import Page
 
 from relayer_service.models import AuditEntry, Job, PeriodicRun
+from relayers.models import Relayer
 from rpc.models import FeeToken
 from tests.browser.conftest import add_session
 from tests.notifications.factories import emit_test
 from tests.relayers import factories
 from tests.relayers.factories import set_paused
+from tests.transactions import factories as sending
 from tokens.writes import issue
+from transactions.models import Lane, Transaction
 
 AXE = Path(__file__).parent.parent / "node/node_modules/axe-core/axe.min.js"
 # With what installs the node of the tests.
@@ -27,15 +30,19 @@ WIDTHS = {"desk": {"width": 1440, "height": 900}, "phone": {"width": 390, "heigh
 LISTS = [
     *("relayers/relayer", "rpc/feetoken", "signers/signer", "notifications/notification", "notifications/delivery"),
     *("tokens/accesstoken", "auth/user", "auth/group", "relayer_service/auditentry", "relayer_service/periodicrun"),
-    "relayer_service/job",
+    *("relayer_service/job", "transactions/transaction", "transactions/lane"),
 ]
 READ_ONLY = {
     *("notifications/delivery", "relayer_service/auditentry", "relayer_service/periodicrun", "relayer_service/job"),
+    *("transactions/transaction", "transactions/lane"),
 }
 SINGLE = [
     *("", "password_change/", "auth/user/{auth/user}/password/"),
     # What asks before something is done.
     *("relayers/relayer/{relayers/relayer}/pause/", "notifications/delivery/{notifications/delivery}/replay/"),
+    *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
+    "transactions/transaction/gas/",
+    "transactions/transaction/{transactions/transaction}/cancel/",
 ]
 
 # What the overview and the time line have something to say about.
@@ -89,6 +96,17 @@ def admin_pages() -> Iterator[str]:
     yield "/admin/relayers/relayer/{relayers/relayer}/delete/"
 
 
+def held_lane(relayer: Relayer) -> tuple[Lane, Transaction]:
+    """Return a lane with two holds, and its transaction in flight, which has long data."""
+    now = timezone.now()
+    holds = {reason: {"since": now.isoformat(), "details": "Why."} for reason in ("operator", "lost_commits")}
+    nonces = {"first_nonce": 0, "chain_nonce": 1, "next_nonce": 3}
+    lane = sending.lane(relayer, holds=holds, held_since=now, waiting="funds", waiting_since=now, **nonces)
+    row = sending.transaction(lane, nonce=1, status="submitted", status_reason="Why.", data=b"\1" * 100, sent_at=now)
+    sending.attempt(row, gas_price_text="1000000000", outcome="insufficient funds", last_broadcast_at=now)
+    return lane, row
+
+
 @pytest.fixture
 def keys(staff: User) -> dict[str, Any]:
     """The keys of an object of each kind, by the place of its list."""
@@ -99,8 +117,11 @@ def keys(staff: User) -> dict[str, Any]:
     token = issue(name="Wallet", user=staff)[0]
     now = timezone.now()
     PeriodicRun.objects.create(name="heartbeat", slot=1, started_at=now, finished_at=now, seconds=0.02)
+    lane, row = held_lane(relayer)
     return {
         "relayers/relayer": relayer.pk,
+        "transactions/lane": lane.pk,
+        "transactions/transaction": row.pk,
         "rpc/feetoken": FeeToken.objects.create(network="sepolia", symbol="USDC", address=factories.ADDRESS).pk,
         "signers/signer": relayer.signer.pk,
         "notifications/notification": relayer.notification.pk,

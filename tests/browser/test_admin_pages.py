@@ -65,6 +65,8 @@ def test_a_wrong_password_is_refused_in_words(context: BrowserContext, staff: Us
 SIDEBAR = {
     "Overview": "/admin/",
     "Relayers": "/admin/relayers/relayer/",
+    "Transactions": "/admin/transactions/transaction/",
+    "Lanes": "/admin/transactions/lane/",
     "Fee tokens": "/admin/rpc/feetoken/",
     "Signers": "/admin/signers/signer/",
     "Notifications": "/admin/notifications/notification/",
@@ -205,6 +207,10 @@ NOTHING = {
     "Relayers": [
         *("All | 0", "Disabled | 0", "Paused | 0", "Low balance | 0"),
         *("No address | 0", "Unknown | 0", "Nodes failing | 0"),
+    ],
+    "Transactions": [
+        *("Pending | 0", "Sent | 0", "Submitted | 0", "Mined | 0", "Confirmed in the last day | 0"),
+        *("Oldest head of a lane | -", "Held lanes | 0", "Waiting lanes | 0"),
     ],
     "Webhooks": ["Pending | 0", "Failed in the last day | 0", "Failing targets | 0", "Gone targets | 0"],
     "Fee tokens without a price": ["Failed | 0", "Stale | 0", "Not read yet | 0"],

@@ -150,6 +150,10 @@ CODE = "its code is invalid"
         ("Transaction ran out of gas", GAS),
         ("intrinsic gas too low: have 100, want 21000", GAS),
         ("exceeds block gas limit", "it needs more gas than a block's limit"),
+        (
+            "transaction gas limit (16777217) is greater than the cap (16777216)",
+            "its gas limit is above that of the network",
+        ),
         ("invalid opcode: INVALID", CODE),
         ("invalid jump destination", CODE),
         ("stack underflow (0 <=> 1)", CODE),

@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
 from chain import networks
-from chain.networks import BaseFeeRule, Network, NetworkKind
+from chain.networks import BaseFeeRule, Mempool, Network, NetworkKind
 from relayer_service.net.addresses import validate_http_url
 from relayers.apps import check_networks
 from relayers.models import Relayer
@@ -137,6 +137,51 @@ def test_what_makes_networks_different_is_data() -> None:
     }
 
 
+def test_a_transaction_is_confirmed_at_the_depth_of_its_network() -> None:
+    found = shipped()
+    depths = {"mainnet": 12, "sepolia": 6, "hoodi": 6, "optimism": 10, "arbitrum-one": 20, "polygon": 64, "bsc": 15}
+    depths |= {"gnosis": 12, "avalanche": 2, "linea": 10, "celo": 10, "sonic": 5, "hardhat": 2}
+    assert {name: found[name].confirmations for name in depths} == depths
+
+
+def test_nothing_is_final_before_it_is_confirmed() -> None:
+    depths = {name: (each.finality_depth, each.confirmations) for name, each in shipped().items()}
+    assert [name for name, (final, confirmed) in depths.items() if final is not None and final < confirmed] == []
+
+
+def test_networks_without_the_tag_finalized_have_a_depth() -> None:
+    assert {name: network.finality_depth for name, network in shipped().items() if network.finality_depth} == {
+        "sonic": 10,
+        "metis": 10,
+        "metis-sepolia": 10,
+        "hyperevm": 10,
+        "hyperevm-testnet": 10,
+        # It has the tag, but for the head block.
+        "hardhat": 2,
+    }
+
+
+def test_only_arbitrum_has_no_mempool() -> None:
+    assert {network.name for network in shipped().values() if network.mempool == Mempool.NONE} == {
+        network.name for network in shipped().values() if network.kind == NetworkKind.ARBITRUM
+    }
+
+
+def test_the_op_stack_takes_more_transactions_at_once() -> None:
+    windows = {network.kind: network.window for network in shipped().values()}
+    assert {kind: window for kind, window in windows.items() if window != 16} == {
+        NetworkKind.OP_STACK: 32,
+        NetworkKind.MANTLE: 32,
+    }
+
+
+def test_no_transfer_costs_more_than_a_coin_at_the_maximum_price() -> None:
+    # Coins of these are worth little, and their prices are high.
+    cheap = {"polygon", "polygon-amoy", "moonbeam", "cronos", "cronos-testnet"}
+    dear = {name for name, network in shipped().items() if network.max_gas_price * 21_000 >= 10**18}
+    assert dear == cheap
+
+
 def test_each_has_an_explorer_but_for_what_runs_at_home() -> None:
     assert [name for name, network in shipped().items() if not network.explorer] == ["hyperevm-testnet", "hardhat"]
 
@@ -230,6 +275,11 @@ def test_a_file_can_say_all_of_it(write: Write) -> None:
         "has_data_floor": False,
         "max_head_age_seconds": 60,
         "finality_depth": 64,
+        "confirmations": 5,
+        "window": 1,
+        "mempool": "none",
+        "max_gas_price": 10**12,
+        "private_rpc_urls": ["https://private.example.com/key"],
         "explorer": "https://explorer.example.com",
         "sequencer_feed": "0xFdB631F5EE196F0ed6FAa767959853A9F217697D",
     }
@@ -237,7 +287,9 @@ def test_a_file_can_say_all_of_it(write: Write) -> None:
     typed = {
         "kind": NetworkKind.SCROLL,
         "base_fee_rule": BaseFeeRule.LAST_BLOCK,
+        "mempool": Mempool.NONE,
         "rpc_urls": ("https://rpc.example.com",),
+        "private_rpc_urls": ("https://private.example.com/key",),
     }
     assert networks.read(write({"ours": entry})) == {"ours": Network(name="ours", **entry | typed)}  # type: ignore[arg-type]
 
@@ -295,6 +347,10 @@ URL = "an absolute http or https URL is required"
         ("has_data_floor", 0, "must be true or false"),
         ("max_head_age_seconds", 0, WHOLE.format(1)),
         ("finality_depth", -1, WHOLE.format(0)),
+        ("confirmations", 0, WHOLE.format(1)),
+        ("window", 0, "must be a whole number from 1 to 1000"),
+        ("mempool", "private", "must be one of: public, none"),
+        ("max_gas_price", 0, f"must be a whole number from 1 to {2**128 - 1}"),
         ("explorer", "explorer.example.com", URL),
         ("explorer", "", "must be a string"),
         ("explorer", "https://user:pass@example.com", "a user name or a password is not allowed in this URL"),
@@ -321,9 +377,10 @@ def test_an_entry_of_another_shape_is_refused(write: Write, entry: Any) -> None:
 @pytest.mark.parametrize("name", ["name", "chainId", "network_type"])
 def test_an_unknown_field_is_named(write: Write, name: str) -> None:
     known = (
-        "base_fee_margin_bps, base_fee_rule, blobs_per_tx, block_seconds, chain_id, decimals, explorer, "
-        "finality_depth, gas_buffer_bps, has_data_floor, kind, l1_fee_margin_bps, max_head_age_seconds, max_initcode, "
-        "reports_fullness, rpc_urls, sequencer_feed, symbol, testnet, tip_floor, tx_gas_cap, unused_gas_charge_bps"
+        "base_fee_margin_bps, base_fee_rule, blobs_per_tx, block_seconds, chain_id, confirmations, decimals, "
+        "explorer, finality_depth, gas_buffer_bps, has_data_floor, kind, l1_fee_margin_bps, max_gas_price, "
+        "max_head_age_seconds, max_initcode, mempool, private_rpc_urls, reports_fullness, rpc_urls, sequencer_feed, "
+        "symbol, testnet, tip_floor, tx_gas_cap, unused_gas_charge_bps, window"
     )
     assert fault(write({"ours": ENTRY | {name: 1}})) == (
         f"networks.json: ours: {name}: unknown field; use one of: {known}"

@@ -87,6 +87,12 @@ def refusal(data_dir: Path, **extra: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+PERMISSIONS = (
+    "list, read and estimate fees; create, change and delete; send transactions, and read the relayers that send "
+    "them; sign messages and typed data"
+)
+
+
 def test_the_first_start_prints_urls_login_and_token_before_it_answers(service: Service) -> None:
     password, token = service.printed("Admin login  admin /"), service.printed("Token")
     assert re.fullmatch(r"[\w-]{20}", password)
@@ -96,11 +102,11 @@ def test_the_first_start_prints_urls_login_and_token_before_it_answers(service: 
         f"Service      {service.url}",
         f"Admin        {service.url}/admin/",
         f"API docs     {service.url}/api/docs",
-        "Extensions   lifecycle, quotes (disable them with: EXTENSIONS= make run)",
+        "Extensions   lifecycle, quotes, signing, transactions (disable them with: EXTENSIONS= make run)",
         f"Admin login  admin / {password}",
         f"Token        {token}",
         "             (shown only once)",
-        "             Permissions: list, read and estimate fees; create, change and delete.",
+        f"             Permissions: {PERMISSIONS}.",
         f"Try          curl -H 'Authorization: Bearer {token}' {service.url}/api/v1/signers",
         "Press Ctrl-C to stop.",
         "",
@@ -164,7 +170,7 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
         f"Service      {again.url}",
         f"Admin        {again.url}/admin/",
         f"API docs     {again.url}/api/docs",
-        "Extensions   none (enable them with: EXTENSIONS=lifecycle,quotes make run)",
+        "Extensions   none (enable them with: EXTENSIONS=lifecycle,quotes,signing,transactions make run)",
         f"New token    DATA_DIR={service.data_dir} .venv/bin/python manage.py issue_token NAME",
         "Press Ctrl-C to stop.",
         "",
@@ -240,7 +246,7 @@ def test_a_data_dir_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
                 (
                     "EXTENSIONS",
                     "quotes,moon",
-                    "EXTENSIONS: moon is unknown; choose from: lifecycle, quotes\n",
+                    "EXTENSIONS: moon is unknown; choose from: lifecycle, quotes, signing, transactions\n",
                 ),
                 ("HOST", "192.0.2.1", "port"),
             )

@@ -48,6 +48,19 @@ def pushed() -> list[tuple[str, Any]]:
 def test_the_catalogue_has_these_events() -> None:
     catalogue = all_events()
     assert list(catalogue) == [
+        "transaction.submitted",
+        "transaction.mined",
+        "transaction.confirmed",
+        "transaction.failed",
+        "transaction.canceled",
+        "transaction.expired",
+        "transaction.reorged",
+        "transaction.replaced",
+        "transaction.contradicted",
+        "transaction.refused",
+        "relayer.held",
+        "relayer.released",
+        "relayer.nonce_used",
         "relayer.disabled",
         "relayer.enabled",
         "relayer.paused",

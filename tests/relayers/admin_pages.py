@@ -92,7 +92,7 @@ def errors(page: Any) -> dict[str, list[str]]:
 
 
 def row_errors(page: Any) -> list[dict[str, list[str]]]:
-    found: list[dict[str, list[str]]] = page.context["adminform"].form.rows.errors
+    found: list[dict[str, list[str]]] = page.context["adminform"].form.rows["custom_rpc_urls"].errors
     return found
 
 

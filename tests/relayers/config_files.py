@@ -59,6 +59,7 @@ def full_relayer(nodes: StubNodes) -> dict[str, Any]:
             "private_transactions": False,
             "whitelist_receivers": [OTHER_ADDRESS],
         },
+        "allow_signing": ["messages", "typed_data"],
     }
 
 

@@ -72,6 +72,13 @@ def test_a_text_that_is_no_address_is_refused(admin_client: Client, typed: str, 
     assert not Relayer.objects.exists()
 
 
+@pytest.mark.parametrize("name", ["signer", "notification"])
+@pytest.mark.parametrize("key", ["x", "9" * 40, "²"])
+def test_a_text_that_is_no_key_is_refused(admin_client: Client, name: str, key: str) -> None:
+    fault = "Select a valid choice. That choice is not one of the available choices."
+    assert errors(edit(admin_client, factories.relayer(), **{name: key})) == {name: [fault]}
+
+
 def test_a_signer_that_fails_is_a_warning(admin_client: Client) -> None:
     page = add(admin_client, signer=factories.signer("broken", "not a key").pk, address=OTHER_ADDRESS.lower())
     assert Relayer.objects.get().address == OTHER_ADDRESS

@@ -47,6 +47,26 @@ def test_urls_are_kept_weighed_replaced_removed_and_added(
 
 
 @pytest.mark.usefixtures("no_node")
+def test_private_nodes_have_rows_of_their_own(admin_client: Client) -> None:
+    relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
+    edit(admin_client, relayer, **{"private_urls-0-url": B, "private_fallback_blocks": "30"})
+    relayer.refresh_from_db()
+    assert (relayer.custom_rpc_urls, relayer.private_rpc_urls) == ([rpc_url(A, 70)], [rpc_url(B)])
+    assert relayer.private_fallback_blocks == 30
+    page = admin_client.get(change(relayer)).content.decode()
+    assert (f"{B[:21]}/***" in page, B in page) == (True, False)
+
+    refused = edit(admin_client, relayer, private_fallback_blocks="0")
+    assert errors(refused) == {
+        "private_fallback_blocks": ["Ensure this value is greater than or equal to 1."],
+    }
+    edit(admin_client, relayer, **{"private_urls-0-remove": "on", "private_fallback_blocks": ""})
+    relayer.refresh_from_db()
+    assert (relayer.private_rpc_urls, relayer.masked_private_rpc_urls) == (None, [])
+    assert relayer.private_fallback_blocks is None
+
+
+@pytest.mark.usefixtures("no_node")
 def test_the_same_url_twice_is_two_rows(admin_client: Client) -> None:
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70), rpc_url(A, 30)])
     edit(admin_client, relayer, **{"rpc_urls-1-remove": "on"})

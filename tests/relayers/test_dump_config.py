@@ -50,7 +50,9 @@ def loaded(db: None, tmp_path: Path, nodes: StubNodes) -> dict[str, Any]:
     ]
     relayers = [
         full_relayer(nodes),
-        SPARSE | {"id": "relayer-2", "name": "${NAME} $${", "custom_rpc_urls": urls},
+        SPARSE
+        | {"id": "relayer-2", "name": "${NAME} $${", "custom_rpc_urls": urls}
+        | {"private_rpc_urls": urls[:1], "private_fallback_blocks": 30},
         SPARSE | {"id": "relayer-3", "signer_id": "zürich ${HOME}"},
     ]
     content = {
@@ -177,9 +179,9 @@ def test_the_names_of_variables_are_valid_and_unlike_each_other(loaded: dict[str
     output, errors = dump()
     names = re.findall(r'"\$\{(.*?)\}"', output)
     assert [name for name in names if not NAME.fullmatch(name)] == []
-    assert len(set(names)) == len(names) == 20
+    assert len(set(names)) == len(names) == 21
     assert {"SIGNER_A_B_KEY", "SIGNER_A_B_KEY_2", "SIGNER_A_B_KEY_3", "SIGNER_Z_RICH___HOME__KEY"} <= set(names)
-    assert "20 variables" in errors
+    assert "21 variables" in errors
 
 
 def test_a_password_that_was_accepted_in_a_webhook_url_is_a_variable(loaded: dict[str, Any]) -> None:

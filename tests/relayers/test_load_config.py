@@ -145,7 +145,7 @@ def test_what_a_relayer_of_the_file_leaves_out_is_removed_but_not_its_pause(
     load(document(full), tmp_path)
     output, _ = load(document(SPARSE), tmp_path)
     assert output[2] == (
-        "relayer relayer-1: updated (network, chain_id, notification_id, custom_rpc_urls, "
+        "relayer relayer-1: updated (network, chain_id, notification_id, custom_rpc_urls, allow_signing, "
         "policies.eip1559_pricing, policies.gas_limit_estimation, policies.gas_price_cap, policies.min_balance, "
         "policies.private_transactions, policies.whitelist_receivers)"
     )

@@ -366,7 +366,7 @@ def test_a_relayer_is_deleted_with_its_counts_which_are_not_listed(admin_client:
     add_calls(relayer, count)
     page = admin_client.get(page_of(relayer, "delete"))
     assert page.context["deleted_objects"] == ["relayer-1"]
-    assert dict(page.context["model_count"]) == {"relayers": 1, "call counts": count}
+    assert dict(page.context["model_count"]) == {"relayers": 1, "call counts": count, "top ups": 0}
     admin_client.post(page_of(relayer, "delete"), {"post": "yes"})
     assert (Relayer.objects.count(), CallCount.objects.count()) == (0, 0)
 

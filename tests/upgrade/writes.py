@@ -31,13 +31,14 @@ from django.test import Client  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
 import relayer_service  # noqa: E402
-from notifications.delivery import hours, outbox, retention  # noqa: E402
+from notifications import deleting  # noqa: E402
+from notifications.delivery import counts, outbox  # noqa: E402
 from notifications.delivery.sender import sender  # noqa: E402
 from notifications.models import Delivery  # noqa: E402
 from relayer_service.audit.models import AuditEntry  # noqa: E402
+from relayer_service.background.tasks import heartbeat, prepare_queue  # noqa: E402
 from relayer_service.jobs.running import run_job, start  # noqa: E402
 from relayer_service.models import EncryptionKey, IdempotentRequest, Job, PeriodicRun  # noqa: E402
-from relayer_service.ops.tasks import heartbeat, prepare_queue  # noqa: E402
 from relayer_service.storage import counting  # noqa: E402
 from relayer_service.storage.selections import Selection  # noqa: E402
 from relayers import health  # noqa: E402
@@ -49,8 +50,8 @@ from tests.api import Api  # noqa: E402
 from tests.notifications.receivers import Receiver, receiver  # noqa: E402
 from tests.relayers.factories import ADDRESS, KEY  # noqa: E402
 from tests.relayers.stand_in_node import StandInNode, serve  # noqa: E402
-from tokens.models import AccessToken  # noqa: E402
 from tokens.tasks import record_use  # noqa: E402
+from tokens.writes import issue  # noqa: E402
 
 DELIVERY_SECONDS = 180
 WRITE = re.compile(r'\b(INSERT|UPDATE|DELETE)(?: OR IGNORE)?(?: INTO| FROM)? "?(\w+)"?')
@@ -113,7 +114,7 @@ class Round:
         self.user.user_permissions.add(permission)
         # The admin records changes in the audit log instead; the table is there all the same.
         LogEntry.objects.create(user=self.user, action_flag=ADDITION, content_type=self.type, object_repr=self.name)
-        self.token, secret = AccessToken.objects.issue(name=self.name, user=self.user, scopes=["read", "manage"])
+        self.token, secret = issue(name=self.name, user=self.user, scopes=["read", "manage"])
         self.api = Api(secret)
 
     def create_fleet(self) -> None:
@@ -139,7 +140,8 @@ class Round:
         self.call("POST", f"relayers/{self.name}/rpc", request)
         counter.flush()
         record_use.call_local(self.token.pk, time.time())
-        verifying = start("verify_signers", Selection.of(Signer.objects.filter(identifier=self.name)), self.name)
+        chosen = Selection.from_queryset(Signer.objects.filter(identifier=self.name))
+        verifying = start("verify_signers", chosen, self.name)
         run_job.call_local(verifying.pk)
         assert Job.objects.get(pk=verifying.pk).done == 1
 
@@ -160,13 +162,15 @@ class Round:
         PeriodicRun.objects.all().delete()
         EncryptionKey.objects.all().delete()
         heartbeat.call_local()
-        hours.count()
+        counts.count_hours()
+        counts.count_skipped({self.relayer.notification_id: 1})
+        counts.fold_skipped()
         counting.fold()
 
     def delete(self) -> None:
         CallCount.objects.filter(relayer=self.relayer).delete()
         CallHour.objects.filter(hour__lt=timezone.now()).delete()
-        retention.prune()
+        deleting.prune()
         for kind in ("relayers", "notifications", "signers"):
             self.call("DELETE", f"{kind}/{self.name}")
         self.fee_token.delete()

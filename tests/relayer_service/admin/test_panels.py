@@ -42,6 +42,10 @@ def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
     assert names(declared_panels(admin.site.get_model_admin(Relayer))) == [
         "relayers.panels.Status",
         "relayers.panels.TimeLine",
+        "transactions.strip_panel.Strip",
+        "transactions.panels.RelayerLane",
+        "transactions.topups.panels.RelayerFunding",
+        "transactions.dry_run_admin.WouldBeAllowed",
         "rpc.panels.TryEstimate",
         "rpc.panels.Calls",
     ]

@@ -211,7 +211,18 @@ def test_the_list_cannot_be_filtered_by_anything_else(admin_client: Client, look
 def test_the_types_that_are_offered(admin_client: Client) -> None:
     (types, *_) = admin_client.get(LIST).context["cl"].filter_specs
     names = [name for name, _ in types.lookup_choices]
-    assert names == ["access token", "delivery", "fee token", "group", "notification", "relayer", "signer", "user"]
+    assert names == [
+        "access token",
+        "delivery",
+        "fee token",
+        "group",
+        "lane",
+        "notification",
+        "relayer",
+        "signer",
+        "transaction",
+        "user",
+    ]
 
 
 def test_each_search_and_filter_has_its_index() -> None:

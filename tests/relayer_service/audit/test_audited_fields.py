@@ -18,6 +18,7 @@ from tests.relayers import factories
 from tests.sample.models import Item
 from tokens.models import AccessToken
 from tokens.writes import issue
+from transactions.models import Transaction
 
 pytestmark = pytest.mark.django_db
 
@@ -25,14 +26,20 @@ pytestmark = pytest.mark.django_db
 SET_BY_FORMS: dict[type[Model], set[str]] = {
     Signer: {"config"},
     Notification: {"signing_key"},
-    Relayer: {"custom_rpc_urls", "policies"},
+    Relayer: {"custom_rpc_urls", "private_rpc_urls", "policies"},
     FeeToken: {"sources"},
 }
 # Editable fields that are not recorded, each with its reason.
 IDENTIFIER = {"identifier": "it cannot be changed, and each entry has it as its object id"}
 NOT_RECORDED: dict[type[Model], dict[str, str]] = {
-    **dict.fromkeys([Signer, Notification, Relayer, Item], IDENTIFIER),
+    **dict.fromkeys([Signer, Notification, Item], IDENTIFIER),
+    Relayer: {**IDENTIFIER, "funding_relayer": "it is recorded as a part of its top-up"},
     PriceSource: {"token": "a source is recorded as a part of its fee token"},
+    Transaction: {
+        field.name: "staff cannot edit transactions, which have a time line"
+        for field in Transaction._meta.concrete_fields
+        if field.editable and not field.primary_key and field.name not in {"status", "nonce"}
+    },
     User: {"last_login": "each sign-in sets it", "date_joined": "it grants nothing"},
 }
 
@@ -50,6 +57,7 @@ def examples() -> dict[type[Model], list[Any]]:
         FeeToken: [FeeToken.objects.create(network="sepolia", symbol="USDC", address=factories.ADDRESS)],
         PriceSource: [PriceSource(**filled | {"kind": kind}) for kind in PriceSource.Kind],
         AccessToken: [issue(name="wallet", user=user)[0]],
+        Transaction: [Transaction()],
         Item: [Item(identifier="item-1")],
         User: [user],
         Group: [Group.objects.create(name="operators")],

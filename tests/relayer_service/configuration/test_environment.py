@@ -35,7 +35,7 @@ def choice() -> str:
 
 
 def choices() -> list[str]:
-    return environment.choices(NAME, "json,text", ["json", "text", "yaml"], planned=["toml"])
+    return environment.choices(NAME, "json,text", ["json", "text", "yaml"])
 
 
 def listing() -> list[str]:
@@ -139,7 +139,6 @@ def test_a_good_value_is_read(
         (choice, "", "A_SETTING must be one of: json, text"),
         (choices, "json,xml", "A_SETTING: xml is unknown; choose from: json, text, yaml"),
         (choices, "JSON", "A_SETTING: JSON is unknown; choose from: json, text, yaml"),
-        (choices, "toml", "A_SETTING: toml is not available yet; choose from: json, text, yaml"),
         *[
             (networks, value, "A_SETTING must be a list of addresses or CIDR networks")
             for value in ("localhost", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.0/8 10.1.0.0/16")

@@ -16,6 +16,7 @@ from relayer_service.models import RowDelta
 from relayer_service.storage import counting
 from relayer_service.storage.resources import Resource
 from signers.models import Signer
+from transactions.models import Transaction
 
 TABLE = "signers_signer"
 
@@ -31,7 +32,8 @@ def total() -> int:
 
 @pytest.mark.django_db
 def test_the_database_counts_every_resource_that_is_listed() -> None:
-    listed = [model for model in apps.get_models() if issubclass(model, Resource)]
+    # Transactions are listed by relayer, with totals that stop at a limit.
+    listed = [model for model in apps.get_models() if issubclass(model, Resource) and model is not Transaction]
     assert counting.counted_tables(connection) == sorted(model._meta.db_table for model in listed)
 
 

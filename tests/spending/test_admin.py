@@ -1,0 +1,201 @@
+"""The admin's editor for spending rules, on the pages of relayers and tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+
+from relayer_service.models import AuditEntry
+from relayers.models import Relayer
+from spending.models import SpendingPolicy
+from tests.relayers import factories
+from tests.relayers.admin_pages import FormReader, add, change, edit, errors
+from tests.spending.payloads import ALICE, BOB, TOKEN
+from tokens.models import AccessToken
+from tokens.writes import issue
+
+pytestmark = pytest.mark.django_db
+
+ETHER = 10**18
+RULES: dict[str, Any] = {
+    "max_value": str(ETHER // 2),
+    "receivers": [{"address": ALICE, "selectors": ["0x12345678", "0x"]}, {"address": BOB}],
+    "tokens": [{"contract": TOKEN, "recipients": [ALICE, BOB], "max_amount": "5", "max_amount_per_day": "7"}],
+}
+TYPED = {
+    "spending-max_value": "0.5 ETH",
+    "spending_receivers-TOTAL_FORMS": "2",
+    "spending_receivers-0-address": ALICE.lower(),
+    "spending_receivers-0-selectors": "0x12345678 0x",
+    "spending_receivers-1-address": BOB,
+    "spending_tokens-0-contract": TOKEN,
+    "spending_tokens-0-recipients": f"{ALICE}\r\n{BOB}",
+    "spending_tokens-0-max_amount": "5",
+    "spending_tokens-0-max_amount_per_day": "7",
+}
+
+
+def relayer(rules: dict[str, Any] | None = None) -> Relayer:
+    return factories.relayer(spending=SpendingPolicy.objects.create(rules=rules) if rules else None)
+
+
+def rules() -> Any:
+    policy = Relayer.objects.get().spending
+    return policy and policy.rules
+
+
+def test_a_relayer_is_added_with_typed_rules(admin_client: Client) -> None:
+    add(admin_client, **TYPED)
+    assert rules() == RULES
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, RULES),
+        ({"spending-max_value": "3"}, {**RULES, "max_value": "3"}),
+        ({"spending-max_value": ""}, {name: RULES[name] for name in ("receivers", "tokens")}),
+        ({"spending-max_gas_cost_per_day": "1.5 eth"}, {**RULES, "max_gas_cost_per_day": str(ETHER * 3 // 2)}),
+        ({"spending_receivers-0-remove": "on"}, {**RULES, "receivers": RULES["receivers"][1:]}),
+        (
+            {"spending_receivers-2-address": TOKEN},
+            {**RULES, "receivers": [*RULES["receivers"], {"address": TOKEN}]},
+        ),
+        (
+            {"spending_receivers-0-remove": "on", "spending_receivers-1-remove": "on"},
+            {**RULES, "receivers": []},
+        ),
+        (
+            {"spending_tokens-0-recipients": ""},
+            {**RULES, "tokens": [{"contract": TOKEN, "max_amount": "5", "max_amount_per_day": "7"}]},
+        ),
+        ({"spending_tokens-0-remove": "on"}, {name: RULES[name] for name in ("max_value", "receivers")}),
+    ],
+)
+def test_rules_are_kept_changed_added_and_removed(
+    admin_client: Client, changes: dict[str, str], expected: dict[str, Any]
+) -> None:
+    page = edit(admin_client, relayer(RULES), **changes)
+    assert (rules(), page.redirect_chain != []) == (expected, True)
+    assert AuditEntry.objects.count() == (1 if changes else 0)
+
+
+def test_the_largest_rule_is_kept(admin_client: Client) -> None:
+    largest = {"max_value": str(2**256 - 1)}
+    page = edit(admin_client, relayer(largest), name="Other")
+    assert (rules(), Relayer.objects.get().name, page.redirect_chain != []) == (largest, "Other", True)
+
+
+def test_without_rows_receivers_are_refused_only_if_that_is_ticked(admin_client: Client) -> None:
+    row = relayer({"receivers": []})
+    edit(admin_client, row, name="Other")
+    assert rules() == {"receivers": []}
+    typed = {
+        name: value
+        for name, value in _fields(admin_client.get(change(row)), "relayer_form").items()
+        if name != "spending-only_listed"
+    }
+    admin_client.post(change(row), typed)
+    assert rules() == {}
+
+
+@pytest.mark.parametrize(
+    ("typed", "marked"),
+    [
+        ({"spending-max_value": "1 POL"}, ("limits", "max_value")),
+        ({"spending-max_value": "-1"}, ("limits", "max_value")),
+        ({"spending_receivers-0-address": ALICE[:-1]}, ("receivers", "address")),
+        ({"spending_receivers-0-selectors": "0x12345678"}, ("receivers", "address")),
+        (
+            {"spending_receivers-0-address": ALICE, "spending_receivers-0-selectors": "0x12345678 transfer"},
+            ("receivers", "selectors"),
+        ),
+        ({"spending_tokens-0-contract": TOKEN}, ("tokens", "contract")),
+        (
+            {"spending_tokens-0-contract": TOKEN, "spending_tokens-0-recipients": f"{ALICE}\n{ALICE}"},
+            ("tokens", "recipients"),
+        ),
+        ({"spending_tokens-0-contract": TOKEN, "spending_tokens-0-max_amount": "1.5"}, ("tokens", "max_amount")),
+    ],
+)
+def test_a_fault_marks_its_field_and_changes_nothing(
+    admin_client: Client, typed: dict[str, str], marked: tuple[str, str]
+) -> None:
+    page = edit(admin_client, relayer(), name="Other", **typed)
+    assert errors(page) == {"spending_rules": ["Correct the marked fields."]}
+    where, field = marked
+    editor = page.context["adminform"].form.fields["spending_rules"].editor
+    found = editor.limits.errors if where == "limits" else getattr(editor, where)[0].errors
+    assert [*found] == [field]
+    assert (rules(), Relayer.objects.get().name) == (None, "Relayer 1")
+
+
+def test_a_fault_in_a_list_quotes_its_entry(admin_client: Client) -> None:
+    typed = {"spending_receivers-0-address": ALICE, "spending_receivers-0-selectors": "0x12345678 transfer"}
+    page = edit(admin_client, relayer(), **typed).content.decode()
+    assert "transfer: must be a function selector, 0x and 8 hexadecimal digits" in page
+
+
+def test_rules_that_were_changed_concurrently_are_not_reverted(admin_client: Client) -> None:
+    row = relayer({"max_value": "5"})
+    opened = _fields(admin_client.get(change(row)), "relayer_form")
+    SpendingPolicy.objects.update(rules={"max_value": "4"})
+    admin_client.post(change(row), {**opened, "name": "Other"})
+    assert (rules(), Relayer.objects.get().name) == ({"max_value": "4"}, "Other")
+    page = admin_client.post(change(row), {**opened, "name": "Another", "spending-max_value": "6"})
+    assert errors(page) == {"spending_rules": ["The rules were changed concurrently. Reload the page."]}
+    assert (rules(), Relayer.objects.get().name) == ({"max_value": "4"}, "Other")
+
+
+def test_staff_who_can_only_view_see_the_rules(client: Client) -> None:
+    viewer = User.objects.create_user("viewer", is_staff=True)
+    viewer.user_permissions.set(Permission.objects.filter(codename__in=["view_relayer", "view_accesstoken"]))
+    client.force_login(viewer)
+    page = client.get(change(relayer(RULES))).content.decode()
+    for line in (
+        "Value of a transaction: at most 0.5 ETH",
+        f"Receiver {ALICE}: 0x12345678, no data",
+        f"Receiver {BOB}: every call",
+        f"Token {TOKEN}: at most 5 per transaction; at most 7 within 24 hours; to {ALICE}, {BOB}",
+    ):
+        assert line in page
+    token, _ = issue(name="a", user=viewer, spending_rules=RULES)
+    page = client.get(_token_page(token)).content.decode()
+    assert "Value of a transaction: at most 500000000000000000 wei" in page
+
+
+def test_superusers_set_the_rules_of_a_token(admin_client: Client, user: User) -> None:
+    token, _ = issue(name="a", user=user)
+    opened = _fields(admin_client.get(_token_page(token)), "accesstoken_form")
+    admin_client.post(_token_page(token), {**opened, **TYPED, "spending-max_value": str(ETHER // 2)})
+    stored = AccessToken.objects.get()
+    assert stored.spending is not None
+    assert stored.spending.rules == RULES
+    entry = AuditEntry.objects.latest("pk")
+    assert entry.changes["spending_rules.max_value"] == [None, str(ETHER // 2)]
+
+
+def test_other_staff_cannot_loosen_the_rules_of_a_token(admin_client: Client, client: Client) -> None:
+    holder = User.objects.create_user("holder", is_staff=True)
+    holder.user_permissions.set(Permission.objects.filter(codename__in=["change_accesstoken", "view_accesstoken"]))
+    token, _ = issue(name="a", user=holder, spending_rules=RULES)
+    sent = _fields(admin_client.get(_token_page(token)), "accesstoken_form")
+    client.force_login(holder)
+    answer = client.post(_token_page(token), {**sent, "spending-max_value": "", "allowed_networks": "10.0.0.0/8"})
+    stored = AccessToken.objects.get()
+    assert (answer.status_code, stored.allowed_networks) == (302, ["10.0.0.0/8"])
+    assert stored.spending is not None
+    assert stored.spending.rules == RULES
+
+
+def _token_page(token: AccessToken) -> str:
+    return f"/admin/tokens/accesstoken/{token.pk}/change/"
+
+
+def _fields(page: Any, form: str) -> dict[str, str]:
+    reader = FormReader(form)
+    reader.feed(page.content.decode())
+    return reader.fields

@@ -1,0 +1,46 @@
+"""Spending rules in tests: policies in the database, what is used of their limits, and hours that pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import F
+
+from relayer_service.storage.clock import database_now
+from relayers.models import Relayer
+from spending.models import SpendingLimit, SpendingPolicy
+from spending.rules import validate_rules
+from transactions.models import Charge, Lane
+from transactions.spending import windows
+from transactions.spending.checking import limit_violations
+
+
+def policy(**rules: Any) -> SpendingPolicy:
+    created: SpendingPolicy = SpendingPolicy.objects.create(rules=validate_rules(rules))
+    return created
+
+
+def limit_relayer(relayer: Relayer, **rules: Any) -> SpendingPolicy:
+    """Set the rules of a relayer, which replace earlier ones."""
+    if relayer.spending is None:
+        relayer.spending = policy(**rules)
+        relayer.save(update_fields=["spending"])
+    else:
+        relayer.spending.rules = validate_rules(rules)
+        relayer.spending.save()
+    return relayer.spending
+
+
+def used(policy: SpendingPolicy, name: str = "value") -> int:
+    """Return what counts on a limit now; it is the sum of its charges."""
+    assert not [text for lane in Lane.objects.select_related("relayer") for text in limit_violations(lane)]
+    limit = SpendingLimit.objects.filter(policy=policy, name=name).first()
+    return windows.used(limit.hours, windows.hour_of(database_now())) if limit else 0
+
+
+def let_hours_pass(hours: int) -> None:
+    """Let everything have been counted so many hours earlier."""
+    for limit in SpendingLimit.objects.all():
+        limit.hours = {str(int(hour) - hours): amount for hour, amount in limit.hours.items()}
+        limit.save()
+    Charge.objects.update(hour=F("hour") - hours)

@@ -1,0 +1,20 @@
+"""The extension `transactions`, for tokens that may send."""
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from tests.api import Api
+from tokens.writes import issue
+
+
+@pytest.fixture(autouse=True)
+def extension(settings: Any) -> None:
+    settings.EXTENSIONS = ["transactions"]
+
+
+@pytest.fixture
+def sender(user: User) -> Api:
+    """A client whose token may send with every relayer."""
+    return Api(issue(name="payments", user=user, scopes=["send"])[1])

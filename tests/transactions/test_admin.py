@@ -1,0 +1,264 @@
+"""Transactions in the admin: found, filtered, and followed from accepted to final."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from relayers.models import Relayer
+from tests.notifications.admin_pages import rows, shown, staff_who_may
+from tests.relayers import factories as relayer_factories
+from tests.transactions import factories
+from transactions.models import Lane, Status, StatusChange, Transaction
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/transactions/transaction/"
+NOON = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
+GWEI = 10**9
+OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+
+
+@pytest.fixture
+def lane() -> Lane:
+    return factories.lane(relayer_factories.relayer())
+
+
+def sent(lane: Lane, nonce: int, **changes: Any) -> Transaction:
+    row = factories.transaction(lane, nonce=nonce, status=Status.SUBMITTED, sent_at=NOON, **changes)
+    factories.attempt(row, max_fee_text=str(20 * GWEI), max_priority_fee_text=str(GWEI))
+    return row
+
+
+def confirmed(lane: Lane) -> Transaction:
+    """Return a transaction whose price was raised once, in a block."""
+    row = sent(lane, 7, identifier="tx-confirmed", value_text=str(5 * 10**17), created_at=NOON)
+    factories.attempt(
+        row,
+        max_fee_text=str(25 * GWEI),
+        max_priority_fee_text=str(2 * GWEI),
+        broadcasts=3,
+        last_broadcast_at=NOON,
+        accepted_at=NOON + timedelta(seconds=30),
+        outcome="already_known",
+        error="already known",
+    )
+    row.mined_attempt = row.last_attempt
+    row.status, row.finished_at, row.block_number, row.succeeded = Status.CONFIRMED, NOON, 7_654_321, True
+    row.gas_used, row.effective_gas_price_text = 21_000, str(15 * GWEI)
+    row.save()
+    return row
+
+
+def change(row: Transaction) -> str:
+    return f"{LIST}{row.pk}/change/"
+
+
+def found(client: Client, query: str) -> list[str]:
+    return [row[0] for row in rows(client.get(f"{LIST}?{query}"))]
+
+
+def text(page: Any, card: str) -> str:
+    """Return the text of a card of a page, without markup."""
+    markup = page.content.decode().partition(card)[2].partition("</section>")[0]
+    return " ".join(unescape(re.sub("<[^>]*>", " ", markup)).split())
+
+
+def test_the_list_shows_where_each_request_is_and_why(admin_client: Client, lane: Lane) -> None:
+    reason = "Waiting for funds: 0.5 ETH are missing."
+    waits = {"identifier": "tx-1", "created_at": NOON, "status_reason": reason, "value_text": str(10**18)}
+    factories.transaction(lane, **waits)
+    sent(lane, 7, identifier="tx-2", created_at=NOON, to="")
+    created, to = "2026-03-04 12:00 UTC", "0x7099…dc79C8"
+    assert [row[:8] for row in rows(admin_client.get(LIST))] == [
+        ["tx-2", "relayer-1", "submitted", "sepolia", "7", "new contract", "0 ETH", "In the mempool."],
+        ["tx-1", "relayer-1", "pending", "sepolia", "-", to, "1 ETH", reason],
+    ]
+    assert {row[8] for row in rows(admin_client.get(LIST))} == {created}
+
+
+def test_each_status_is_a_tab(admin_client: Client, lane: Lane) -> None:
+    confirmed(lane)
+    for status in ("pending", "failed", "expired", "canceled"):
+        factories.transaction(lane, identifier=f"tx-{status}", status=status)
+    sent(lane, 8, identifier="tx-submitted")
+    for status in ("pending", "submitted", "confirmed", "failed", "expired", "canceled"):
+        assert found(admin_client, f"status={status}") == [f"tx-{status}"]
+    assert found(admin_client, "status=mined") == []
+
+
+def test_only_requests_are_listed_unless_another_kind_is_chosen(admin_client: Client, lane: Lane) -> None:
+    for number, kind in enumerate(("request", "gap", "external")):
+        sent(lane, number, identifier=f"tx-{kind}", kind=kind)
+    assert found(admin_client, "") == ["tx-request"]
+    assert found(admin_client, "kind=gap") == ["tx-gap"]
+    assert found(admin_client, "kind=external") == ["tx-external"]
+    assert found(admin_client, "kind=all") == ["tx-external", "tx-gap", "tx-request"]
+
+
+def test_the_list_is_filtered_by_relayer_and_network(admin_client: Client, lane: Lane) -> None:
+    other = factories.lane(relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER))
+    factories.transaction(lane, identifier="tx-1")
+    factories.transaction(other, identifier="tx-2")
+    assert lane.relayer
+    assert found(admin_client, f"relayer__sequence__exact={lane.relayer.pk}") == ["tx-1"]
+    assert found(admin_client, "network=mainnet") == ["tx-2"]
+
+
+def test_any_hash_of_a_transaction_finds_it(admin_client: Client, lane: Lane) -> None:
+    row = confirmed(lane)
+    sent(lane, 8)
+    for attempt in row.attempts.all():
+        assert found(admin_client, f"q={attempt.hash.upper().replace('X', 'x')}") == ["tx-confirmed"]
+    assert found(admin_client, f"q=0x{'9' * 64}") == []
+
+
+def test_a_nonce_finds_the_transaction_of_each_lane_that_has_it(admin_client: Client, lane: Lane) -> None:
+    other = factories.lane(
+        relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER), epoch=2
+    )
+    sent(lane, 7, identifier="tx-1")
+    sent(lane, 77, identifier="tx-2")
+    sent(other, 7, identifier="tx-3")
+    sent(other, 7, identifier="tx-of-a-replaced-chain", epoch=1)
+    # An ID may start with digits.
+    factories.transaction(lane, identifier="7-up")
+    assert found(admin_client, "q=7") == ["7-up", "tx-3", "tx-1"]
+    assert found(admin_client, "q=99999999999999999999") == []
+
+
+def test_the_start_of_an_id_or_receiver_finds_a_transaction(admin_client: Client, lane: Lane) -> None:
+    factories.transaction(lane, identifier="abc-1")
+    factories.transaction(lane, identifier="abd-2", to=OTHER)
+    assert found(admin_client, "q=ABC") == ["abc-1"]
+    assert found(admin_client, f"q={OTHER.lower()[:12]}") == ["abd-2"]
+
+
+def test_the_page_shows_progress_attempts_payload_and_receipt(admin_client: Client, lane: Lane) -> None:
+    row = confirmed(lane)
+    Transaction.objects.filter(pk=row.pk).update(
+        data=b"\x01\x02" * 100, idempotency_key="order-5", requested_by="Shop"
+    )
+    lines = [("", "sent", None), ("sent", "submitted", None), ("submitted", "confirmed", 7_654_321)]
+    for version, (before, after, block) in enumerate(lines, 2):
+        at = NOON + timedelta(seconds=version)
+        StatusChange.objects.create(
+            transaction=row, version=version, from_status=before, to_status=after, at=at, block_number=block
+        )
+    page = admin_client.get(change(row))
+    progress = text(page, "Progress")
+    assert "2026-03-04 12:00:04 UTC Confirmed : block 7,654,321" in progress
+    assert "2026-03-04 12:00:00 UTC Accepted from Shop" in progress
+    explorer = "https://sepolia.etherscan.io"
+    (second, first) = page.context["signed_attempts"]["rows"]
+    assert row.last_attempt
+    assert f'href="{explorer}/tx/{row.last_attempt.hash}"' in second[2]
+    assert second[:2] + second[3:5] == ["2", "Raise the price", "at most 25 gwei, priority 2 gwei", "21,000"]
+    assert second[7] == "2026-03-04 12:00:30 UTC"
+    assert "already known: already known" in second[6]
+    assert "in a block" in second[6]
+    assert first[:2] + first[3:] == [
+        *("1", "Send", "at most 20 gwei, priority 1 gwei", "21,000", "0", "-", "-"),
+    ]
+    assert shown(page, "shown_value") == "0.5 ETH"
+    assert "(200 bytes)" in shown(page, "shown_data")
+    assert "0102" * 100 in shown(page, "shown_data")
+    assert f"{explorer}/block/7654321" in shown(page, "block")
+    assert shown(page, "fee") == "0.000315 ETH"
+    assert shown(page, "effective_price") == "15 gwei"
+    assert shown(page, "outcome") == "succeeded"
+    assert shown(page, "shown_key") == "order-5"
+
+
+def test_a_pending_transaction_has_no_receipt_and_nothing_signed(admin_client: Client, lane: Lane) -> None:
+    page = admin_client.get(change(factories.transaction(lane)))
+    assert "Nothing was signed yet." in page.content.decode()
+    assert "Receipt" not in page.content.decode()
+
+
+def test_the_timeline_starts_with_the_acceptance_alone(admin_client: Client, lane: Lane) -> None:
+    row = factories.transaction(lane, created_at=NOON, requested_by="Shop")
+    StatusChange.objects.create(transaction=row, version=1, to_status="pending", at=NOON)
+    requeued = {"from_status": "sent", "to_status": "pending", "at": NOON + timedelta(minutes=1)}
+    StatusChange.objects.create(transaction=row, version=2, **requeued)
+    page = admin_client.get(change(row))
+    lines = [(line["change"], line["at"]) for line in page.context["progress"]["lines"]]
+    assert lines == [("Pending", requeued["at"])]
+    assert "12:00:00 UTC Accepted from Shop" in text(page, "Progress")
+
+
+def test_a_transaction_outlives_its_relayer(admin_client: Client, lane: Lane) -> None:
+    row = confirmed(lane)
+    assert lane.relayer
+    Lane.objects.update(relayer=None)
+    Relayer.objects.filter(pk=lane.relayer.pk).delete()
+    assert rows(admin_client.get(LIST))[0][1:4] == [lane.address, "confirmed", "sepolia"]
+    page = admin_client.get(change(row))
+    assert page.context["progress"]["facts"]["Relayer"] == "deleted"
+    assert shown(page, "shown_value") == "0.5 ETH"
+
+
+def test_less_than_a_gwei_is_shown_in_wei(admin_client: Client, lane: Lane) -> None:
+    row = sent(lane, 7, value_text=str(10**9 - 1))
+    assert shown(admin_client.get(change(row)), "shown_value") == "999999999 wei"
+
+
+def test_an_unknown_network_shows_wei_and_no_explorer(admin_client: Client) -> None:
+    lane = factories.lane(relayer_factories.relayer(network="mine", chain_id=4711, rpc_urls=[]), chain_id=4711)
+    row = sent(lane, 7, value_text="5")
+    page = admin_client.get(change(row))
+    assert shown(page, "shown_value") == "5 wei"
+    assert row.last_attempt
+    assert page.context["progress"]["facts"]["Hash"] == f"<code>{row.last_attempt.hash}</code>"
+    assert page.context["progress"]["facts"]["Network"] == "mine"
+
+
+def test_nobody_adds_changes_or_deletes_a_transaction(admin_client: Client, lane: Lane) -> None:
+    row = factories.transaction(lane)
+    assert admin_client.get(f"{LIST}add/").status_code == 403
+    assert admin_client.post(change(row), {"status": "confirmed"}).status_code == 403
+    assert admin_client.post(f"{LIST}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+    row.refresh_from_db()
+    assert row.status == "pending"
+
+
+def test_who_may_not_view_transactions_gets_none(client: Client, lane: Lane) -> None:
+    row = factories.transaction(lane)
+    staff = staff_who_may(client, "view_relayer", "view_lane")
+    assert [staff.get(path).status_code for path in (LIST, change(row))] == [403, 403]
+
+
+@pytest.mark.parametrize("query", ["", "q=7", "status=submitted&network=sepolia"])
+def test_a_list_of_many_makes_as_many_queries_as_one_of_few(admin_client: Client, lane: Lane, query: str) -> None:
+    counted = []
+    for first, last in ((0, 10), (10, 40)):
+        for number in range(first, last):
+            sent(lane, number, identifier=f"tx-{number}")
+        admin_client.get(f"{LIST}?{query}")
+        with CaptureQueriesContext(connection) as queries:
+            admin_client.get(f"{LIST}?{query}")
+        counted.append(len(queries))
+    assert counted[0] == counted[1]
+
+
+def test_a_page_with_many_attempts_makes_as_many_queries_as_one_with_few(admin_client: Client, lane: Lane) -> None:
+    row, counted = sent(lane, 7), []
+    for count in (1, 60):
+        for _ in range(count):
+            attempt = factories.attempt(row)
+            StatusChange.objects.create(
+                transaction=row, version=attempt.number, to_status="submitted", at=NOON, attempt=attempt
+            )
+        admin_client.get(change(row))
+        with CaptureQueriesContext(connection) as queries:
+            page = admin_client.get(change(row))
+        counted.append(len(queries))
+    assert counted[0] == counted[1]
+    assert page.context["attempts_more"] == "and 12 more"

@@ -1,0 +1,284 @@
+"""CSV exports of transactions and of gas spent: in the admin, and without a limit as commands."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from relayers.models import Relayer
+from tests.notifications.admin_pages import staff_who_may
+from tests.relayers import factories as relayer_factories
+from tests.transactions import factories
+from transactions import export_admin, exports
+from transactions.models import Lane, Status, Transaction
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/transactions/transaction/"
+NOON = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+GWEI = 10**9
+OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
+# More than 64 bits.
+LARGE = 2**200
+
+
+@pytest.fixture
+def lane() -> Lane:
+    return factories.lane(relayer_factories.relayer())
+
+
+def mined(lane: Lane, nonce: int, **changes: Any) -> Transaction:
+    """Create a final transaction with a receipt."""
+    values = {
+        "identifier": f"tx-{nonce}",
+        "status": Status.SENT,
+        "created_at": NOON - timedelta(minutes=1),
+        "sent_at": NOON - 50 * SECOND,
+        "mined_at": NOON - 30 * SECOND,
+        "finished_at": NOON,
+        "block_number": 7_654_321,
+        "succeeded": True,
+        "gas_used": 21_000,
+        "effective_gas_price_text": str(15 * GWEI),
+        "requested_by": "Shop",
+    }
+    status = changes.pop("status", Status.CONFIRMED)
+    row = factories.transaction(lane, nonce=nonce, **(values | changes))
+    row.mined_attempt = factories.attempt(row)
+    row.status = status
+    row.save()
+    return row
+
+
+def parsed(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def export(client: Client, path: str = "export/") -> list[list[str]]:
+    answer = client.get(f"{LIST}{path}")
+    assert answer["Content-Type"] == "text/csv; charset=utf-8"
+    return parsed(answer.getvalue().decode())
+
+
+def ids(lines: list[list[str]]) -> list[str]:
+    return [line[0] for line in lines[1:]]
+
+
+def run(*arguments: str) -> list[list[str]]:
+    output = io.StringIO()
+    call_command(*arguments, stdout=output)
+    return parsed(output.getvalue())
+
+
+def test_a_line_has_every_fact_of_a_transaction(admin_client: Client, lane: Lane) -> None:
+    row = mined(lane, 7, value_text=str(LARGE), idempotency_key="order-5", effective_gas_price_text=str(LARGE))
+    assert row.mined_attempt
+    header, line = export(admin_client)
+    assert dict(zip(header, line, strict=True)) == {
+        "id": "tx-7",
+        "status": "confirmed",
+        "status_reason": "",
+        "kind": "request",
+        "relayer_id": "relayer-1",
+        "network": "sepolia",
+        "chain_id": "11155111",
+        "from": lane.address,
+        "to": factories.RECEIVER,
+        "value": str(LARGE),
+        "nonce": "7",
+        "hash": row.mined_attempt.hash,
+        "requested_by": "Shop",
+        "idempotency_key": "order-5",
+        "created_at": "2026-03-04T11:59:00.000000Z",
+        "valid_until": "2100-01-01T00:00:00.000000Z",
+        "sent_at": "2026-03-04T11:59:10.000000Z",
+        "mined_at": "2026-03-04T11:59:30.000000Z",
+        "finished_at": "2026-03-04T12:00:00.000000Z",
+        "block_number": "7654321",
+        "succeeded": "true",
+        "gas_used": "21000",
+        "effective_gas_price": str(LARGE),
+        "fee": str(21_000 * LARGE),
+        "contract_address": "",
+    }
+
+
+def test_a_pending_transaction_has_empty_cells_and_its_reason(admin_client: Client, lane: Lane) -> None:
+    factories.transaction(lane, identifier="tx-1", status_reason="Waiting for funds.")
+    header, line = export(admin_client)
+    found = dict(zip(header, line, strict=True))
+    assert [found[name] for name in ("status", "status_reason", "nonce", "hash", "mined_at", "succeeded", "fee")] == [
+        *("pending", "Waiting for funds.", "", "", "", "", ""),
+    ]
+
+
+def test_the_export_has_the_rows_of_the_filter_and_search(admin_client: Client, lane: Lane) -> None:
+    mined(lane, 1)
+    mined(lane, 2, status=Status.FAILED)
+    mined(lane, 3, kind="gap")
+    assert ids(export(admin_client)) == ["tx-2", "tx-1"]
+    assert ids(export(admin_client, "export/?status=failed")) == ["tx-2"]
+    assert ids(export(admin_client, "export/?kind=all&o=9")) == ["tx-3", "tx-2", "tx-1"]
+    assert ids(export(admin_client, "export/?q=tx-1")) == ["tx-1"]
+    assert admin_client.get(f"{LIST}export/?requested_by=Shop").status_code == 400
+    assert admin_client.get(f"{LIST}export/?status=%00")["Location"] == LIST
+
+
+def test_a_long_export_is_read_in_batches_and_ends(
+    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for nonce in range(7):
+        mined(lane, nonce)
+    expected = [f"tx-{nonce}" for nonce in reversed(range(7))]
+    with CaptureQueriesContext(connection) as few:
+        export(admin_client)
+    monkeypatch.setattr(exports, "EXPORT_BATCH", 3)
+    with CaptureQueriesContext(connection) as many:
+        assert ids(export(admin_client)) == expected
+    # Two more batches, each with its lanes, relayers and attempts: nothing is read row by row.
+    assert len(many) == len(few) + 2 * 4
+    monkeypatch.setattr(export_admin, "MAX_EXPORTED", 5)
+    assert ids(export(admin_client)) == expected[:5]
+    # The command has no limit.
+    assert ids(run("export_transactions")) == expected
+
+
+def test_no_cell_of_an_export_is_a_formula(admin_client: Client, lane: Lane) -> None:
+    Relayer.objects.update(identifier="@relayer")
+    row = mined(lane, 7, requested_by="=1+1", idempotency_key="+1", identifier="-1")
+    Transaction.objects.filter(pk=row.pk).update(status_reason="\t=1")
+    header, line = export(admin_client)
+    found = dict(zip(header, line, strict=True))
+    names = ("id", "requested_by", "idempotency_key", "relayer_id", "status_reason")
+    assert [found[name] for name in names] == ["'-1", "'=1+1", "'+1", "'@relayer", "'\t=1"]
+    (_, spent) = export(admin_client, "gas/?first=2026-03-04&last=2026-03-04")
+    assert [spent[1], spent[5]] == ["'@relayer", "'=1+1"]
+
+
+def test_the_command_exports_chosen_relayers_days_and_statuses(lane: Lane) -> None:
+    other = factories.lane(relayer_factories.relayer(identifier="relayer-2", address=OTHER))
+    midnight = datetime(2026, 3, 5, tzinfo=UTC)
+    mined(lane, 1, created_at=midnight - SECOND)
+    mined(lane, 2, created_at=midnight, status=Status.FAILED)
+    mined(lane, 3, created_at=midnight + timedelta(days=1), kind="gap")
+    mined(other, 4, created_at=midnight)
+    assert ids(run("export_transactions")) == ["tx-4", "tx-3", "tx-2", "tx-1"]
+    assert ids(run("export_transactions", "--relayer", "relayer-1")) == ["tx-3", "tx-2", "tx-1"]
+    assert ids(run("export_transactions", "--status", "failed")) == ["tx-2"]
+    assert ids(run("export_transactions", "--from", "2026-03-05", "--to", "2026-03-05")) == ["tx-4", "tx-2"]
+    with pytest.raises(CommandError, match="No lane belongs to: nobody"):
+        run("export_transactions", "--relayer", "nobody")
+
+
+def test_gas_is_summed_exactly_by_day_relayer_and_requester(admin_client: Client, lane: Lane) -> None:
+    other = factories.lane(relayer_factories.relayer(identifier="relayer-2", network="mainnet", address=OTHER))
+    midnight = datetime(2026, 3, 5, tzinfo=UTC)
+    mined(lane, 1, effective_gas_price_text=str(LARGE + 1))
+    mined(lane, 2, effective_gas_price_text=str(LARGE), gas_used=1, finished_at=midnight - SECOND)
+    mined(lane, 3, status=Status.FAILED, succeeded=False, finished_at=midnight)
+    mined(lane, 4, requested_by="Bank")
+    mined(lane, 5, kind="gap", requested_by="")
+    mined(other, 6, status=Status.CANCELED)
+    # Without a receipt, in no block yet, and on other days.
+    factories.transaction(lane, status=Status.EXPIRED, finished_at=NOON, requested_by="Shop")
+    mined(lane, 7, status=Status.MINED, finished_at=None)
+    mined(lane, 8, finished_at=NOON - timedelta(days=1))
+    mined(lane, 9, finished_at=midnight + timedelta(days=1))
+    account = ["sepolia", "11155111", lane.address]
+    expected = [
+        exports.GAS_COLUMNS,
+        ["2026-03-04", "relayer-1", *account, "", "gap", "1", "21000", str(21_000 * 15 * GWEI)],
+        ["2026-03-04", "relayer-1", *account, "Bank", "request", "1", "21000", str(21_000 * 15 * GWEI)],
+        ["2026-03-04", "relayer-1", *account, "Shop", "request", "2", "21001", str(21_000 * (LARGE + 1) + LARGE)],
+        ["2026-03-04", "relayer-2", "mainnet", "1", OTHER, "Shop", "request", "1", "21000", str(21_000 * 15 * GWEI)],
+        ["2026-03-05", "relayer-1", *account, "Shop", "request", "1", "21000", str(21_000 * 15 * GWEI)],
+    ]
+    assert export(admin_client, "gas/?first=2026-03-04&last=2026-03-05") == expected
+    assert run("export_gas", "2026-03-04", "2026-03-05") == expected
+
+
+def test_gas_of_a_deleted_relayer_is_reported_by_its_account(admin_client: Client, lane: Lane) -> None:
+    mined(lane, 1)
+    Lane.objects.update(relayer=None)
+    Relayer.objects.all().delete()
+    (_, line) = export(admin_client, "gas/?first=2026-03-04&last=2026-03-04")
+    assert line[1:5] == ["", "sepolia", "11155111", lane.address]
+
+
+def test_gas_is_read_in_batches_with_many_final_at_the_same_moment(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for nonce in range(7):
+        mined(lane, nonce, finished_at=NOON + nonce // 5 * SECOND)
+    monkeypatch.setattr(exports, "GAS_BATCH", 2)
+    with CaptureQueriesContext(connection) as queries:
+        (_, line) = run("export_gas", "2026-03-04", "2026-03-04")
+    assert line[7] == "7"
+    # Four batches and the empty one.
+    assert len(queries) == 5
+
+
+def test_the_report_of_gas_reads_along_an_index(lane: Lane) -> None:
+    for nonce in range(20):
+        mined(lane, nonce, finished_at=NOON + timedelta(days=nonce))
+    rows = exports.finished_between(NOON.date(), NOON.date()).order_by("finished_at", "sequence")
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+            cursor.execute("SET LOCAL enable_bitmapscan = off")
+    assert "transaction_finished" in rows.explain()
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("first=2026-03-05&last=2026-03-04", "This day is before the first one."),
+        ("first=2025-03-03&last=2026-03-04", "Choose at most 366 days."),
+        ("first=x&last=2026-03-04", "Enter a valid date."),
+        ("last=2026-03-04", "This field is required."),
+        ("first=2026-03-04&last=9999-12-31", "Choose at most 366 days."),
+    ],
+)
+def test_invalid_days_of_a_report_are_refused(admin_client: Client, query: str, text: str) -> None:
+    page = admin_client.get(f"{LIST}gas/?{query}")
+    assert (page.status_code, text in page.content.decode()) == (200, True)
+
+
+def test_a_report_of_days_without_transactions_is_empty(admin_client: Client) -> None:
+    assert export(admin_client, "gas/?first=9999-12-31&last=9999-12-31") == [exports.GAS_COLUMNS]
+
+
+def test_a_report_of_too_many_transactions_is_refused_not_cut(
+    admin_client: Client, lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_admin, "MAX_REPORTED", 2)
+    days = "gas/?first=2026-03-04&last=2026-03-04"
+    for nonce in range(2):
+        mined(lane, nonce)
+    assert export(admin_client, days)[1][7] == "2"
+    mined(lane, 2)
+    page = admin_client.get(f"{LIST}{days}")
+    assert "manage.py export_gas 2026-03-04 2026-03-04" in page.content.decode()
+    assert run("export_gas", "2026-03-04", "2026-03-04")[1][7] == "3"
+
+
+def test_the_list_leads_to_both_exports(admin_client: Client, lane: Lane) -> None:
+    page = admin_client.get(f"{LIST}?status=failed").content.decode()
+    assert f'href="{LIST}export/?status=failed"' in page
+    assert f'href="{LIST}gas/"' in page
+    assert "Export as CSV" in admin_client.get(f"{LIST}gas/").content.decode()
+
+
+def test_exports_are_for_those_who_may_view_transactions(client: Client, lane: Lane) -> None:
+    staff = staff_who_may(client, "view_relayer", "view_lane")
+    paths = ("export/", "gas/", "gas/?first=2026-03-04&last=2026-03-04")
+    assert [staff.get(f"{LIST}{path}").status_code for path in paths] == [403, 403, 403]

@@ -1,0 +1,132 @@
+"""A database that has lost its last commits: nothing is executed twice, and what is on the chain is found."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from tests.transactions.accounts import ledger_id
+from tests.transactions.backups import Backup
+from tests.transactions.engines import end_lease, is_final, let_time_pass
+from tests.transactions.lab import Lab
+from tests.transactions.standby import failed_over, standby
+from transactions.models import Status
+from transactions.settlement.identity import database_identity
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def restore(lab: Lab, backup: Backup) -> None:
+    """Restore a backup as the operations guide says: lanes are held before the first worker starts."""
+    backup.restore()
+    call_command("hold_lanes", restored=True, verbosity=0)
+    lab.restart()
+
+
+def test_what_was_sent_after_a_backup_is_adopted_by_the_row_it_belongs_to(lab: Lab) -> None:
+    lab.send("before")
+    lab.finish()
+    for number in range(5):
+        lab.send(f"request {number}")
+    backup = Backup()
+    lab.turn()
+    lab.block(3)
+
+    restore(lab, backup)
+    run_until_free(lab)
+
+    assert lab.oracle.violations_at_rest() == []
+    assert lab.statuses() == [(nonce, Status.CONFIRMED) for nonce in range(6)]
+
+
+def test_identical_payments_around_a_restore_are_paid_once_each(lab: Lab) -> None:
+    """One is in the backup and unsent, the other was accepted after it, and both are on the chain."""
+    lab.send("before")
+    lab.finish()
+    first = lab.send("same", key="first")
+    backup = Backup()
+    lab.send("same", key="second")
+    lab.turn()
+    lab.block(3)
+
+    restore(lab, backup)
+    # The client of the second one does not find it, and requests it again with its key.
+    second = lab.send("same", key="second")
+    run_until_free(lab)
+
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert [(row.nonce, row.status) for row in (first, second)] == [(1, Status.CONFIRMED), (2, Status.CONFIRMED)]
+    assert lab.chain.recorded(lab.chain.ledger, ledger_id("same")) == 2
+
+
+def test_a_payment_that_was_lost_is_not_paid_again_once_its_lane_is_free(lab: Lab) -> None:
+    """A client that retries after the lane was released cannot know that its payment is on the chain."""
+    lab.send("before")
+    lab.finish()
+    backup = Backup()
+    lab.send("lost", key="lost")
+    lab.turn()
+    lab.block(3)
+    restore(lab, backup)
+    run_until_free(lab)
+
+    retried = lab.send("lost", key="lost")
+    run_for_a_while(lab)
+
+    retried.refresh_from_db()
+    assert (retried.nonce, retried.status) == (None, Status.PENDING)
+    assert lab.chain.recorded(lab.chain.ledger, ledger_id("lost")) == 1
+
+
+def run_for_a_while(lab: Lab) -> None:
+    for _ in range(5):
+        lab.turn()
+        lab.block()
+        let_time_pass(120)
+        lab.restart()
+
+
+def run_until_free(lab: Lab) -> None:
+    """Go on until the lane has identified every nonce and is released."""
+    for _ in range(100):
+        lab.turn()
+        lab.block()
+        let_time_pass(20)
+        lab.restart()
+        if not lab.lane.holds and is_final():
+            return
+    raise AssertionError(f"the lane is still held: {lab.lane.holds}, {lab.statuses()}")
+
+
+@pytest.mark.long
+def test_a_promoted_standby_without_the_last_commits_executes_nothing_twice(lab: Lab) -> None:
+    """Nobody announces it: the lane finds itself on another timeline."""
+    if connection.vendor == "sqlite":
+        assert database_identity() == ""
+        return
+    lab.send("before")
+    lab.finish()
+    lab.send("replicated")
+    before = database_identity()
+    with standby() as copy:
+        lab.send("lost")
+        lab.turn()
+        lab.block(3)
+        copy.promote()
+        with failed_over(copy):
+            lab.engine.die()
+            end_lease(lab.lane.pk)
+            lost = [one for one, name in lab.oracle.accepted.items() if name == ledger_id("lost")]
+            del lab.oracle.accepted[lost[0]]
+            assert database_identity() != before
+            run_until_free(lab)
+
+            assert lab.statuses() == [(0, Status.CONFIRMED), (1, Status.CONFIRMED)]
+            assert lab.oracle.violations_at_rest() == []
+            retried = lab.send("lost")
+            run_for_a_while(lab)
+            retried.refresh_from_db()
+            assert (retried.nonce, retried.status) == (None, Status.PENDING)
+            assert lab.chain.recorded(lab.chain.ledger, ledger_id("lost")) == 1

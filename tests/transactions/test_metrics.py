@@ -1,0 +1,189 @@
+"""What Prometheus reads of transactions and lanes."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from prometheus_client import REGISTRY
+from pytest_django import DjangoAssertNumQueries, DjangoCaptureOnCommitCallbacks
+
+from relayer_service.observability import metrics as exposed
+from tests.notifications.clock import NOON, Clock, clock
+from tests.relayer_service.observability.test_metrics import samples
+from tests.relayers import factories as relayer_factories
+from tests.transactions import factories
+from transactions import metrics
+from transactions.changes import Changes, lock_rows
+from transactions.metrics import LaneCollector
+from transactions.models import Lane, Status, Transaction
+
+__all__ = ["clock"]
+
+pytestmark = pytest.mark.django_db
+
+HOLDS = {"operator": {"since": "2026-01-01T11:00:00.000000Z", "details": ""}}
+
+
+def create_lane(number: int = 1, network: str = "sepolia", **changes: Any) -> Lane:
+    address = f"0x{number:040}"
+    return factories.lane(
+        relayer_factories.relayer(identifier=f"relayer-{number}", address=address, network=network), **changes
+    )
+
+
+def in_flight(lane: Lane, nonce: int, **changes: Any) -> Transaction:
+    row = factories.transaction(lane, nonce=nonce, **{"status": Status.SUBMITTED} | changes)
+    factories.attempt(row)
+    return row
+
+
+def lane_samples() -> dict[str, float]:
+    found = samples(exposed.exposition().decode())
+    names = ("relayer_lane", "relayer_transactions_open")
+    return {name: value for name, value in found.items() if name.startswith(names)}
+
+
+def counted(name: str, **labels: str) -> float:
+    """Return the value of a counter of this process, which other tests may have raised."""
+    return REGISTRY.get_sample_value(name, labels) or 0
+
+
+def test_lanes_and_open_transactions_are_counted(clock: Clock) -> None:
+    first = create_lane(1, head_since=NOON - timedelta(seconds=90))
+    second = create_lane(2, head_since=NOON - timedelta(seconds=30), holds=HOLDS, held_since=NOON)
+    create_lane(3, waiting="funds", waiting_since=NOON)
+    local = create_lane(4, network="hardhat", head_since=NOON)
+    # Without a nonce in flight, its head has no age.
+    idle = create_lane(5, head_since=NOON - timedelta(days=1))
+    for nonce, status in enumerate((Status.SENT, Status.SUBMITTED, Status.SUBMITTED)):
+        in_flight(first, nonce, status=status)
+    in_flight(second, 0)
+    in_flight(local, 0)
+    for lane in (first, first, second, idle):
+        factories.transaction(lane)
+    factories.transaction(second, status=Status.FAILED)
+    assert lane_samples() == {
+        "relayer_lanes{state=running}": 3,
+        "relayer_lanes{state=held}": 1,
+        "relayer_lanes{state=funds}": 1,
+        "relayer_lanes{state=signer}": 0,
+        "relayer_lanes{state=nodes}": 0,
+        "relayer_transactions_open{network=hardhat,status=submitted}": 1,
+        "relayer_transactions_open{network=sepolia,status=pending}": 4,
+        "relayer_transactions_open{network=sepolia,status=sent}": 1,
+        "relayer_transactions_open{network=sepolia,status=submitted}": 3,
+        "relayer_lane_in_flight_max{network=hardhat}": 1,
+        "relayer_lane_in_flight_max{network=sepolia}": 3,
+        "relayer_lane_queue_length_max{network=sepolia}": 2,
+        "relayer_lane_head_age_seconds_max{network=hardhat}": 0,
+        "relayer_lane_head_age_seconds_max{network=sepolia}": 90,
+    }
+
+
+def test_a_scrape_makes_as_many_queries_for_many_lanes_as_for_few(
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    for number in range(1, 10):
+        in_flight(create_lane(number), 1)
+    with django_assert_num_queries(3):
+        list(LaneCollector().collect())
+
+
+def move(row: Transaction, status: Status, **columns: Any) -> Transaction:
+    with transaction.atomic():
+        locked = lock_rows([row])[row.pk]
+        changes = Changes()
+        changes.move(locked, status, **columns)
+        changes.save()
+    return locked
+
+
+def test_a_settled_request_is_counted_with_its_stages_and_what_it_paid(
+    clock: Clock, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    stages = {stage: {"network": "sepolia", "stage": stage} for stage in ("to_submitted", "to_mined", "to_final")}
+    settled = {"network": "sepolia", "kind": "request", "status": "confirmed"}
+
+    def read() -> list[float]:
+        return [
+            *(counted("relayer_transaction_seconds_count", **labels) for labels in stages.values()),
+            *(counted("relayer_transaction_seconds_sum", **labels) for labels in stages.values()),
+            counted("relayer_transactions_settled_total", **settled),
+            counted("relayer_transaction_gas_paid_wei_total", network="sepolia"),
+            counted("relayer_transactions_reorged_total", network="sepolia"),
+        ]
+
+    row = in_flight(create_lane(), 0, status=Status.SENT, created_at=NOON)
+    before = read()
+    paid = {"gas_used": 21_000, "effective_gas_price_text": "10"}
+    with django_capture_on_commit_callbacks(execute=True):
+        for status in (Status.SUBMITTED, Status.MINED, Status.SUBMITTED, Status.MINED, Status.CONFIRMED):
+            clock.forward(2)
+            row = move(row, status, mined_attempt=row.last_attempt, **paid)
+    grown = [after - start for after, start in zip(read(), before, strict=True)]
+    # Submitted after 2 seconds, mined after 4, and final after 10: the second time does not count.
+    assert grown == pytest.approx([1, 1, 1, 2, 4, 10, 1, 210_000, 1])
+
+
+def test_a_change_that_is_rolled_back_is_not_counted(
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    row = factories.transaction(create_lane())
+    labels = {"network": "sepolia", "kind": "request", "status": "failed"}
+    before = counted("relayer_transactions_settled_total", **labels)
+    with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
+        move(row, Status.FAILED)
+        transaction.set_rollback(True)
+    assert counted("relayer_transactions_settled_total", **labels) == before
+
+
+def test_no_ops_are_counted_by_their_kind_and_have_no_stages(
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    row = in_flight(create_lane(), 0, kind="gap")
+    settled = {"network": "sepolia", "kind": "gap", "status": "confirmed"}
+    stage = {"network": "sepolia", "stage": "to_final"}
+    before = counted("relayer_transactions_settled_total", **settled)
+    stages = counted("relayer_transaction_seconds_count", **stage)
+    with django_capture_on_commit_callbacks(execute=True):
+        move(row, Status.CONFIRMED, mined_attempt=row.last_attempt)
+    assert counted("relayer_transactions_settled_total", **settled) - before == 1
+    assert counted("relayer_transaction_seconds_count", **stage) == stages
+
+
+@pytest.mark.parametrize(
+    ("observe", "name", "labels"),
+    [
+        (
+            lambda: metrics.observe_contradicted(1),
+            "relayer_transactions_contradicted_total",
+            {"network": "mainnet"},
+        ),
+        (lambda: metrics.observe_accepted(1), "relayer_transactions_accepted_total", {"network": "mainnet"}),
+        (
+            lambda: metrics.observe_attempts(4711, "bump"),
+            "relayer_transaction_attempts_total",
+            {"network": "4711", "purpose": "bump"},
+        ),
+        (
+            lambda: metrics.observe_broadcast(1, "accepted"),
+            "relayer_transaction_broadcasts_total",
+            {"network": "mainnet", "outcome": "accepted"},
+        ),
+        (
+            lambda: metrics.observe_stopped_bump(1, "market"),
+            "relayer_transaction_bumps_stopped_total",
+            {"network": "mainnet", "ceiling": "market"},
+        ),
+        (lambda: metrics.observe_nonce_taken(1), "relayer_nonces_taken_total", {"network": "mainnet"}),
+        (lambda: metrics.observe_signature("plain", 0.5), "relayer_signer_seconds_count", {"type": "plain"}),
+        (lambda: metrics.observe_watch(1, 0.5), "relayer_chain_watch_seconds_count", {"network": "mainnet"}),
+    ],
+)
+def test_each_observation_raises_its_counter_by_one(observe: Any, name: str, labels: dict[str, str]) -> None:
+    before = counted(name, **labels)
+    observe()
+    assert counted(name, **labels) - before == 1

@@ -1,0 +1,248 @@
+"""Transactions and lanes on the overview and on the page of a relayer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
+
+from relayers.models import Relayer
+from tests.notifications.admin_pages import staff_who_may
+from tests.notifications.clock import NOON, Clock, clock
+from tests.relayer_service.admin.overview_pages import attention, links, part, parts, rows, text
+from tests.relayers import factories as relayer_factories
+from tests.transactions import factories
+from transactions.attention import is_late
+from transactions.models import Lane, Status, Transaction
+
+__all__ = ["clock"]
+
+pytestmark = pytest.mark.django_db
+
+VIEW = ("view_transaction", "view_lane")
+SINCE = {"since": "2026-01-01T11:00:00.000000Z"}
+HELD = {"operator": {**SINCE, "details": "Key rotation"}, "external": {**SINCE, "details": "Nonce 5"}}
+
+
+@pytest.fixture(autouse=True)
+def _enabled(settings: Settings, clock: Clock) -> None:
+    """Enable the extension, at noon."""
+    settings.EXTENSIONS = ["transactions"]
+
+
+def ago(**duration: float) -> datetime:
+    return NOON - timedelta(**duration)
+
+
+def create_lane(number: int = 1, network: str = "sepolia", **changes: Any) -> Lane:
+    relayer = relayer_factories.relayer(
+        identifier=f"relayer-{number}", name="Treasury", address=f"0x{number:040}", network=network
+    )
+    return factories.lane(relayer, **changes)
+
+
+def in_flight(lane: Lane, nonce: int, **changes: Any) -> Transaction:
+    row = factories.transaction(lane, nonce=nonce, status=Status.SUBMITTED, **changes)
+    factories.attempt(row)
+    return row
+
+
+def about_transactions(client: Client) -> list[str]:
+    """Return the lines about lanes and transactions, without the times at their end."""
+    found = [line.partition(" Since ")[0] for line in attention(client)]
+    return [line for line in found if line.startswith(("Held", "Lanes", "Relayers whose", "Treasury"))]
+
+
+def test_lanes_that_do_not_send_are_named_with_the_reason(client: Client) -> None:
+    staff = staff_who_may(client, *VIEW)
+    assert about_transactions(staff) == []
+    create_lane(1, holds=HELD, held_since=NOON)
+    create_lane(2, waiting="funds", waiting_since=ago(minutes=2), waiting_details="0.5 ETH are missing")
+    create_lane(3, waiting="signer", waiting_since=ago(minutes=2), waiting_details="it timed out")
+    create_lane(4, waiting="nodes", waiting_since=ago(seconds=30))
+    assert about_transactions(staff) == [
+        "Held lanes 1",
+        "Treasury (relayer-1) on sepolia The account was used elsewhere: Nonce 5. Held by staff: Key rotation.",
+        "Lanes that wait for funds 1",
+        "Treasury (relayer-2) on sepolia Waiting for funds: 0.5 ETH are missing.",
+        "Lanes whose signer fails 1",
+        "Treasury (relayer-3) on sepolia The signer fails: it timed out.",
+    ]
+
+
+def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Client) -> None:
+    staff = staff_who_may(client, *VIEW)
+    slow, fast = create_lane(1), create_lane(2, network="polygon")
+    factories.transaction(slow, created_at=ago(seconds=350))
+    in_flight(fast, 5, created_at=ago(seconds=290))
+    # 30 blocks of Sepolia are 6 minutes.
+    assert about_transactions(staff) == []
+    factories.transaction(slow, created_at=ago(seconds=370), status_reason="The market price is above the cap.")
+    factories.transaction(slow, created_at=ago(seconds=400))
+    in_flight(fast, 6, created_at=ago(seconds=310))
+    assert about_transactions(staff) == [
+        "Relayers whose transactions wait longer than expected 2",
+        (
+            "Treasury (relayer-1) on sepolia 2 transactions wait; the oldest is pending: "
+            "The market price is above the cap."
+        ),
+        "Treasury (relayer-2) on polygon 1 transaction waits; the oldest is submitted: In the mempool.",
+    ]
+    page = f"/admin/transactions/lane/{slow.pk}/change/"
+    assert links(part(staff, "Needs attention"))["Treasury (relayer-1) on sepolia"] == page
+
+
+def test_a_lane_that_is_held_or_waits_is_named_once(client: Client) -> None:
+    lanes = [
+        create_lane(1, holds=HELD, held_since=NOON),
+        create_lane(2, waiting="funds", waiting_since=ago(minutes=9)),
+    ]
+    for lane in lanes:
+        factories.transaction(lane, created_at=ago(minutes=20))
+    found = about_transactions(staff_who_may(client, *VIEW))
+    assert [line for line in found if "Treasury" not in line] == ["Held lanes 1", "Lanes that wait for funds 1"]
+
+
+def test_mined_and_final_transactions_do_not_wait(client: Client) -> None:
+    lane = create_lane()
+    row = in_flight(lane, 5, created_at=ago(hours=1))
+    row.status, row.mined_attempt = Status.MINED, row.last_attempt
+    row.save()
+    factories.transaction(lane, status=Status.FAILED, created_at=ago(hours=1))
+    assert about_transactions(staff_who_may(client, *VIEW)) == []
+
+
+def test_the_card_counts_open_transactions_and_lanes(client: Client) -> None:
+    # Django tells how long ago that is by the real clock.
+    lane = create_lane(1, head_since=datetime.now(UTC) - timedelta(minutes=3, seconds=20))
+    create_lane(2, holds=HELD, held_since=NOON)
+    create_lane(3, waiting="funds", waiting_since=ago(minutes=2))
+    factories.transaction(lane)
+    factories.transaction(lane)
+    in_flight(lane, 5)
+    for nonce, finished in enumerate((ago(hours=23), ago(hours=25)), 6):
+        row = in_flight(lane, nonce)
+        row.status, row.mined_attempt, row.finished_at = Status.CONFIRMED, row.last_attempt, finished
+        row.save()
+    staff = staff_who_may(client, *VIEW)
+    assert [[cell.replace("\xa0", " ") for cell in row] for row in rows(staff, "Transactions")] == [
+        ["Pending", "2"],
+        ["Sent", "0"],
+        ["Submitted", "1"],
+        ["Mined", "0"],
+        ["Confirmed in the last day", "1"],
+        ["Oldest head of a lane", "3 minutes ago"],
+        ["Held lanes", "1"],
+        ["Waiting lanes", "1"],
+    ]
+    assert links(part(staff, "Transactions"))["Held lanes"] == "/admin/transactions/lane/?state=held"
+
+
+def test_the_overview_says_nothing_to_who_may_not_view_transactions(client: Client) -> None:
+    create_lane(1, holds=HELD, held_since=NOON)
+    staff = staff_who_may(client, "view_relayer", "view_lane")
+    assert about_transactions(staff) == []
+    assert "Transactions" not in parts(staff)
+
+
+def test_without_the_extension_there_is_no_card_and_no_link(client: Client, settings: Settings) -> None:
+    staff = staff_who_may(client, *VIEW)
+    links_of_list = 'href="/admin/transactions/transaction/"'
+    assert ("Transactions" in parts(staff), links_of_list in staff.get("/admin/").content.decode()) == (True, True)
+    assert "transactions." in part(staff, "Checked")
+    settings.EXTENSIONS = []
+    assert "transactions." not in part(staff, "Checked")
+    assert ("Transactions" in parts(staff), links_of_list in staff.get("/admin/").content.decode()) == (False, False)
+
+
+def test_the_overview_makes_as_many_queries_for_many_lanes_as_for_few(client: Client) -> None:
+    staff, counted = staff_who_may(client, *VIEW), []
+    for first, last in ((1, 2), (2, 15)):
+        for number in range(first, last):
+            create_lane(3 * number, holds=HELD, held_since=NOON)
+            create_lane(3 * number + 1, waiting="funds", waiting_since=ago(minutes=9))
+            factories.transaction(create_lane(3 * number + 2), created_at=ago(minutes=20))
+        staff.get("/admin/")
+        with CaptureQueriesContext(connection) as queries:
+            staff.get("/admin/")
+        counted.append(len(queries))
+    assert counted[0] == counted[1]
+
+
+def late() -> QuerySet[Transaction]:
+    return Transaction.objects.filter(is_late()).order_by()
+
+
+def by_nonce() -> QuerySet[Any]:
+    return Lane.objects.filter(transactions__nonce=7, transactions__epoch=0).values_list("transactions__pk")
+
+
+def fill_table() -> None:
+    lane = create_lane()
+    values: dict[str, Any] = {"lane": lane, "relayer": lane.relayer, "valid_until": NOON, "status": Status.FAILED}
+    Transaction.objects.bulk_create((Transaction(nonce=nonce, **values) for nonce in range(1_000)), batch_size=500)
+    factories.transaction(lane, created_at=ago(minutes=20))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE transactions_transaction")
+        if connection.vendor == "postgresql":
+            # The planner reads a small table whole even where it has an index for the query.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+
+
+def test_a_nonce_is_found_in_the_index_of_lanes() -> None:
+    fill_table()
+    assert "transaction_nonce" in by_nonce().explain()
+
+
+def test_late_transactions_are_found_in_the_index_of_open_ones() -> None:
+    fill_table()
+    # SQLite uses no partial index whose condition is compared with parameters.
+    assert ("transaction_open" in late().explain()) == (connection.vendor == "postgresql")
+
+
+def facts(client: Client, relayer: Relayer) -> dict[str, str]:
+    page = client.get(f"/admin/relayers/relayer/{relayer.pk}/change/")
+    return {name: text(value) for name, value in page.context["relayer_lane"]["facts"].items()}
+
+
+def test_the_page_of_a_relayer_shows_its_lane(client: Client) -> None:
+    lane = create_lane(chain_nonce=5, next_nonce=7, holds=HELD, held_since=NOON)
+    assert lane.relayer
+    in_flight(lane, 5)
+    in_flight(lane, 6)
+    factories.transaction(lane)
+    staff = staff_who_may(client, "view_relayer", *VIEW)
+    assert facts(staff, lane.relayer) == {
+        "Lane": "held: used elsewhere held by staff",
+        "Account": "0x0000…000001",
+        "Pending": "1",
+        "Sent": "0",
+        "Submitted": "2",
+        "Mined": "0",
+        "Chain nonce": "5",
+        "Next nonce": "7",
+    }
+    page = staff.get(f"/admin/relayers/relayer/{lane.relayer.pk}/change/").content.decode()
+    assert "The account was used elsewhere: Nonce 5. Held by staff: Key rotation." in page
+    chosen = f"/admin/transactions/transaction/?relayer__sequence__exact={lane.relayer.pk}"
+    assert f'href="{chosen}&amp;status=failed"' in page
+
+
+def test_a_relayer_that_never_sent_says_so(client: Client) -> None:
+    relayer = relayer_factories.relayer()
+    staff = staff_who_may(client, "view_relayer", *VIEW)
+    page = staff.get(f"/admin/relayers/relayer/{relayer.pk}/change/").content.decode()
+    assert "It has not sent a transaction yet." in page
+
+
+def test_the_page_of_a_relayer_hides_transactions_from_who_may_not_view_them(client: Client) -> None:
+    lane = create_lane()
+    assert lane.relayer
+    page = staff_who_may(client, "view_relayer").get(f"/admin/relayers/relayer/{lane.relayer.pk}/change/")
+    assert "relayer_lane" not in page.context

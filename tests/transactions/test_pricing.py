@@ -1,0 +1,188 @@
+"""Prices: the first one of a transaction, and the next one that replaces it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chain.fee_history import FeeHistory, plausible_base_fee
+from chain.transactions import Prices
+from tests.transactions.lane_values import BASE_FEE, GWEI, TIP, attempt, found, head, history, legacy_attempt, network
+from transactions.lanes import pricing
+from transactions.lanes.market import MarketPrice, read_market
+from transactions.lanes.pricing import PriceTooHigh
+from transactions.models import Transaction
+
+Speed = Transaction.Speed
+PRICE = st.integers(0, 10**15)
+
+
+def first(
+    speed: str = "fast", name: str = "mainnet", policies: dict[str, Any] | None = None, **changes: Any
+) -> Prices:
+    """Return the first price, with changes of what was read."""
+    market = read_market(network(name), policies or {}, found(**changes), speed)
+    row = Transaction(speed=speed)
+    return pricing.first_price(network(name), policies or {}, row, market)
+
+
+@pytest.mark.parametrize(
+    ("speed", "max_fee"),
+    [
+        # The headroom of 1.125^3, ^4, ^7, and 3 instead of 1.125^16.
+        (Speed.FASTEST, 14_238_281_250),
+        (Speed.FAST, 16_018_066_407),
+        (Speed.AVERAGE, 22_806_973_458),
+        (Speed.SAFE_LOW, 30_000_000_000),
+    ],
+)
+def test_the_headroom_covers_the_blocks_that_a_speed_may_wait(speed: str, max_fee: int) -> None:
+    assert first(speed) == Prices(max_fee=max_fee + TIP, max_priority_fee=TIP)
+
+
+@pytest.mark.parametrize(("speed", "tip"), [("safeLow", 30), ("average", 50), ("fast", 75), ("fastest", 90)])
+def test_the_tip_is_the_median_of_the_speeds_percentile(speed: str, tip: int) -> None:
+    rewards = ((1,) * 7, tuple(GWEI + percentile for percentile in (30, 40, 50, 60, 70, 75, 90)), (10**12,) * 7)
+    market = read_market(network(), {}, found(history=FeeHistory(BASE_FEE, True, 50, rewards)), speed)
+    assert (market.base_fee, market.tip) == (BASE_FEE, GWEI + tip)
+
+
+def test_a_tip_is_at_least_that_of_the_network() -> None:
+    assert first(name="polygon", tip=1).max_priority_fee == 25 * GWEI
+
+
+@pytest.mark.parametrize("name", ["arbitrum-one", "zksync-era"])
+def test_where_tips_are_ignored_none_is_offered(name: str) -> None:
+    assert first(name=name) == Prices(max_fee=16_018_066_407, max_priority_fee=0)
+
+
+@pytest.mark.parametrize(("speed", "price"), [("safeLow", 30), ("average", 31.5), ("fast", 33), ("fastest", 37.5)])
+def test_a_single_price_is_the_nodes_with_little_headroom(speed: str, price: float) -> None:
+    quoted: dict[str, Any] = {"gas_price": 30 * GWEI}
+    expected = Prices(gas_price=int(price * GWEI))
+    assert first(speed, policies={"eip1559_pricing": False}, **quoted) == expected
+    assert first(speed, "metis", **quoted) == expected
+
+
+def test_a_single_price_covers_the_base_fee_and_the_minimum_tip() -> None:
+    policies = {"eip1559_pricing": False}
+    assert first(policies=policies, gas_price=1) == Prices(gas_price=BASE_FEE + 10_000_000)
+
+
+@pytest.mark.parametrize("policies", [{}, {"eip1559_pricing": False}])
+@pytest.mark.parametrize("name", ["arbitrum-one", "hyperevm", "sonic", "metis"])
+def test_a_base_fee_of_zero_never_gives_a_price_of_zero(name: str, policies: dict[str, Any]) -> None:
+    prices = first(name=name, policies=policies, base_fee=0, tip=0, gas_price=0)
+    assert pricing.maximum(prices) == 1
+    raised = pricing.replacement(prices)
+    assert pricing.maximum(raised) == 2
+    assert pricing.maximum(pricing.replacement(raised)) == 3
+
+
+@pytest.mark.parametrize(
+    ("reported", "base_fee"),
+    [
+        (112_500, 112_500),
+        (112_501, 100_000),
+        (10**12, 100_000),
+        (87_500, 87_500),
+        (87_499, 100_000),
+        (0, 100_000),
+    ],
+)
+def test_a_history_that_the_header_rules_out_is_not_believed(reported: int, base_fee: int) -> None:
+    assert plausible_base_fee(network(), reported, head(100_000)) == base_fee
+
+
+@pytest.mark.parametrize(
+    ("name", "reported", "base_fee"),
+    # Computed by EIP-1559 from a full block; the last block's where other rules apply, which may fall in any way.
+    [
+        ("mainnet", 10**12, 112_500),
+        ("arbitrum-one", 10**12, 100_000),
+        ("avalanche", 10**12, 100_000),
+        ("arbitrum-one", 1, 1),
+        ("avalanche", 1, 1),
+    ],
+)
+def test_the_header_replaces_a_history_that_lies(name: str, reported: int, base_fee: int) -> None:
+    assert plausible_base_fee(network(name), reported, head(100_000, gas_used=30_000_000)) == base_fee
+
+
+def test_a_header_without_a_base_fee_rules_nothing_out() -> None:
+    assert plausible_base_fee(network(), 10**12, head(None)) == 10**12
+
+
+def test_a_lying_history_does_not_raise_the_price() -> None:
+    assert first(history=history(10**6 * GWEI)) == first()
+
+
+def test_a_price_is_lowered_to_the_cap() -> None:
+    assert first(policies={"gas_price_cap": 13 * GWEI}) == Prices(max_fee=13 * GWEI, max_priority_fee=TIP)
+
+
+def test_no_tip_is_above_the_cap() -> None:
+    lowest = BASE_FEE + 10_000_000
+    assert first(tip=100 * GWEI, policies={"gas_price_cap": lowest}) == Prices(None, lowest, lowest)
+
+
+def test_a_cap_below_the_lowest_price_of_the_market_stops_it() -> None:
+    with pytest.raises(PriceTooHigh):
+        first(policies={"gas_price_cap": BASE_FEE + 10_000_000 - 1})
+
+
+def test_the_maximum_of_the_network_counts_where_no_cap_is_set() -> None:
+    ceiling = network().max_gas_price
+    assert first(tip=2 * ceiling) == Prices(None, ceiling, ceiling)
+    assert first(tip=2 * ceiling, policies={"gas_price_cap": 3 * ceiling}).max_priority_fee == 2 * ceiling
+
+
+@given(price=PRICE)
+def test_a_bump_is_an_eighth_and_at_least_one(price: int) -> None:
+    raised = pricing.bumped(price)
+    assert raised >= price + 1
+    assert Fraction(raised) >= Fraction(price) * 9 / 8
+    assert raised - 1 <= max(Fraction(price), Fraction(price) * 9 / 8)
+
+
+@given(max_fee=PRICE, tip=PRICE, minimum=st.one_of(st.none(), PRICE))
+def test_a_replacement_raises_each_field_and_is_valid(max_fee: int, tip: int, minimum: int | None) -> None:
+    old = Prices(max_fee=max(max_fee, tip), max_priority_fee=tip)
+    new = pricing.replacement(old, minimum)
+    assert new.max_fee is not None
+    assert new.max_priority_fee is not None
+    assert new.max_fee >= max(pricing.bumped(max(max_fee, tip)), minimum or 0)
+    assert new.max_fee >= new.max_priority_fee >= min(pricing.bumped(tip), new.max_fee)
+
+
+@given(base_fee=PRICE, tip=PRICE, speed=st.sampled_from([*Speed]), ceiling=st.integers(1, 10**16))
+def test_no_offer_exceeds_its_ceiling_or_has_a_tip_above_it(base_fee: int, tip: int, speed: str, ceiling: int) -> None:
+    offer = pricing.within(MarketPrice(speed, base_fee, tip, 0).offer(is_legacy=False), ceiling)
+    assert offer.max_fee is not None
+    assert offer.max_priority_fee is not None
+    assert 1 <= offer.max_fee <= ceiling
+    assert 0 <= offer.max_priority_fee <= offer.max_fee
+
+
+def test_the_highest_price_is_per_field_and_in_the_fields_of_the_newest() -> None:
+    attempts = [attempt(30, 1), legacy_attempt(20), attempt(25, 2)]
+    assert pricing.highest(attempts) == Prices(max_fee=30, max_priority_fee=20)
+    assert pricing.highest(attempts[:2]) == Prices(gas_price=30)
+
+
+def test_an_attempt_found_on_the_chain_has_no_price_to_outbid() -> None:
+    assert pricing.highest([attempt(max_fee_text="", max_priority_fee_text="")]) is None
+
+
+def test_a_higher_price_costs_as_much_more_as_the_gas_limit() -> None:
+    assert pricing.cost_after(attempt(100, 1, gas_limit=10, max_cost_text="1234"), Prices(None, 113, 2)) == 1_364
+
+
+def test_a_minimum_below_the_maximum_fee_is_that_of_the_tip() -> None:
+    old = Prices(max_fee=80 * GWEI, max_priority_fee=8 * GWEI)
+    assert pricing.replacement(old, 20 * GWEI) == Prices(max_fee=90 * GWEI, max_priority_fee=20 * GWEI)
+    assert pricing.replacement(old, 100 * GWEI) == Prices(max_fee=100 * GWEI, max_priority_fee=9 * GWEI)

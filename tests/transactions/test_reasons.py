@@ -1,0 +1,97 @@
+"""`status_reason`: why a transaction is not further, in every status."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from relayers.models import Relayer
+from transactions.models import FINAL, Attempt, Lane, Transaction
+from transactions.reasons import Position, status_reason
+
+AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+SINCE = "2026-01-01T12:00:00.000000Z"
+HELD = {"since": SINCE, "details": "for the audit"}
+FUNDS = {"waiting": "funds", "waiting_since": AT, "waiting_details": "0.5 ETH is missing."}
+NODES = {"waiting": "nodes", "waiting_since": AT, "waiting_details": ""}
+MINED = {"status": "mined", "nonce": 5, "block_number": 100}
+AT_FINALITY = "It becomes final when its block is final."
+QUEUED = "Position 3 of 12 in the queue of this relayer."
+
+
+def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -> str:
+    """Return the reason of rows that need not be stored: it takes no query."""
+    account = Relayer(network="sepolia", **relayer)
+    held = Lane(chain_id=11155111, relayer=account, **lane)
+    return status_reason(Transaction(relayer=account, lane=held, **row), held, Position(3, 12))
+
+
+@pytest.mark.parametrize(
+    ("row", "lane", "relayer", "expected"),
+    [
+        ({}, {}, {}, QUEUED),
+        ({}, {}, {"paused": True}, "The relayer is paused."),
+        ({}, FUNDS, {}, f"{QUEUED.rstrip('.')}; another one waits for funds since {SINCE}: 0.5 ETH is missing."),
+        ({}, {"waiting": "signer", "waiting_since": AT}, {}, f"The signer fails since {SINCE}."),
+        ({}, NODES, {}, f"No node answers since {SINCE}."),
+        ({}, {"holds": {"operator": HELD}}, {}, f"The relayer is held since {SINCE}. Held by staff: for the audit."),
+        ({}, {"holds": {"chain": {"since": SINCE}, "lost_commits": {"since": SINCE}}, **FUNDS}, {},
+         f"The relayer is held since {SINCE}. The database may have lost commits (and 1 other)."),
+        ({"status_reason": "The price is above the cap."}, FUNDS, {}, "The price is above the cap."),
+        ({"status_reason": "The price is above the cap."}, FUNDS, {"paused": True}, "The relayer is paused."),
+        ({"requested_action": "expire", "action_reason": "valid_until has passed."}, {"holds": {"operator": HELD}}, {},
+         "It will be closed without being sent: valid_until has passed."),
+        ({"status": "sent", "nonce": 5}, FUNDS, {"paused": True}, "No node has accepted it yet."),
+        ({"status": "sent", "nonce": 5, "last_attempt": Attempt(error="underpriced")}, {}, {},
+         "No node has accepted it yet; the last answer was: underpriced."),
+        ({"status": "sent", "nonce": 5}, NODES, {}, f"No node answers since {SINCE}."),
+        ({"status": "submitted", "nonce": 5, "submitted_at": AT}, {"holds": {"operator": HELD}}, {},
+         f"In the mempool since {SINCE}."),
+        ({"status": "submitted", "nonce": 5, "submitted_at": AT}, {"chain_nonce": 5}, {},
+         f"In the mempool since {SINCE}."),
+        ({"status": "submitted", "nonce": 5, "submitted_at": AT}, {"chain_nonce": 3}, {},
+         f"In the mempool since {SINCE}, behind 2 earlier nonces of this relayer."),
+        ({"status": "submitted", "nonce": 5, "submitted_at": AT}, {"chain_nonce": 4}, {},
+         f"In the mempool since {SINCE}, behind 1 earlier nonce of this relayer."),
+        ({"status": "submitted", "nonce": 5}, NODES, {}, f"No node answers since {SINCE}."),
+        ({"status": "submitted", "nonce": 5, "requested_action": "close", "action_reason": "No node accepts it."},
+         {}, {}, "It is being replaced by a no-op: No node accepts it."),
+        ({"status": "submitted", "nonce": 5, "requested_action": "replace"}, {}, {},
+         "Its replacement is being signed."),
+        ({"status": "submitted", "nonce": 5, "requested_action": "speed_up", "status_reason": "The cap is 1 gwei."},
+         {}, {}, "It is being signed at a higher price. The cap is 1 gwei."),
+        ({"status": "mined", "nonce": 5, "requested_action": "cancel", "mined_attempt": Attempt(purpose="send")}, {},
+         {}, "1 of 6 confirmations. The cancellation came too late."),
+        ({"status": "mined", "nonce": 5, "payload_version": 2, "mined_attempt": Attempt(purpose="send")}, {}, {},
+         "1 of 6 confirmations. The replacement came too late: the transaction before it was mined."),
+        ({"status": "mined", "nonce": 5, "payload_version": 2,
+          "mined_attempt": Attempt(purpose="replace", payload_version=2)}, {}, {}, f"1 confirmation. {AT_FINALITY}"),
+        # Another payload is signed for its nonce, and could be mined after a reorg.
+        ({**MINED, "requested_action": "cancel", "mined_attempt": Attempt(purpose="send"),
+          "last_attempt": Attempt(purpose="cancel")}, {"chain_block": 900}, {},
+         f"801 confirmations. The cancellation came too late. {AT_FINALITY}"),
+        ({**MINED, "payload_version": 2, "mined_attempt": Attempt(purpose="send"),
+          "last_attempt": Attempt(purpose="bump", payload_version=2)}, {}, {},
+         f"1 confirmation. The replacement came too late: the transaction before it was mined. {AT_FINALITY}"),
+        ({**MINED, "payload_version": 2, "mined_attempt": Attempt(purpose="bump", payload_version=2)},
+         {"chain_block": 105}, {}, "6 of 6 confirmations."),
+        ({**MINED, "payload_version": 2, "mined_attempt": Attempt(purpose="bump", payload_version=2)},
+         {"chain_block": 106}, {}, f"7 confirmations. {AT_FINALITY}"),
+        (MINED, {"holds": {"lost_commits": HELD}}, {}, f"1 confirmation. {AT_FINALITY}"),
+        ({"status": "mined", "nonce": 5, "block_number": 100}, {}, {}, "1 of 6 confirmations."),
+        ({"status": "mined", "nonce": 5, "block_number": 100}, {"chain_block": 102}, {}, "3 of 6 confirmations."),
+        ({"status": "mined", "nonce": 5, "block_number": 100}, {"chain_block": 99}, {}, "1 of 6 confirmations."),
+        ({"status": "mined", "nonce": 5, "block_number": 100}, {"chain_block": 900}, {}, "6 of 6 confirmations."),
+        ({"status": "mined", "nonce": 5, "requested_action": "expire", "mined_attempt": Attempt(purpose="bump")}, {},
+         {}, "1 of 6 confirmations."),
+        ({"status": "mined", "nonce": 5, "requested_action": "expire", "action_reason": "valid_until has passed.",
+          "mined_attempt": Attempt(purpose="expire")}, {}, {},
+         f"1 confirmation of a no-op that replaced it: valid_until has passed. {AT_FINALITY}"),
+        ({"status": "failed", "status_reason": "It reverted."}, {}, {}, "It reverted."),
+        *(({"status": status}, FUNDS, {"paused": True}, "") for status in FINAL),
+    ],
+)  # fmt: skip
+def test_the_reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any], expected: str) -> None:
+    assert reason(row, lane, relayer) == expected

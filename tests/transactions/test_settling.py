@@ -1,0 +1,261 @@
+"""`judge`, from rows and a view of the chain to verdicts: a table of cases, and what holds for any view."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chain.networks import networks
+from transactions.models import FINAL, IN_FLIGHT, Attempt, Lane, Status, Transaction
+from transactions.settlement.reading import Block, ChainView, Counts, Receipt
+from transactions.settlement.settling import (
+    CANCELED_TOO_LATE,
+    REPLACED_TOO_LATE,
+    REVERTED,
+    Consumed,
+    Contradicted,
+    Finished,
+    Mined,
+    Reorged,
+    Verdict,
+    Watched,
+    judge,
+    receipts_to_read,
+)
+
+ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
+NETWORK = replace(networks()["mainnet"], confirmations=3, finality_depth=10)
+BLOCK = Block(100, "0x" + "aa" * 32)
+OTHER = Block(100, "0x" + "bb" * 32)
+
+
+def attempt(number: int = 1, purpose: str = "send", version: int = 1) -> Attempt:
+    values = {"pk": number, "number": number, "purpose": purpose, "payload_version": version}
+    return Attempt(**values, nonce=7, hash=f"0x{number:064x}")
+
+
+def row(status: str, *attempts: Attempt, mined: Attempt | None = None, **columns: Any) -> Watched:
+    where = {"block_number": BLOCK.number, "block_hash": BLOCK.hash, "succeeded": True} if mined else {}
+    found = Transaction(pk=1, status=status, nonce=7, mined_attempt=mined, **where | columns)
+    return Watched(found, attempts or (attempt(),))
+
+
+def lane(**columns: Any) -> Lane:
+    return Lane(address=ADDRESS, **columns)
+
+
+def view(head: int = 100, *receipts: Receipt, counts: tuple[int, int] = (8, 0), **changes: Any) -> ChainView:
+    """Return a view with the block of `BLOCK` at its height, the latest count and the final one."""
+    values: dict[str, Any] = {
+        "url": "http://node",
+        "head": Block(head, "0x" + "cc" * 32),
+        "final_number": head - 10,
+        "hashes": {BLOCK.number: BLOCK.hash},
+        "counts": {ADDRESS: Counts(counts[0], counts[0], counts[1], head - 10)},
+        "receipts": {receipt.hash: receipt for receipt in receipts},
+    }
+    return ChainView(**values | changes)
+
+
+def receipt(of: Attempt, block: Block = BLOCK, succeeded: bool = True) -> Receipt:
+    return Receipt(of.hash, block, succeeded, 21_000, 10**9)
+
+
+SEND, BUMP, EXPIRE, CLOSE = attempt(), attempt(2, "bump"), attempt(2, "expire"), attempt(2, "close")
+CANCEL, REPLACE = attempt(2, "cancel"), attempt(2, "replace", 2)
+GAP, FOUND = attempt(1, "gap"), attempt(2, "external")
+
+
+def verdict(watched: Watched, seen: ChainView, of: Lane | None = None) -> Verdict | None:
+    found = judge(of or lane(), [watched], seen, NETWORK)
+    return found[0] if found else None
+
+
+@pytest.mark.parametrize("status", IN_FLIGHT)
+@pytest.mark.parametrize("which", [SEND, BUMP, EXPIRE])
+@pytest.mark.parametrize("succeeded", [True, False])
+def test_a_receipt_of_any_attempt_is_mined(status: str, which: Attempt, succeeded: bool) -> None:
+    watched = row(status, SEND, which)
+    found = receipt(which, succeeded=succeeded)
+    assert verdict(watched, view(100, found)) == Mined(watched.row, which, found)
+
+
+def test_a_receipt_of_a_block_that_is_not_in_the_chain_is_ignored() -> None:
+    assert verdict(row("submitted"), view(101, receipt(SEND, OTHER))) is None
+
+
+def test_no_receipt_at_the_latest_block_decides_nothing() -> None:
+    assert verdict(row("submitted"), view(120, counts=(8, 7))) is None
+
+
+def test_no_receipt_of_a_nonce_in_a_final_block_is_to_be_explained() -> None:
+    watched = row("sent")
+    assert verdict(watched, view(120, counts=(8, 8))) == Consumed(watched.row)
+
+
+def test_a_mined_row_whose_block_was_replaced_is_reorged() -> None:
+    watched = row("mined", mined=SEND)
+    assert verdict(watched, view(102, hashes={100: OTHER.hash})) == Reorged(watched.row)
+
+
+def test_a_mined_row_that_is_in_another_block_now_is_reorged() -> None:
+    watched = row("mined", mined=SEND)
+    assert verdict(watched, view(102, receipt(SEND, Block(101, "0x" + "dd" * 32)))) == Reorged(watched.row)
+
+
+def test_a_node_without_the_block_decides_nothing() -> None:
+    assert verdict(row("mined", mined=SEND), view(99, hashes={})) is None
+
+
+def test_a_missing_receipt_of_a_mined_row_decides_nothing() -> None:
+    assert verdict(row("mined", mined=SEND), view(200)) is None
+
+
+@pytest.mark.parametrize(("head", "is_confirmed"), [(100, False), (101, False), (102, True)])
+def test_confirmations_count_the_block_itself(head: int, is_confirmed: bool) -> None:
+    watched, found = row("mined", mined=SEND), receipt(SEND)
+    expected = Finished(watched.row, Status.CONFIRMED, "", found) if is_confirmed else None
+    assert verdict(watched, view(head, found)) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "mined", "succeeded", "status", "reason"),
+    [
+        ("request", SEND, True, Status.CONFIRMED, ""),
+        ("request", SEND, False, Status.FAILED, REVERTED),
+        ("request", BUMP, True, Status.CONFIRMED, ""),
+        ("request", FOUND, True, Status.CONFIRMED, ""),
+        ("request", FOUND, False, Status.FAILED, REVERTED),
+        ("request", EXPIRE, True, Status.EXPIRED, "Because."),
+        ("request", EXPIRE, False, Status.EXPIRED, "Because."),
+        ("request", CLOSE, True, Status.FAILED, "Because."),
+        ("request", CANCEL, True, Status.CANCELED, "Because."),
+        ("gap", GAP, True, Status.CONFIRMED, ""),
+        ("gap", GAP, False, Status.CONFIRMED, ""),
+    ],
+)
+def test_the_final_status_follows_from_what_was_mined(
+    kind: str, mined: Attempt, succeeded: bool, status: Status, reason: str
+) -> None:
+    watched = row("mined", mined, mined=mined, kind=kind, action_reason="Because.")
+    found = receipt(mined, succeeded=succeeded)
+    assert verdict(watched, view(110, found)) == Finished(watched.row, status, reason, found)
+
+
+@pytest.mark.parametrize(
+    ("mined", "succeeded", "action", "version", "status", "reason"),
+    [
+        (SEND, True, "cancel", 1, Status.CONFIRMED, CANCELED_TOO_LATE),
+        (SEND, False, "cancel", 1, Status.FAILED, f"{REVERTED} {CANCELED_TOO_LATE}"),
+        (SEND, True, "", 2, Status.CONFIRMED, REPLACED_TOO_LATE),
+        (SEND, True, "cancel", 2, Status.CONFIRMED, f"{CANCELED_TOO_LATE} {REPLACED_TOO_LATE}"),
+        (REPLACE, True, "", 2, Status.CONFIRMED, ""),
+        (SEND, True, "speed_up", 1, Status.CONFIRMED, ""),
+        # The no-op of an expiry, which a cancellation has taken over.
+        (EXPIRE, True, "cancel", 1, Status.CANCELED, "Because."),
+    ],
+)
+def test_what_was_requested_too_late_is_the_reason(
+    mined: Attempt, succeeded: bool, action: str, version: int, status: Status, reason: str
+) -> None:
+    columns = {"requested_action": action, "payload_version": version, "action_reason": "Because."}
+    watched = row("mined", mined, mined=mined, **columns)
+    found = receipt(mined, succeeded=succeeded)
+    assert verdict(watched, view(110, found)) == Finished(watched.row, status, reason, found)
+
+
+@pytest.mark.parametrize(
+    ("watched", "of"),
+    [
+        (row("mined", SEND, CANCEL, mined=SEND), lane()),
+        (row("mined", SEND, REPLACE, mined=SEND), lane()),
+        (row("mined", SEND, REPLACE, mined=REPLACE), lane()),
+        (row("mined", SEND, EXPIRE, mined=SEND), lane()),
+        (row("mined", SEND, EXPIRE, mined=EXPIRE), lane()),
+        (row("mined", GAP, mined=GAP, kind="gap"), lane()),
+        (row("mined", SEND, mined=SEND), lane(holds={"lost_commits": {}})),
+    ],
+)
+def test_rows_with_rivals_become_final_at_finality_depth(watched: Watched, of: Lane) -> None:
+    assert watched.row.mined_attempt is not None
+    found = receipt(watched.row.mined_attempt)
+    assert verdict(watched, view(109, found), of) is None
+    assert isinstance(verdict(watched, view(110, found), of), Finished)
+
+
+def test_a_final_row_that_left_the_chain_is_contradicted() -> None:
+    watched = row("confirmed", mined=SEND)
+    details = "block 100 was replaced, and the transaction is in no block"
+    assert verdict(watched, view(104, hashes={100: OTHER.hash})) == Contradicted(watched.row, details)
+
+
+def test_a_final_row_in_another_block_with_the_same_result_is_not_contradicted() -> None:
+    moved = receipt(SEND, Block(101, "0x" + "dd" * 32))
+    assert verdict(row("confirmed", mined=SEND), view(104, moved, hashes={100: OTHER.hash})) is None
+
+
+def test_a_final_row_with_another_result_is_contradicted() -> None:
+    watched, moved = row("confirmed", mined=SEND), receipt(SEND, Block(101, "0x" + "dd" * 32), succeeded=False)
+    details = "the transaction has another result in block 101"
+    assert verdict(watched, view(104, moved, hashes={100: OTHER.hash})) == Contradicted(watched.row, details)
+
+
+def test_receipts_are_read_of_every_attempt_that_the_count_covers() -> None:
+    rows = [row("submitted", SEND, BUMP), Watched(Transaction(pk=2, status="sent", nonce=8), [attempt(3)])]
+    assert receipts_to_read(lane(), rows, view(100, counts=(8, 0)), NETWORK) == [SEND.hash, BUMP.hash]
+
+
+def test_receipts_are_read_again_before_a_row_becomes_final() -> None:
+    watched = row("mined", SEND, BUMP, mined=BUMP)
+    assert receipts_to_read(lane(), [watched], view(101), NETWORK) == []
+    assert receipts_to_read(lane(), [watched], view(102), NETWORK) == [BUMP.hash]
+
+
+blocks = st.builds(Block, st.integers(90, 110), st.sampled_from([BLOCK.hash, OTHER.hash]))
+attempts = st.lists(st.sampled_from(["send", "bump", "expire", "close"]), min_size=1, max_size=3).map(
+    lambda purposes: [attempt(number, purpose) for number, purpose in enumerate(purposes, 1)]
+)
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Watched, ChainView]:
+    status = draw(st.sampled_from([*IN_FLIGHT, Status.MINED, *FINAL]))
+    made = draw(attempts)
+    mined = draw(st.sampled_from(made)) if status not in IN_FLIGHT else None
+    known = draw(st.lists(st.sampled_from(made), unique_by=lambda each: each.hash))
+    found = [receipt(each, draw(blocks), draw(st.booleans())) for each in known]
+    hashes = draw(st.dictionaries(st.integers(90, 110), st.sampled_from([BLOCK.hash, OTHER.hash])))
+    final = draw(st.integers(0, 9))
+    counts = (draw(st.integers(final, 9)), final)
+    seen = view(draw(st.integers(90, 120)), *found, counts=counts, hashes=hashes)
+    return row(status, *made, mined=mined), seen
+
+
+@given(cases())
+def test_every_verdict_has_its_evidence(case: tuple[Watched, ChainView]) -> None:
+    watched, seen = case
+    found, judged = verdict(watched, seen), watched.row
+    match found:
+        case Mined(_, which, proof):
+            assert judged.status in IN_FLIGHT
+            assert seen.receipts[which.hash] == proof
+            assert which in watched.attempts
+        case Reorged():
+            assert judged.status == Status.MINED
+            assert judged.mined_attempt is not None
+            moved = seen.receipts.get(judged.mined_attempt.hash)
+            assert seen.hashes[100] != BLOCK.hash or (moved and moved.block.hash != BLOCK.hash)
+        case Finished(_, status, _, proof):
+            assert (judged.status, seen.hashes[100], proof.block.hash) == (Status.MINED, BLOCK.hash, BLOCK.hash)
+            assert seen.head.number >= (110 if watched.has_rivals else 102)
+            assert status in FINAL
+        case Consumed():
+            assert judged.status in IN_FLIGHT
+            assert seen.counts[ADDRESS].final == max(8, seen.counts[ADDRESS].final or 0)
+        case Contradicted():
+            assert judged.status in FINAL
+            assert seen.hashes[100] == OTHER.hash

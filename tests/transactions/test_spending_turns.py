@@ -1,0 +1,134 @@
+"""Spending rules in the turns of a lane on a chain, and after kills."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from relayers.models import Relayer
+from tests.relayers import factories as relayer_factories
+from tests.transactions import factories
+from tests.transactions.engines import Killed, at_step, kill, let_time_pass
+from tests.transactions.hardhat import RECEIVER, LocalChain, local_chain, local_node
+from tests.transactions.lab import Lab, lab, mempool, mempool_node
+from tests.transactions.lane_values import GWEI, NOW, attempt, found, network, row
+from tests.transactions.limits import limit_relayer, policy, used
+from tests.transactions.single_turns import take_turn
+from transactions.lanes import leasing
+from transactions.lanes.monitoring import Bump, review_price
+from transactions.models import Charge, Lane, Transaction
+from transactions.settlement.watching import look
+from transactions.spending.budgets import GasBudget
+
+__all__ = ["lab", "local_chain", "local_node", "mempool", "mempool_node"]
+
+
+@pytest.fixture
+def relayer(local_chain: LocalChain) -> Relayer:
+    return relayer_factories.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+
+
+@pytest.fixture
+def lane(relayer: Relayer) -> Lane:
+    """A lane that this worker holds."""
+    claimed = leasing.claim(factories.lane(relayer).pk)
+    assert claimed is not None
+    return claimed
+
+
+def request(lane: Lane, value: int = 1) -> Transaction:
+    return factories.transaction(lane, to=RECEIVER, value_text=str(value))
+
+
+def state(row: Transaction) -> tuple[str, int | None, str]:
+    row.refresh_from_db()
+    return row.status, row.nonce, row.status_reason
+
+
+@pytest.mark.django_db
+def test_a_row_that_the_rules_no_longer_allow_fails_with_the_rule(relayer: Relayer, lane: Lane) -> None:
+    limit_relayer(relayer, max_value="5")
+    rows = [request(lane, 5), request(lane, 4)]
+    limit_relayer(relayer, max_value="4")
+    take_turn(lane)
+    rule = "Refused by the spending rule max_value of the relayer"
+    reason = f"{rule}: Value 5 wei; the maximum of a transaction is 4 wei."
+    assert [state(each) for each in rows] == [("failed", None, reason), ("submitted", 0, "")]
+    assert not rows[0].attempts.exists()
+
+
+@pytest.mark.django_db
+def test_a_row_over_the_limit_of_gas_waits_until_the_window_allows_it(
+    relayer: Relayer, lane: Lane, local_chain: LocalChain
+) -> None:
+    take_turn(lane)
+    probe = request(lane)
+    take_turn(lane)
+    probe.refresh_from_db()
+    assert probe.last_attempt is not None
+    cost = int(probe.last_attempt.max_cost_text) - probe.value
+    local_chain.mine(1)
+    look([lane])
+    chosen = limit_relayer(relayer, max_gas_cost_per_day=str(cost * 3 // 2))
+
+    rows = [request(lane), request(lane)]
+    take_turn(lane)
+
+    first, second = (state(each) for each in rows)
+    assert (first[:2], second[:2]) == (("submitted", 1), ("pending", None))
+    assert second[2].startswith("Waiting for the spending rule max_gas_cost_per_day of the relayer: Gas cost of at ")
+    local_chain.mine(1)
+    look([lane])
+    # The real cost is below the ceiling, and leaves room for the other.
+    rows[0].refresh_from_db()
+    assert used(chosen, "gas") == 21_000 * int(rows[0].effective_gas_price_text)
+    let_time_pass(120)
+    lane.refresh_from_db()
+    claimed = leasing.claim(lane.pk)
+    assert claimed is not None
+    take_turn(claimed)
+    assert state(rows[1])[:2] == ("submitted", 2)
+
+
+def test_a_bump_stops_at_the_limit_of_gas() -> None:
+    def review(budget: GasBudget | None) -> Bump | None:
+        flying = [attempt(20 * GWEI, 2 * GWEI, seconds_ago=600)]
+        market = found(base_fee=40 * GWEI)
+        return review_price(network(), {}, row(nonce=0), flying, market, 10**24, NOW, budget)
+
+    free = review(None)
+    assert free is not None
+    assert free.prices is not None
+    exact = ((free.prices.limit or 0) - 20 * GWEI) * 21_000
+    assert review(GasBudget(exact, "the relayer's max_gas_cost_per_day")) == free
+    bump = review(GasBudget(21_000 * GWEI, "the relayer's max_gas_cost_per_day"))
+    assert bump is not None
+    assert (bump.prices, bump.ceiling) == (None, "spending")
+    assert bump.reason == (
+        "Its price of 20 gwei is not raised, because of the relayer's max_gas_cost_per_day, of which "
+        "21000000000000 wei are left in 24 hours."
+    )
+
+
+@pytest.mark.long
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("step", ["accepted", "planned", "signed", "before_commit", "committed", "outcomes_written"])
+def test_a_kill_at_any_step_leaves_the_sums_of_the_charges(lab: Lab, step: str) -> None:
+    """The oracle compares them, too, in `database_violations`."""
+    chosen = limit_relayer(lab.sender.relayer, max_value_per_day="100", max_gas_cost_per_day=str(10**18))
+    own = policy(max_gas_cost_per_day=str(10**18))
+    if step == "accepted":
+        with at_step(step, kill), suppress(Killed):
+            lab.send("first", key="first")
+        assert (used(chosen), Charge.objects.count()) == (0, 0)
+    lab.send("first", key="first")
+    Transaction.objects.update(token_spending=own)
+    lab.send("second")
+    if step != "accepted":
+        lab.turn_killed_at(step)
+        assert used(chosen, "gas") == used(own, "gas") * 2 or used(own, "gas") == 0
+    lab.finish()
+    rows = list(Transaction.objects.order_by("sequence"))
+    costs = [(each.gas_used or 0) * int(each.effective_gas_price_text) for each in rows]
+    assert (used(chosen, "gas"), used(own, "gas")) == (sum(costs), costs[0])

@@ -1,0 +1,141 @@
+"""The order of a turn, and what an account allows that others use too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from chain.errors import NodesUnreachable
+from chain.readings import gather_each
+from chain.sending import Broadcast, Outcome
+from tests.relayers import factories as relayer_factories
+from tests.relayers.factories import KEY
+from tests.transactions import factories
+from tests.transactions.hardhat import RECEIVER, LocalChain
+from tests.transactions.single_turns import take_turn
+from transactions.lanes import broadcasting, leasing
+from transactions.models import Attempt, Lane, Transaction
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def lane(local_chain: LocalChain) -> Lane:
+    """A lane that this worker holds."""
+    nodes = [{"url": local_chain.url, "weight": 100}]
+    claimed = leasing.claim(factories.lane(relayer_factories.relayer(network="hardhat", rpc_urls=nodes)).pk)
+    assert claimed is not None
+    return claimed
+
+
+def request(lane: Lane, value: int = 1) -> Transaction:
+    return factories.transaction(lane, to=RECEIVER, value_text=str(value))
+
+
+def state(row: Transaction) -> tuple[str, int | None]:
+    row.refresh_from_db()
+    return row.status, row.nonce
+
+
+def test_everything_that_is_broadcast_was_committed_before(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    committed = []
+
+    def send(nodes: Any, transactions: Sequence[bytes], *args: Any, **kwargs: Any) -> list[Broadcast]:
+        stored = Attempt.objects.filter(transaction__status="sent").order_by("nonce").values_list("raw", flat=True)
+        committed.append(list(transactions) == [bytes(raw) for raw in stored])
+        return [Broadcast(Outcome.ACCEPTED)] * len(transactions)
+
+    monkeypatch.setattr(broadcasting, "send", send)
+    for value in (1, 2, 3):
+        request(lane, value)
+    take_turn(lane)
+
+    assert committed == [True]
+
+
+def test_the_order_of_a_turn(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[str] = []
+    for module in ("turn", "commits", "broadcasting", "outcomes"):
+        monkeypatch.setattr(f"transactions.lanes.{module}.step", steps.append)
+    request(lane)
+    take_turn(lane)
+
+    assert steps == [
+        "claimed",
+        "read",
+        "planned",
+        "signed",
+        "before_commit",
+        "committed",
+        "before_broadcast",
+        "broadcast",
+        "outcomes_written",
+    ]
+
+
+def test_bytes_that_never_left_are_broadcast_before_anything_is_read(
+    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = request(lane)
+    take_turn(lane)
+    local_chain.drop()
+    Transaction.objects.filter(pk=row.pk).update(status="sent")
+    Attempt.objects.update(first_broadcast_at=None, last_broadcast_at=None)
+    request(lane)
+
+    def fail(*args: Any) -> Any:
+        raise NodesUnreachable("the connection failed")
+
+    monkeypatch.setattr("transactions.lanes.turn.gather_each", fail)
+    assert take_turn(lane).failed
+
+    assert (state(row), local_chain.waiting()) == (("submitted", 0), [row.attempts.get().hash])
+
+
+def test_nodes_are_not_read_for_an_attempt_whose_price_cannot_be_raised_yet(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Any] = []
+    row = request(lane)
+    take_turn(lane)
+
+    def read(*args: Any) -> Any:
+        reads.append(args)
+        return gather_each(*args)
+
+    monkeypatch.setattr("transactions.lanes.turn.gather_each", read)
+    take_turn(lane)
+    assert reads == []
+
+    # Half of the 15 seconds after which the price of this speed is raised.
+    Attempt.objects.filter(transaction=row).update(first_broadcast_at=F("first_broadcast_at") - timedelta(seconds=8))
+    take_turn(lane)
+    assert len(reads) == 1
+
+
+def test_an_account_that_was_used_elsewhere_gets_no_nonce_until_that_is_settled(
+    lane: Lane, local_chain: LocalChain
+) -> None:
+    """Its own next nonce is used: whatever it signed could not be mined."""
+    local_chain.send_from(KEY, 0)
+    local_chain.mine()
+    row = request(lane)
+
+    take_turn(lane)
+
+    assert (state(row), Attempt.objects.count(), local_chain.waiting()) == (("pending", None), 0, [])
+
+
+def test_nonces_in_flight_leave_no_room_in_the_window(lane: Lane, local_chain: LocalChain) -> None:
+    Lane.objects.filter(pk=lane.pk).update(window=2)
+    rows = [request(lane, value) for value in (1, 2, 3)]
+
+    take_turn(lane)
+    take_turn(lane)
+
+    assert [state(row) for row in rows] == [("submitted", 0), ("submitted", 1), ("pending", None)]
+    assert local_chain.waiting() == [row.attempts.get().hash for row in rows[:2]]

@@ -1,0 +1,364 @@
+"""Turns of a lane on a real chain, taken one at a time: the principles that sending rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+
+from chain.sending import Broadcast, Outcome
+from relayer_service.storage.clock import database_now
+from relayers.models import Relayer
+from signers.backends.base import SignerError
+from tests.relayers import factories as relayer_factories
+from tests.relayers.factories import KEY
+from tests.transactions import factories
+from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain, local_chain, local_node
+from tests.transactions.single_turns import take_turn
+from transactions.changes import Changes
+from transactions.lanes import broadcasting, leasing, outcomes, signing
+from transactions.lanes.commits import LeaseLost
+from transactions.models import Attempt, Lane, Transaction
+from transactions.settlement.watching import look
+
+__all__ = ["local_chain", "local_node"]
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def relayer(local_chain: LocalChain) -> Relayer:
+    return relayer_factories.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+
+
+@pytest.fixture
+def lane(relayer: Relayer) -> Lane:
+    """A lane that this worker holds."""
+    return claim(factories.lane(relayer))
+
+
+def claim(lane: Lane) -> Lane:
+    claimed = leasing.claim(lane.pk)
+    assert claimed is not None
+    return claimed
+
+
+def request(lane: Lane, value: int = 1, **changes: Any) -> Transaction:
+    return factories.transaction(lane, to=RECEIVER, value_text=str(value), **changes)
+
+
+def states(*rows: Transaction) -> list[tuple[str, int | None]]:
+    for row in rows:
+        row.refresh_from_db()
+    return [(row.status, row.nonce) for row in rows]
+
+
+def in_the_past(lane: Lane) -> None:
+    """Have all attempts been broadcast long ago."""
+    before = database_now() - timedelta(hours=1)
+    Attempt.objects.filter(lane=lane).update(first_broadcast_at=before, last_broadcast_at=before, signed_at=before)
+
+
+def test_a_request_is_sent_mined_and_confirmed(lane: Lane, local_chain: LocalChain) -> None:
+    row = request(lane)
+
+    take_turn(lane)
+    assert states(row) == [("submitted", 0)]
+    assert local_chain.waiting() == [row.attempts.get().hash]
+    local_chain.mine(1)
+    look([lane])
+    assert states(row) == [("mined", 0)]
+    local_chain.mine(3)
+    look([lane])
+
+    assert states(row) == [("confirmed", 0)]
+    assert (row.succeeded, row.gas_used, row.block_number) == (True, 21_000, 1)
+    assert [each.to_status for each in row.changes.order_by("version")] == ["sent", "submitted", "mined", "confirmed"]
+
+
+def test_nonces_follow_the_order_of_acceptance(lane: Lane, local_chain: LocalChain) -> None:
+    rows = [request(lane, value) for value in range(1, 6)]
+
+    take_turn(lane)
+
+    assert states(*rows) == [("submitted", nonce) for nonce in range(5)]
+    assert local_chain.waiting() == [row.attempts.get().hash for row in rows]
+
+
+def test_a_signer_that_fails_leaves_no_nonce_behind(
+    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A nonce exists only together with signed bytes: those after the failure are not given one either."""
+    rows = [request(lane, value) for value in (1, 2, 3)]
+    sign = signing.sign
+
+    def failing(signer: Any, address: str, draft: Any) -> Any:
+        if draft.value == 2:
+            raise SignerError("The server did not respond.", permanent=False)
+        return sign(signer, address, draft)
+
+    monkeypatch.setattr("transactions.lanes.turn.sign", failing)
+    assert take_turn(lane).failed
+    lane.refresh_from_db()
+
+    assert states(*rows) == [("submitted", 0), ("pending", None), ("pending", None)]
+    assert (lane.next_nonce, lane.waiting, lane.waiting_details) == (1, "signer", "The server did not respond.")
+
+
+def test_nothing_is_broadcast_whose_commit_failed(
+    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = request(lane)
+
+    def fail(changes: Changes) -> None:
+        raise DatabaseError("the connection is lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Changes, "save", fail)
+        with pytest.raises(DatabaseError):
+            take_turn(lane)
+    assert (states(row), local_chain.waiting()) == ([("pending", None)], [])
+    take_turn(lane)
+
+    assert states(row) == [("submitted", 0)]
+
+
+def test_a_worker_without_the_lease_commits_nothing(lane: Lane, local_chain: LocalChain) -> None:
+    row = request(lane)
+    Lane.objects.filter(pk=lane.pk).update(due_at=database_now())
+    other = claim(lane)
+
+    with pytest.raises(LeaseLost):
+        take_turn(lane)
+    assert states(row) == [("pending", None)]
+    take_turn(other)
+
+    assert states(row) == [("submitted", 0)]
+
+
+def test_a_lease_that_is_lost_while_signing_is_noticed_by_the_commit(
+    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenZeppelin 836: two preparations of one row, of which one commits."""
+    row, sign = request(lane), signing.sign
+
+    def slow(*args: Any) -> Any:
+        Lane.objects.filter(pk=lane.pk).update(due_at=database_now(), lease=None)
+        return sign(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("transactions.lanes.turn.sign", slow)
+        with pytest.raises(LeaseLost):
+            take_turn(lane)
+
+    assert (states(row), local_chain.waiting()) == ([("pending", None)], [])
+
+
+@pytest.mark.parametrize("outcome", [Outcome.UNKNOWN, Outcome.NONCE_TOO_LOW, Outcome.REPLACEMENT_UNDERPRICED])
+def test_an_unclear_outcome_is_followed_by_the_same_bytes(
+    lane: Lane, local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
+    """Nobody knows who has them: never other bytes at another nonce (alto 748)."""
+    row, sent = request(lane), []
+
+    def unclear(nodes: Any, transactions: Sequence[bytes], *args: Any, **kwargs: Any) -> list[Broadcast]:
+        sent.append(list(transactions))
+        return [Broadcast(outcome, "the node said something")] * len(transactions)
+
+    monkeypatch.setattr(broadcasting, "send", unclear)
+    take_turn(lane)
+    in_the_past(lane)
+    Attempt.objects.update(first_broadcast_at=database_now(), signed_at=database_now())
+    take_turn(lane)
+
+    assert states(row) == [("sent", 0)]
+    assert sent[0] == sent[1] == [bytes(row.attempts.get().raw)]
+    assert row.status_reason == f"{outcomes.REASONS[outcome]} The node answered: the node said something"
+
+
+def test_committed_bytes_that_never_left_are_broadcast_first(lane: Lane, local_chain: LocalChain) -> None:
+    row = request(lane)
+    take_turn(lane)
+    local_chain.drop()
+    Transaction.objects.filter(pk=row.pk).update(status="sent")
+    Attempt.objects.update(first_broadcast_at=None, last_broadcast_at=None)
+
+    take_turn(lane)
+
+    assert states(row) == [("submitted", 0)]
+    assert local_chain.waiting() == [row.attempts.get().hash]
+
+
+def test_a_dropped_transaction_is_broadcast_again_at_a_price_ceiling(
+    lane: Lane, relayer: Relayer, local_chain: LocalChain
+) -> None:
+    """OpenZeppelin 808: the cap stops a bump, never a rebroadcast."""
+    row = request(lane)
+    take_turn(lane)
+    relayer.policies = {"gas_price_cap": int(row.attempts.get().max_fee_text)}
+    relayer.save()
+    local_chain.drop()
+    local_chain.rpc("hardhat_setNextBlockBaseFeePerGas", hex(50 * GWEI))
+    local_chain.mine(1)
+    in_the_past(lane)
+
+    take_turn(lane)
+    (attempt,) = row.attempts.all()
+
+    assert (local_chain.waiting(), attempt.broadcasts) == ([attempt.hash], 2)
+    row.refresh_from_db()
+    assert "is not raised, because of the relayer's gas_price_cap" in row.status_reason
+
+
+def test_a_held_lane_gives_no_nonce_and_cares_for_those_in_flight(lane: Lane, local_chain: LocalChain) -> None:
+    first = request(lane)
+    take_turn(lane)
+    local_chain.drop()
+    in_the_past(lane)
+    holds = {"operator": {"since": "2026-11-16T12:00:00.000000Z", "details": ""}}
+    Lane.objects.filter(pk=lane.pk).update(holds=holds, held_since=database_now())
+    second = request(lane, 2)
+
+    take_turn(lane)
+
+    assert states(first, second) == [("submitted", 0), ("pending", None)]
+    assert local_chain.waiting() == [first.attempts.get().hash]
+
+
+def test_a_lane_without_a_first_nonce_takes_turns_after_an_outage(lane: Lane, local_chain: LocalChain) -> None:
+    """It stays held at first contact while another program has a transaction pending."""
+    local_chain.send_from(KEY, 0, to=RECEIVER)
+    row = request(lane)
+    Lane.objects.update(waiting="nodes", next_nonce=None)
+
+    take_turn(lane)
+
+    lane.refresh_from_db()
+    assert (states(row), lane.next_nonce, lane.waiting) == ([("pending", None)], None, "")
+
+
+def test_a_paused_relayer_gets_no_new_nonce(lane: Lane, relayer: Relayer, local_chain: LocalChain) -> None:
+    relayer.paused = True
+    relayer.save()
+    row = request(lane)
+
+    take_turn(lane)
+
+    assert (states(row), local_chain.waiting()) == ([("pending", None)], [])
+
+
+def test_a_pending_row_expires_even_if_no_node_answers(lane: Lane, relayer: Relayer) -> None:
+    relayer.set_rpc_urls([{"url": "http://127.0.0.1:1", "weight": 100}])
+    relayer.save()
+    row = request(lane, valid_until=database_now() - timedelta(seconds=1))
+    waiting = request(lane)
+
+    outlook = take_turn(lane)
+    lane.refresh_from_db()
+
+    assert outlook.failed
+    assert states(row, waiting) == [("expired", None), ("pending", None)]
+    assert (lane.waiting, lane.waiting_details) == ("nodes", "No node answered: the connection failed.")
+
+
+def test_a_row_in_flight_expires_by_a_noop_at_its_nonce(lane: Lane, local_chain: LocalChain) -> None:
+    row = request(lane)
+    take_turn(lane)
+    Transaction.objects.filter(pk=row.pk).update(valid_until=database_now())
+
+    take_turn(lane)
+    take_turn(lane)
+    purposes = [attempt.purpose for attempt in row.attempts.order_by("number")]
+    local_chain.mine(4)
+    look([lane])
+    local_chain.mine(4)
+    look([lane])
+
+    assert purposes == ["send", "expire"]
+    assert states(row) == [("expired", 0)]
+
+
+def test_the_window_limits_nonces_in_flight(lane: Lane, local_chain: LocalChain) -> None:
+    Lane.objects.filter(pk=lane.pk).update(window=2)
+    rows = [request(lane, value) for value in (1, 2, 3)]
+    take_turn(lane)
+    assert states(*rows) == [("submitted", 0), ("submitted", 1), ("pending", None)]
+    local_chain.mine(1)
+
+    take_turn(lane)
+
+    assert states(rows[2]) == [("submitted", 2)]
+
+
+def test_a_lane_without_open_rows_is_released_at_once(lane: Lane) -> None:
+    assert take_turn(lane).is_idle
+    assert leasing.release_if_idle(lane)
+    request(lane)
+
+    assert leasing.due_lanes(10) == [lane.pk]
+
+
+def test_a_lane_with_an_open_row_is_not_released(lane: Lane) -> None:
+    request(lane)
+
+    assert not leasing.release_if_idle(lane)
+
+
+@pytest.mark.parametrize(("action", "status"), [("close", "failed"), ("expire", "expired"), ("cancel", "canceled")])
+def test_a_queued_row_with_an_action_is_closed_and_never_sent(
+    lane: Lane, local_chain: LocalChain, action: str, status: str
+) -> None:
+    """It lost its nonce to another program: its no-op would have closed it."""
+    row = request(lane, requested_action=action, action_reason="No node accepts it.")
+
+    take_turn(lane)
+
+    assert (states(row), local_chain.waiting()) == ([(status, None)], [])
+    assert (row.status_reason, row.requested_action) == ("No node accepts it.", "")
+
+
+def test_nothing_is_broadcast_on_a_chain_that_was_replaced(lane: Lane, local_chain: LocalChain) -> None:
+    request(lane)
+    take_turn(lane)
+    local_chain.drop()
+    in_the_past(lane)
+    holds = {"chain": {"since": "2026-11-16T12:00:00.000000Z", "details": ""}}
+    Lane.objects.filter(pk=lane.pk).update(holds=holds, held_since=database_now())
+
+    take_turn(lane)
+
+    assert local_chain.waiting() == []
+
+
+def test_a_confirmed_row_that_a_deep_reorg_removed_is_broadcast_again(lane: Lane, local_chain: LocalChain) -> None:
+    """Otherwise those behind it wait for ever: their nonces follow its nonce."""
+    before = local_chain.snapshot()
+    first = request(lane)
+    take_turn(lane)
+    local_chain.mine(4)
+    look([lane])
+    look([lane])
+    assert states(first) == [("confirmed", 0)]
+    second = request(lane, 2)
+    take_turn(lane)
+    local_chain.reorganise(before)
+    Lane.objects.filter(pk=lane.pk).update(chain_nonce=0)
+    Attempt.objects.filter(lane=lane).update(last_broadcast_at=database_now() - timedelta(hours=1))
+
+    take_turn(lane)
+
+    assert local_chain.waiting() == [first.attempts.get().hash, second.attempts.get().hash]
+
+
+def test_expired_rows_are_closed_before_others_are_planned(lane: Lane, relayer: Relayer) -> None:
+    relayer.paused = True
+    relayer.save()
+    for value in range(1, 20):
+        request(lane, value)
+    expired = request(lane, valid_until=database_now() - timedelta(seconds=1))
+
+    assert take_turn(lane).seconds == 0
+    assert states(expired) == [("expired", None)]

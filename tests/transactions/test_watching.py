@@ -1,0 +1,236 @@
+"""Looking at a real chain: transactions become mined, confirmed or failed, and go back after a reorg."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from chain.errors import NodesUnreachable
+from relayer_service.storage.clock import database_now
+from tests.conftest import Log
+from tests.relayers import factories
+from tests.relayers.factories import KEY
+from tests.transactions.hardhat import OTHER_ADDRESS, OTHER_KEY, LocalChain
+from tests.transactions.settled import add_attempt, broadcast, lane, look, sent, short_depths, statuses
+from transactions.models import Attempt, Hold, Lane, Status, Transaction
+from transactions.settlement import holds, identifying, unsettled, watching
+from transactions.settlement.reading import ChainView, NodeReader
+
+__all__ = ["short_depths"]
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("short_depths")]
+
+
+def test_a_transaction_in_a_block_is_mined(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    broadcast(local_chain, row)
+    local_chain.mine()
+    assert look(account).changed == {account.pk}
+    assert statuses(row) == ["mined"]
+    assert row.mined_attempt == row.last_attempt
+    assert (row.block_number, row.block_hash) == (1, local_chain.block_hash(1))
+    assert (row.succeeded, row.gas_used, row.effective_gas_price_text) == (True, 21_000, "1875000000")
+    assert (account.chain_nonce, account.chain_block) == (1, 1)
+
+
+def test_it_is_confirmed_with_its_confirmations(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    broadcast(local_chain, row)
+    local_chain.mine()
+    look(account)
+    look(account)
+    assert statuses(row) == ["mined"]
+    local_chain.mine()
+    look(account)
+    assert statuses(row) == ["confirmed"]
+
+
+def test_an_older_attempt_can_be_the_one_that_is_mined(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    first = row.last_attempt
+    broadcast(local_chain, row)
+    add_attempt(row, 0, "bump", maxFeePerGas=20 * 10**9)
+    local_chain.mine(2)
+    look(account)
+    look(account)
+    assert statuses(row) == ["confirmed"]
+    assert row.mined_attempt == first
+
+
+def test_a_transaction_behind_another_one_stays_submitted(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    rows = [sent(account, 0), sent(account, 1)]
+    broadcast(local_chain, rows[0])
+    local_chain.mine()
+    look(account)
+    assert statuses(*rows) == ["mined", "submitted"]
+    assert account.head_since is not None
+
+
+def test_a_reorg_brings_a_mined_transaction_back(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    before = local_chain.snapshot()
+    broadcast(local_chain, row)
+    local_chain.mine()
+    look(account)
+    assert statuses(row) == ["mined"]
+    local_chain.reorganise(before, 2)
+    assert look(account).changed == {account.pk}
+    assert statuses(row) == ["submitted"]
+    assert row.status_reason == "A reorg removed its block. It is broadcast again."
+    assert (row.block_number, row.block_hash, row.mined_attempt, row.succeeded) == (None, "", None, None)
+    assert (account.chain_nonce, account.next_nonce) == (0, 1)
+
+
+def test_a_worker_without_the_lease_writes_nothing(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    broadcast(local_chain, row)
+    local_chain.mine()
+    account.lease = None
+    account.save()
+    look(account)
+    assert statuses(row) == ["submitted"]
+    assert account.chain_nonce is None
+
+
+@pytest.mark.parametrize(("purpose", "status"), [("expire", Status.EXPIRED), ("close", Status.FAILED)])
+def test_a_mined_no_op_ends_the_request_at_finality(local_chain: LocalChain, purpose: str, status: Status) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0, requested_action=purpose, action_reason="It was too late.")
+    add_attempt(row, 0, Attempt.Purpose(purpose), gas=21_000)
+    broadcast(local_chain, row)
+    local_chain.mine(3)
+    look(account)
+    look(account)
+    assert statuses(row) == ["mined"]
+    local_chain.mine(1)
+    look(account)
+    assert statuses(row) == [status]
+    assert row.status_reason == "It was too late."
+
+
+def test_a_held_lane_still_settles_what_is_in_flight(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    with transaction.atomic():
+        holds.hold(account, Hold.OPERATOR, "Maintenance.")
+    row = sent(account, 0)
+    broadcast(local_chain, row)
+    local_chain.mine(2)
+    look(account)
+    look(account)
+    assert (statuses(row), list(account.holds)) == (["confirmed"], ["operator"])
+
+
+def test_a_confirmed_transaction_that_leaves_the_chain_is_reported_once(local_chain: LocalChain, log: Log) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    before = local_chain.snapshot()
+    broadcast(local_chain, row)
+    local_chain.mine(2)
+    look(account)
+    look(account)
+    local_chain.reorganise(before, 4)
+    look(account)
+    look(account)
+    assert statuses(row) == ["confirmed"]
+    assert row.contradicted_at is not None
+    details = "block 1 was replaced, and the transaction is in no block"
+    expected = f"The chain contradicts the status confirmed of the transaction {row.identifier}: {details}"
+    assert [line["message"] for line in log.parsed() if line["level"] == "CRITICAL"] == [expected]
+
+
+def test_a_search_that_fails_holds_up_no_other_lane(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> None:
+    account = lane(local_chain)
+    sent(account, 0)
+    local_chain.send_from(KEY, 0, value=5)
+    local_chain.mine(5)
+    searched: list[int] = []
+
+    def fail(reader: NodeReader, lane: Lane, view: ChainView) -> bool:
+        searched.append(lane.pk)
+        raise NodesUnreachable("the node timed out")
+
+    monkeypatch.setattr(identifying, "identify", fail)
+    assert look(account).changed == {account.pk}
+    assert look(account).head_number == 5
+    assert searched == [account.pk]
+
+
+def test_a_confirmed_row_that_a_reorg_removed_is_broadcast_again(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row, above = sent(account, 0), sent(account, 1)
+    before = local_chain.snapshot()
+    broadcast(local_chain, row)
+    local_chain.mine(2)
+    look(account)
+    look(account)
+    assert (statuses(row), list(unsettled.removed_rows(account))) == (["confirmed"], [])
+    local_chain.reorganise(before, 4)
+    assert look(account).changed == {account.pk}
+    removed = list(unsettled.removed_rows(account))
+    assert [(each, each.mined_attempt) for each in removed] == [(row, row.mined_attempt)]
+    # No no-op takes its nonce, though a row above it is in flight.
+    local_chain.mine(4)
+    look(account)
+    watched = Lane.objects.select_related("relayer", "watch").get(pk=account.pk)
+    assert (watched.gap_block, holds.noops_due(watched), statuses(above)) == (None, [], ["submitted"])
+    broadcast(local_chain, row)
+    local_chain.mine()
+    look(account)
+    assert list(unsettled.removed_rows(account)) == []
+
+
+def watched_lanes() -> list[Lane]:
+    return list(Lane.objects.filter(unsettled.has_unsettled_rows()))
+
+
+def test_a_lane_is_watched_until_its_confirmed_rows_are_final(local_chain: LocalChain) -> None:
+    account = lane(local_chain)
+    row = sent(account, 0)
+    broadcast(local_chain, row)
+    local_chain.mine(2)
+    look(account)
+    assert watched_lanes() == []
+    look(account)
+    assert (statuses(row), watched_lanes()) == (["confirmed"], [account])
+    local_chain.mine(3)
+    look(account)
+    look(account)
+    assert (account.final_nonce, watched_lanes()) == (1, [])
+
+
+def test_a_lane_without_final_counts_is_watched_for_a_day(local_chain: LocalChain) -> None:
+    account = lane(local_chain, chain_nonce=1)
+    row = sent(account, 0)
+    finished = database_now() - timedelta(hours=23)
+    Transaction.objects.update(status="confirmed", mined_attempt=row.last_attempt, finished_at=finished)
+    assert watched_lanes() == [account]
+    Transaction.objects.update(finished_at=finished - timedelta(hours=1))
+    assert watched_lanes() == []
+    # However long ago: the chain waits for its nonce.
+    Lane.objects.update(chain_nonce=0)
+    assert watched_lanes() == [account]
+
+
+def test_lanes_of_one_node_are_settled_in_one_look(local_chain: LocalChain) -> None:
+    first = lane(local_chain)
+    other = factories.relayer(
+        identifier="relayer-2",
+        network="hardhat",
+        address=OTHER_ADDRESS,
+        rpc_urls=[{"url": local_chain.url, "weight": 100}],
+    )
+    second = lane(local_chain, address=OTHER_ADDRESS, relayer=other)
+    rows = [sent(first, 0), sent(second, 0, fields={"key": OTHER_KEY})]
+    broadcast(local_chain, *rows)
+    local_chain.mine()
+    lanes = list(Lane.objects.select_related("relayer"))
+    assert watching.look(lanes).changed == {first.pk, second.pk}
+    assert statuses(*rows) == ["mined", "mined"]
