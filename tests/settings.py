@@ -21,6 +21,9 @@ os.environ.setdefault("PROFILE", "local")
 os.environ.setdefault("LOG_FORMAT", "json")
 # The contract alone; tests of extensions switch on their own.
 os.environ.setdefault("EXTENSIONS", "")
+# What takes long on a busy machine is no failure; tests of these limits set their own.
+for name in ("DATABASE_LOCK_TIMEOUT_MS", "DATABASE_STATEMENT_TIMEOUT_MS"):
+    os.environ.setdefault(name, "180000")
 
 from relayer_service.settings import *  # noqa: E402, F403
 from relayer_service.settings import (  # noqa: E402
@@ -36,7 +39,7 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.sample"]
 MIDDLEWARE = [*MIDDLEWARE, "tests.sample.middleware.CrashOnRequestMiddleware"]
 ROOT_URLCONF = "tests.sample.urls"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-# What takes long on a busy machine is no failure; tests of these limits set their own.
+# For the same reason.
 NODE_ATTEMPT_SECONDS = NODE_DEADLINE_SECONDS = 60
 RATE_LIMIT_SAMPLE = os.environ.get("RATE_LIMIT_SAMPLE", "1000/s")
 

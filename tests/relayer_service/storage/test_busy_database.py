@@ -57,7 +57,7 @@ def impatient(transactional_db: None) -> Iterator[None]:
         cursor.execute(setting.format(1))
     yield
     with connection.cursor() as cursor:
-        cursor.execute(setting.format(5_000))
+        cursor.execute(setting.format(PATIENCE_SECONDS * 1000))
 
 
 @pytest.mark.usefixtures("impatient")

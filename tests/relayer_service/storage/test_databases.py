@@ -12,6 +12,7 @@ from django.db.utils import ConnectionHandler
 
 from relayer_service.storage import databases
 from relayer_service.storage.postgresql.outages import Connection
+from tests.concurrency import PATIENCE_SECONDS
 
 FILE = Path("/data/db.sqlite3")
 TIMEOUTS = "-c statement_timeout=15000 -c lock_timeout=5000"
@@ -169,10 +170,10 @@ def rows(database: BaseDatabaseWrapper, *statements: str) -> list[Any]:
 def test_the_safeguards_of_the_engine_are_in_force() -> None:
     if connection.vendor == "sqlite":
         names = ["journal_mode", "synchronous", "foreign_keys", "busy_timeout"]
-        assert rows(connection, *(f"PRAGMA {name}" for name in names)) == ["wal", 2, 1, 5_000]
+        assert rows(connection, *(f"PRAGMA {name}" for name in names)) == ["wal", 2, 1, PATIENCE_SECONDS * 1000]
     else:
         names = ["statement_timeout", "lock_timeout"]
-        assert rows(connection, *(f"SHOW {name}" for name in names)) == ["15s", "5s"]
+        assert rows(connection, *(f"SHOW {name}" for name in names)) == ["3min", "3min"]
 
 
 @pytest.fixture
