@@ -8,16 +8,23 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import display
 
 from relayer_service.admin.dates import exact
+from relayer_service.admin.lists import ResourceList
 from relayer_service.admin.references import is_key, link
 from relayer_service.admin.search import MANY
 from relayers.policy_fields import coins
 from transactions import formatting
 from transactions.action_admin import RequestedActionAdmin
-from transactions.admin_filters import RELAYER, KindFilter, RelayerNetworkFilter, StatusFilter
+from transactions.admin_filters import (
+    RELAYER,
+    KindFilter,
+    RelayerFilter,
+    RelayerNetworkFilter,
+    StatusFilter,
+    TransactionList,
+)
 from transactions.bulk_admin import BulkAdmin
 from transactions.export_admin import ExportAdmin
 from transactions.lane_admin import LaneAdmin
@@ -56,7 +63,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         "reason",
         "created",
     ]
-    list_filter = [StatusFilter, ("relayer", AutocompleteSelectFilter), RelayerNetworkFilter, KindFilter]
+    list_filter = [StatusFilter, ("relayer", RelayerFilter), RelayerNetworkFilter, KindFilter]
     list_fullwidth = True
     search_fields = ["identifier", "to"]
     search_help_text = "The start of an ID or receiver, the full hash of any attempt, or a nonce"
@@ -67,6 +74,9 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
 
     class Media:
         css = {"all": ["relayers/admin.css", "transactions/admin.css"]}
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ResourceList]:
+        return TransactionList
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Transaction]:
         # Joined, as the relayer may be deleted: its key is kept.

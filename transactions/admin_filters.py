@@ -4,15 +4,19 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import DropdownFilter
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
+from relayer_service.admin.lists import ResourceList
+from relayer_service.storage.newest import newest_with
 from relayers.filters import OTHER, NetworkFilter, other_networks
 from relayers.models import Relayer
 from transactions.models import Status, Transaction
 
 # The parameter of the list of one relayer's rows.
 RELAYER = "relayer__sequence__exact"
+# What filters sort by, before the sequence.
+SORTED_BY = ("relayer_id", "status")
 ALL_KINDS = "all"
 HELD, WAITING, RUNNING = "held", "waiting", "running"
 
@@ -21,6 +25,29 @@ class StatusFilter(StateFilter):
     title = "status"
     parameter_name = "status"
     conditions = {str(status): Q(status=status) for status in Status}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if request.GET.get(RELAYER) and self.value() in self.conditions:
+            return newest_with(queryset, "status", self.value())
+        return super().queryset(request, queryset)
+
+
+class RelayerFilter(AutocompleteSelectFilter):
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """Return the rows of a relayer; with a status, that filter sorts them."""
+        rows: QuerySet[Any] = super().queryset(request, queryset)
+        key = request.GET.get(RELAYER)
+        if not key or request.GET.get(StatusFilter.parameter_name) in StatusFilter.conditions:
+            return rows
+        return newest_with(queryset, "relayer_id", key)
+
+
+class TransactionList(ResourceList):
+    def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[Any]:
+        """Sort by the column that a filter sorted by first, in the direction of its index."""
+        ordering = super().get_ordering(request, queryset.order_by())
+        direction = "" if str(ordering[0]).startswith("-") else "-"
+        return [*(f"{direction}{name}" for name in queryset.query.order_by if name in SORTED_BY), *ordering]
 
 
 class LaneStateFilter(StateFilter):

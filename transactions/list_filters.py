@@ -1,9 +1,14 @@
 """Query parameters of the list of a relayer's transactions."""
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
-from relayer_service.api.filters import ListFilter, one_of
+from relayer_service.api.filters import ListFilter
+from relayer_service.storage.newest import newest_with
 from transactions.models import Attempt, Status, Transaction
+
+
+def with_status(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
+    return newest_with(rows, "status", value)
 
 
 def with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
@@ -12,6 +17,6 @@ def with_hash(rows: QuerySet[Transaction], value: str) -> QuerySet[Transaction]:
 
 
 LIST_FILTERS = {
-    "status": one_of({status: Q(status=status) for status in Status.values}, "Only transactions in this status."),
+    "status": ListFilter("Only transactions in this status.", with_status, Status.values),
     "hash": ListFilter("Only the transaction with this hash, of any of its attempts.", with_hash),
 }

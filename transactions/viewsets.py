@@ -14,6 +14,7 @@ from relayer_service.api.exceptions import NotFound
 from relayer_service.api.lists import MAX_COUNTED, MAX_OFFSET, capped
 from relayer_service.api.pagination import PageRequest
 from relayer_service.api.viewsets import ResourceViewSet
+from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
 from transactions import accepting, actions, dry_run, schema
 from transactions.list_filters import LIST_FILTERS
@@ -81,7 +82,9 @@ class TransactionViewSet(ResourceViewSet):
     def transactions(self, request: Request, relayer_id: str) -> HttpResponse:
         """Return the transactions, newest first."""
         relayer = self._readable_relayer(relayer_id)
-        rows = self.filter_queryset(self.get_queryset().filter(relayer=relayer)).order_by("-sequence")
+        rows = self.filter_queryset(self.get_queryset())
+        by_status = "status" in request.query_params
+        rows = rows.filter(relayer=relayer) if by_status else newest_with(rows, "relayer_id", relayer.pk)
         page = PageRequest.parse(request.query_params)
         total = capped(rows.order_by()[: MAX_COUNTED + 1].count(), page)
         offset = min(page.offset, MAX_OFFSET)

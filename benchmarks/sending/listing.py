@@ -1,4 +1,7 @@
-"""Page 1 of one relayer's transactions, with few, many and very many of them in one table."""
+"""Page 1 of one relayer's transactions, with few, many and very many of them in one table.
+
+Rows of the relayer with few are the oldest, behind all those of the others: its page is compared with one of signers.
+"""
 
 import json
 from collections.abc import Callable
@@ -24,6 +27,9 @@ TURN_SECONDS, FAST_TURN_SECONDS = 0.4, 0.2
 WARM_UP_REQUESTS = 300
 QUERIES = {"": "page 1", "&status=confirmed": "page 1 of the confirmed"}
 MAX_RATIO = 1.3
+PLAIN, PLAIN_LIST = (0, ""), f"/api/v1/signers?page=1&per_page={PER_PAGE}"
+# A transaction is shown with its attempts, its lane and its place in the queue.
+MAX_PLAIN_RATIO = 4.0
 # A relayer has a pending row; each of its other rows is confirmed and has one attempt, which is mined. What a column
 # is not named for has the value of the pending row.
 COLUMNS = """
@@ -78,7 +84,8 @@ GAP = 10_000_000
 def rows(bench: Bench) -> list[Row]:
     sizes = FAST_SIZES if bench.fast else SIZES
     with bench.postgresql() as database, deployed(database) as deployment:
-        senders = create_apart(database, deployment.settings, NODE, len(sizes), queued=1)
+        # As many as a page has, for the plain list; those beyond the sizes have no transactions but one.
+        senders = create_apart(database, deployment.settings, NODE, PER_PAGE, queued=1)
         fill(database, sizes)
         paths = {
             (size, query): f"{senders.path(number)}?page=1&per_page={PER_PAGE}{query}"
@@ -89,7 +96,8 @@ def rows(bench: Bench) -> list[Row]:
 
 
 def measure(port: int, senders: Senders, paths: dict[tuple[int, str], str], small: int, *, fast: bool) -> list[Row]:
-    requests = {key: load.Request(path, f"Bearer {senders.token}") for key, path in paths.items()}
+    everything: dict[tuple[int, str], str] = {**paths, PLAIN: PLAIN_LIST}
+    requests = {key: load.Request(path, f"Bearer {senders.token}") for key, path in everything.items()}
     for request in requests.values():
         check_page(port, request)
         load.drive(port, [(request.encoded(), request)] * WARM_UP_REQUESTS)
@@ -103,7 +111,21 @@ def measure(port: int, senders: Senders, paths: dict[tuple[int, str], str], smal
         key: {f"p{percent} ms": [each.percentile(percent) * 1000 for each in loads] for percent in (50, 99)}
         for key, loads in found.items()
     }
-    return [row(size, query, times[size, query], times[small, query], small) for size, query in paths if size != small]
+    rows = [row(size, query, times[size, query], times[small, query], small) for size, query in paths if size != small]
+    return [beside_plain(small, times[small, ""], times[PLAIN]), *rows]
+
+
+def beside_plain(small: int, times: dict[str, list[float]], plain_times: dict[str, list[float]]) -> Row:
+    found, plain = medians(times), medians(plain_times)
+    return Row(
+        f"list of {small} transactions of a relayer, behind those of others",
+        round(found["p50 ms"] / plain["p50 ms"], 2),
+        "x p50",
+        "a list of signers",
+        at_most=MAX_PLAIN_RATIO,
+        beside={**medians(times, 2), "p50 ms of signers": round(plain["p50 ms"], 2)},
+        rounds={name: [round(value, 2) for value in values] for name, values in times.items()},
+    )
 
 
 def row(size: int, query: str, times: dict[str, list[float]], small_times: dict[str, list[float]], small: int) -> Row:
@@ -132,7 +154,7 @@ def fill(database: Database, sizes: tuple[int, ...]) -> None:
     with database.connect() as connection:
         (same,) = connection.execute(COLUMNS, [list(CHANGED)]).fetchone()
         pending = connection.execute("SELECT sequence, lane_id FROM transactions_transaction ORDER BY sequence")
-        for number, ((sequence, lane), size) in enumerate(zip(pending.fetchall(), sizes, strict=True), 1):
+        for number, ((sequence, lane), size) in enumerate(zip(pending.fetchall(), sizes, strict=False), 1):
             with connection.transaction():
                 transactions = TRANSACTIONS.format(
                     same=same,

@@ -16,6 +16,7 @@ from relayers.models import Relayer
 from tests.notifications.admin_pages import rows, shown, staff_who_may
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
+from tests.transactions.plans import walks_the_primary_key
 from transactions.models import Lane, Status, StatusChange, Transaction
 
 pytestmark = pytest.mark.django_db
@@ -110,6 +111,14 @@ def test_the_list_is_filtered_by_relayer_and_network(admin_client: Client, lane:
     assert lane.relayer
     assert found(admin_client, f"relayer__sequence__exact={lane.relayer.pk}") == ["tx-1"]
     assert found(admin_client, "network=mainnet") == ["tx-2"]
+
+
+@pytest.mark.parametrize("query", ["", "&status=pending"])
+def test_a_page_is_not_read_past_the_rows_of_other_relayers(admin_client: Client, lane: Lane, query: str) -> None:
+    factories.transaction(lane, identifier="tx-1")
+    assert lane.relayer
+    path = f"relayer__sequence__exact={lane.relayer.pk}{query}"
+    assert not walks_the_primary_key(lambda: found(admin_client, path) == ["tx-1"])
 
 
 def test_any_hash_of_a_transaction_finds_it(admin_client: Client, lane: Lane) -> None:

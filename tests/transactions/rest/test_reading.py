@@ -14,6 +14,7 @@ from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
 from tests.transactions import factories as lanes
+from tests.transactions.plans import walks_the_primary_key
 from tests.transactions.rest.requests import PATH, RECEIVER
 from transactions.models import Lane, Status, Transaction
 
@@ -209,3 +210,9 @@ def test_a_list_of_any_length_takes_the_same_number_of_queries(sender: Api, lane
         counts.append(len(queries))
     # The relayer, the total, the page, and the queue for positions.
     assert counts == [4, 4, 4]
+
+
+@pytest.mark.parametrize("query", ["", "?status=pending"])
+def test_a_page_is_not_read_past_the_rows_of_other_relayers(sender: Api, lane: Lane, query: str) -> None:
+    lanes.transaction(lane)
+    assert not walks_the_primary_key(lambda: sender.get(f"{PATH}{query}"))

@@ -1,0 +1,14 @@
+"""The newest rows of one owner, in a table with the rows of many."""
+
+from typing import Any
+
+from django.db.models import QuerySet
+
+
+def newest_with(rows: QuerySet[Any], column: str, value: Any) -> QuerySet[Any]:
+    """Return the rows with this value, newest first; an index must have the column right before the key.
+
+    The column is compared as a range, and sorted by: with an equality, PostgreSQL may read the primary key backwards
+    instead of that index, past the newer rows of all others.
+    """
+    return rows.filter(**{f"{column}__gte": value, f"{column}__lte": value}).order_by(column, "-pk")
