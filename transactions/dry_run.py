@@ -171,7 +171,7 @@ def _queue_checks(lane: Lane | None) -> Iterator[Check]:
 def _limit_checks(
     holders: Sequence[Holder], row: Transaction, estimate: Estimate, now: datetime
 ) -> Iterator[LimitCheck]:
-    found = [(holder, limit) for holder in holders for limit in holder.limits()]
+    found = [(holder, limit) for holder in holders for limit in holder.limits]
     counters = Counters([holder.key(limit) for holder, limit in found], now, lock=False)
     amounts = spending_rules.amounts(payload_of(row))
     for holder, limit in found:

@@ -29,8 +29,8 @@ class Migration(migrations.Migration):
                 ('hour', models.PositiveIntegerField(help_text='The hour since 1970 that it counts in.')),
                 ('amount_text', models.CharField(max_length=78, verbose_name='amount')),
                 ('reserved_text', models.CharField(help_text='What it can come to: counted again if a reorg removes the receipt.', max_length=78, verbose_name='reserved')),
-                ('limit', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='spending.spendinglimit')),
-                ('transaction', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='charges', to='transactions.transaction')),
+                ('limit', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='spending.spendinglimit')),
+                ('transaction', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='charges', to='transactions.transaction')),
             ],
             options={
                 'indexes': [models.Index(fields=['limit', 'hour'], name='charge_hour')],

@@ -9,8 +9,13 @@ from transactions.models.transactions import Transaction
 class Charge(models.Model):
     """What a transaction counts on a spending limit. The sum of each limit by hour is that of its charges."""
 
-    transaction = models.ForeignKey(Transaction, on_delete=models.CASCADE, related_name="charges", db_index=False)
-    limit = models.ForeignKey(SpendingLimit, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # Whoever writes a charge has inserted or locked both, so the database does not check them once more.
+    transaction = models.ForeignKey(
+        Transaction, on_delete=models.CASCADE, related_name="charges", db_index=False, db_constraint=False
+    )
+    limit = models.ForeignKey(
+        SpendingLimit, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
     hour = models.PositiveIntegerField(help_text="The hour since 1970 that it counts in.")
     amount_text = models.CharField("amount", max_length=78)
     reserved_text = models.CharField(

@@ -43,7 +43,7 @@ def within_window(end: datetime, holders: Sequence[Holder], now: datetime) -> da
 
     In flight for longer, it could be mined together with what the limits allow on the next day.
     """
-    has_limits = any(holder.limits() for holder in holders)
+    has_limits = any(holder.limits for holder in holders)
     return min(end, now + timedelta(hours=HOURS)) if has_limits else end
 
 
@@ -65,7 +65,7 @@ def counted_limits(holders: Sequence[Holder], row: Transaction) -> dict[Key, tup
     return {
         holder.key(limit): (holder, limit, amounts[limit.name])
         for holder in holders
-        for limit in holder.limits()
+        for limit in holder.limits
         if limit.name in amounts
     }
 

@@ -72,11 +72,11 @@ class Budget:
     def _keys(self, rows: Iterable[Transaction]) -> set[Key]:
         found = set()
         for holder in self._relayer_holders():
-            found |= {holder.key(limit) for limit in holder.limits() if limit.name == GAS}
+            found |= {holder.key(limit) for limit in holder.limits if limit.name == GAS}
         for row in rows:
             names = {GAS, *(name for name, amount in self._amounts[row.pk].items() if amount)}
             found |= {
-                holder.key(limit) for holder in self.holders(row) for limit in holder.limits() if limit.name in names
+                holder.key(limit) for holder in self.holders(row) for limit in holder.limits if limit.name in names
             }
         return found
 
@@ -123,7 +123,7 @@ class Budget:
         found = [
             GasBudget(limit.maximum - self._counters.used(holder.key(limit)), f"the {holder.name}'s {limit_rule(GAS)}")
             for holder in self.holders(row)
-            for limit in holder.limits()
+            for limit in holder.limits
             if limit.name == GAS
         ]
         return min(found) if found else None
@@ -135,7 +135,7 @@ class Budget:
         return any(
             not self._verdict(row, holder, limit, max(gas_cost, self._reserved(row, holder.key(limit)))).allowed
             for holder in self.holders(row)
-            for limit in holder.limits()
+            for limit in holder.limits
             if limit.name == GAS
         )
 
@@ -159,7 +159,7 @@ class Budget:
         if not self.is_limited:
             return
         for holder in self.holders(row):
-            for limit in holder.limits():
+            for limit in holder.limits:
                 key = holder.key(limit)
                 if limit.name == GAS and gas_cost > self._reserved(row, key):
                     self._set(row, key, gas_cost)
@@ -178,7 +178,7 @@ class Budget:
             raise SpendingRefused(name, verdict, relayer_pk, payload)
         self._amounts[row.pk] = rules.amounts(payload)
         for holder in holders:
-            for limit in holder.limits():
+            for limit in holder.limits:
                 if limit.name == GAS:
                     continue
                 key, amount = holder.key(limit), self._amounts[row.pk].get(limit.name, 0)
@@ -216,7 +216,7 @@ class Budget:
         it later, and that is never refused.
         """
         amounts = {**self._amounts[row.pk], **({} if gas_cost is None else {GAS: gas_cost})}
-        found = [(holder, limit) for holder in self.holders(row) for limit in holder.limits()]
+        found = [(holder, limit) for holder in self.holders(row) for limit in holder.limits]
         return [(holder, limit, amounts[limit.name]) for holder, limit in found if limit.name in amounts]
 
     def _verdict(self, row: Transaction, holder: Holder, limit: Limit, amount: int) -> Verdict:

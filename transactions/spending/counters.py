@@ -66,7 +66,8 @@ class Counters:
         return used({str(charge.hour): charge.amount_text}, self.hour)
 
     def add(self, key: Key, hour: int, amount: int) -> None:
-        row = self._rows.setdefault(key, SpendingLimit(policy_id=key[0], name=key[1]))
+        if (row := self._rows.get(key)) is None:
+            row = self._rows[key] = SpendingLimit(policy_id=key[0], name=key[1])
         row.hours = with_amount(row.hours, self.hour, hour, amount)
         self._changed.add(key)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from relayer_service.api.exceptions import Forbidden
 from relayers.models import Relayer
@@ -33,6 +34,7 @@ class Holder:
     policy_id: int
     rules: Rules
 
+    @cached_property
     def limits(self) -> list[Limit]:
         return rules.limits(self.rules)
 
