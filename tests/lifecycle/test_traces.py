@@ -24,10 +24,15 @@ def test_nodes_get_the_trace_with_a_parent_id_for_each_request(manager: Api) -> 
 def test_the_webhooks_of_a_request_continue_its_trace(manager: Api) -> None:
     with receiver() as server:
         factories.relayer(notification=factories.notification("hook-1", url=server.url))
-        for header, paused in ((TRACEPARENT, True), ("", False)):
-            body = {"paused": paused}
-            assert manager.patch("/api/v1/relayers/relayer-1", body, headers={"traceparent": header}).status == 200
-        paused_event, resumed_event = Delivery.objects.select_related("notification").order_by("pk")
-        send(paused_event, paused_event, resumed_event)
-    first, second, third = (request.headers.get("traceparent") for request in server.requests)
-    assert (continues(first), continues(second), first == second, third) == (True, True, False, None)
+        traced = {"traceparent": TRACEPARENT}
+        assert manager.patch("/api/v1/relayers/relayer-1", {"paused": True}, headers=traced).status == 200
+        assert manager.post("/api/v1/notifications/hook-1/test", headers=traced).status == 201
+        assert manager.patch("/api/v1/relayers/relayer-1", {"paused": False}).status == 200
+        paused, test, resumed = Delivery.objects.select_related("notification").order_by("pk")
+        send(paused, paused, test, resumed)
+    *traced_requests, last = (request.headers.get("traceparent") for request in server.requests)
+    assert ([continues(header) for header in traced_requests], len(set(traced_requests)), last) == (
+        [True] * 3,
+        3,
+        None,
+    )

@@ -8,6 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 
 from notifications.models import Delivery
+from relayer_service.observability import tracing
+from signers.backends.local import Local
 from tests.api import Api
 from tests.chain import faults
 from tests.conftest import Log
@@ -26,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_trace_reaches_nodes_webhooks_and_logs_of_workers(
-    user: User, local_chain: LocalChain, settings: Any, log: Log
+    user: User, local_chain: LocalChain, settings: Any, log: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.EXTENSIONS = ["transactions"]
     sender = Api(issue(name="payments", user=user, scopes=["send"])[1])
@@ -42,7 +44,9 @@ def test_the_trace_reaches_nodes_webhooks_and_logs_of_workers(
 
         lane = leasing.claim(Lane.objects.get().pk)
         assert lane is not None
+        signed_for = traces_of_signatures(monkeypatch)
         take_turn(lane)
+        assert signed_for == [TRACEPARENT]
         assert continues_by_method(node) == {"eth_sendRawTransaction": True}
 
         delivery = Delivery.objects.select_related("notification").get()
@@ -52,6 +56,19 @@ def test_the_trace_reaches_nodes_webhooks_and_logs_of_workers(
         assert (delivery.event, continues(request.headers["traceparent"])) == ("transaction.submitted", True)
     loggers = [line["logger"] for line in log.parsed() if line.get("trace_id") == TRACE]
     assert loggers == ["relayer_service.requests", "notifications.delivery.outbox"]
+
+
+def traces_of_signatures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that gets the trace of each signature, which a backend's requests continue."""
+    found: list[str] = []
+
+    def sign(backend: Local, digest: bytes) -> tuple[int, int]:
+        found.append(tracing.traceparent.get())
+        return sign_locally(backend, digest)
+
+    sign_locally = Local._sign
+    monkeypatch.setattr(Local, "_sign", sign)
+    return found
 
 
 def continues_by_method(node: faults.NodeServer) -> dict[str, bool]:
