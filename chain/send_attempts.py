@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from http import HTTPStatus
 from http.client import HTTPException
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
@@ -16,15 +16,24 @@ from chain.answers import BatchRefused, Fault, rate_limited, refuses_batches
 from chain.attempts import Call
 from chain.send_outcomes import Outcome, Verdict, failed, judge_error, judge_result
 from relayer_service.net.outgoing import Answer
+from relayer_service.observability import tracing
 
 logger = logging.getLogger(__name__)
+
+
+class SignedTransaction(NamedTuple):
+    """The bytes to broadcast, and the trace that a request with them alone continues, if any."""
+
+    raw: bytes
+    traceparent: str = ""
+
 
 PREDECESSOR_IS_THERE = {Outcome.ACCEPTED, Outcome.KNOWN, Outcome.NONCE_TOO_LOW}
 OUT_OF_TIME = Fault("the deadline has passed", is_client_error=True)
 
 
 def attempt(
-    url: str, transactions: Sequence[bytes], chain_id: int | None, seconds: float, *, one_at_a_time: bool
+    url: str, transactions: Sequence[SignedTransaction], chain_id: int | None, seconds: float, *, one_at_a_time: bool
 ) -> list[Verdict]:
     """Return the verdict of a node for each transaction; nothing is sent to a node on another chain."""
     deadline = time.monotonic() + seconds
@@ -38,7 +47,7 @@ def attempt(
     return verdicts
 
 
-def _send(url: str, transactions: Sequence[bytes], deadline: float, one_at_a_time: bool) -> list[Verdict]:
+def _send(url: str, transactions: Sequence[SignedTransaction], deadline: float, one_at_a_time: bool) -> list[Verdict]:
     if not one_at_a_time and len(transactions) <= attempts.batch_limit(url, len(transactions)):
         try:
             return _resend_overtaken(url, transactions, _post(url, transactions, deadline), deadline)
@@ -48,7 +57,7 @@ def _send(url: str, transactions: Sequence[bytes], deadline: float, one_at_a_tim
 
 
 def _resend_overtaken(
-    url: str, transactions: Sequence[bytes], verdicts: list[Verdict], deadline: float
+    url: str, transactions: Sequence[SignedTransaction], verdicts: list[Verdict], deadline: float
 ) -> list[Verdict]:
     """Send a transaction again if the node checked it before it had its predecessor: some run a batch in parallel."""
     found = list(verdicts)
@@ -61,7 +70,7 @@ def _resend_overtaken(
     return found
 
 
-def _send_in_sequence(url: str, transactions: Sequence[bytes], deadline: float) -> list[Verdict]:
+def _send_in_sequence(url: str, transactions: Sequence[SignedTransaction], deadline: float) -> list[Verdict]:
     """Send one after the other, each after the answer to the one before; stop at a fault of the node."""
     verdicts: list[Verdict] = []
     for transaction in transactions:
@@ -73,11 +82,13 @@ def _send_in_sequence(url: str, transactions: Sequence[bytes], deadline: float) 
     return verdicts
 
 
-def _post(url: str, transactions: Sequence[bytes], deadline: float) -> list[Verdict]:
-    calls = [Call("eth_sendRawTransaction", [f"0x{transaction.hex()}"]) for transaction in transactions]
+def _post(url: str, transactions: Sequence[SignedTransaction], deadline: float) -> list[Verdict]:
+    calls = [Call("eth_sendRawTransaction", [f"0x{each.raw.hex()}"]) for each in transactions]
     try:
-        answer, ids = attempts.post(url, calls, time.monotonic() + _until(deadline))
-        return _read(answer, ids, [f"0x{keccak(transaction).hex()}" for transaction in transactions])
+        # A batch belongs to no one trace.
+        with tracing.following(transactions[0].traceparent if len(transactions) == 1 else ""):
+            answer, ids = attempts.post(url, calls, time.monotonic() + _until(deadline))
+        return _read(answer, ids, [f"0x{keccak(each.raw).hex()}" for each in transactions])
     except BatchRefused:
         raise
     except Fault as fault:

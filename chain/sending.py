@@ -11,10 +11,11 @@ from django.conf import settings
 from chain import send_attempts
 from chain.answers import Fault
 from chain.nodes import MIN_SHARE_SECONDS, Node, in_order, note
+from chain.send_attempts import SignedTransaction
 from chain.send_outcomes import Broadcast, Outcome, Verdict, failed
 from chain.spreading import spread
 
-__all__ = ["Broadcast", "Outcome", "send"]
+__all__ = ["Broadcast", "Outcome", "SignedTransaction", "send"]
 
 # A second one, so that transactions spread even if the first keeps them to itself.
 BROADCAST_NODES = 2
@@ -24,7 +25,11 @@ UNSETTLED = {Outcome.UNKNOWN, Outcome.REFUSED, Outcome.FEE_CAP, Outcome.POOL_LIM
 
 
 def send(
-    nodes: Sequence[Node], transactions: Sequence[bytes], chain_id: int | None, *, one_at_a_time: bool = False
+    nodes: Sequence[Node],
+    transactions: Sequence[SignedTransaction],
+    chain_id: int | None,
+    *,
+    one_at_a_time: bool = False,
 ) -> list[Broadcast]:
     """Broadcast signed transactions in the order of their nonces, and return the outcome of each.
 

@@ -6,6 +6,7 @@ from django.conf import settings
 
 from chain import breakers, send_attempts
 from chain.nodes import note
+from chain.send_attempts import SignedTransaction
 from relayer_service.background.pools import Pool, ProcessState
 
 THREADS = 4
@@ -13,7 +14,7 @@ THREADS = 4
 MAX_WAITING = 64
 
 
-def spread(urls: Sequence[str], count: int, transactions: Sequence[bytes], chain_id: int | None) -> None:
+def spread(urls: Sequence[str], count: int, transactions: Sequence[SignedTransaction], chain_id: int | None) -> None:
     """Send transactions to the first of these nodes that are not paused, without waiting for it."""
     if urls and count > 0:
         _copies.submit(list(urls), count, list(transactions), chain_id)
@@ -27,7 +28,7 @@ class _Copies(ProcessState):
         self._pool: Pool | None = None
         self._waiting = 0
 
-    def submit(self, urls: list[str], count: int, transactions: list[bytes], chain_id: int | None) -> None:
+    def submit(self, urls: list[str], count: int, transactions: list[SignedTransaction], chain_id: int | None) -> None:
         with self._lock:
             if self._waiting >= MAX_WAITING:
                 return
@@ -36,7 +37,7 @@ class _Copies(ProcessState):
                 self._pool = Pool("broadcast-copies", THREADS)
             self._pool.submit(self._run, urls, count, transactions, chain_id)
 
-    def _run(self, urls: list[str], count: int, transactions: list[bytes], chain_id: int | None) -> None:
+    def _run(self, urls: list[str], count: int, transactions: list[SignedTransaction], chain_id: int | None) -> None:
         try:
             _copy(urls, count, transactions, chain_id)
         finally:
@@ -44,7 +45,7 @@ class _Copies(ProcessState):
                 self._waiting -= 1
 
 
-def _copy(urls: list[str], count: int, transactions: list[bytes], chain_id: int | None) -> None:
+def _copy(urls: list[str], count: int, transactions: list[SignedTransaction], chain_id: int | None) -> None:
     paused = breakers.paused(urls, chain_id)
     for url in [url for url in urls if url not in paused][:count]:
         verdicts = send_attempts.attempt(

@@ -28,6 +28,7 @@ from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.lists import MAX_LISTED
 from relayer_service.admin.references import link
 from relayer_service.net.addresses import mask, without_user_info
+from relayer_service.observability.tracing import trace_id
 
 # A target's response is untrusted: it is shown as plain text.
 PLAIN_TEXT = '<pre class="plain-text">{}</pre>'
@@ -105,12 +106,12 @@ class DeliveryAdmin(ReadOnlyAdmin):
     actions = ["replay_selected", "retry_selected_now"]
     actions_detail = ["replay", "retry_now"]
     inlines = [AttemptInline]
-    readonly_fields = ["target", "masked_target", "shown_body", "shown_state", *MOMENTS]
+    readonly_fields = ["trace", "target", "masked_target", "shown_body", "shown_state", *MOMENTS]
 
     def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
         target = "target" if may_change_notifications(request) else "masked_target"
         return [
-            (None, {"fields": ["identifier", "event", "subject", target, "shown_body"]}),
+            (None, {"fields": ["identifier", "event", "subject", "trace", target, "shown_body"]}),
             ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
         ]
 
@@ -163,6 +164,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if delivery.due_at <= timezone.now():
             return "now"
         return "in progress" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
+
+    @display(description="trace ID")
+    def trace(self, delivery: Delivery) -> str:
+        return trace_id(delivery.traceparent) or "-"
 
     @display(description="notification")
     def target(self, delivery: Delivery) -> str:

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.net import addresses
+from relayer_service.observability import tracing
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
 from relayer_service.storage.prefixes import prefix_index
@@ -173,6 +174,13 @@ class Delivery(Leased):
         default="",
         db_default="",
         help_text="The ID of the request or task that caused the event, as in the log.",
+    )
+    traceparent = models.CharField(
+        max_length=tracing.MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The trace of the request that caused the event. Of a transaction's event, of the one that sent it.",
     )
     body = models.BinaryField()
     state = models.CharField(max_length=16, choices=State, default=State.PENDING)

@@ -184,8 +184,8 @@ def header_variables(scope: Scope) -> dict[str, str]:
     for header in scope.headers.keys():  # noqa: SIM118  # it is no dict
         if scope.headers.get(header) is None:
             found[variable_of(header)] = ""
-            # Django rejects an empty host itself.
-            if header != "host":
+            # Django rejects an empty host itself; an invalid traceparent is ignored.
+            if header not in {"host", "traceparent"}:
                 found[UNREADABLE_HEADER] = variable_of(header)
     return found
 

@@ -6,7 +6,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
 from relayer_service.api.representation import ResourceSerializer
-from relayer_service.api.serializers import LiteralField, StrictSerializer, StringField
+from relayer_service.api.serializers import ExactAmountField, StrictSerializer, StringField
 from relayers.models import TopUpAmounts
 from relayers.policies import MAX_AMOUNT
 
@@ -27,7 +27,7 @@ FUNDING_HELP = "The relayer on the same chain that sends the coins."
         ]
     }
 )
-class WeiAmountField(LiteralField):
+class WeiAmountField(ExactAmountField):
     """An amount as a JSON integer, or exact for any client as a string of decimal digits."""
 
     default_error_messages = {"invalid": f"a whole number from 0 to {MAX_AMOUNT} is required"}

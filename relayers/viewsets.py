@@ -17,7 +17,7 @@ from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import networks
 from relayer_service.api import envelope
-from relayer_service.api.exceptions import Conflict, NotFound, ServiceUnavailable
+from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
 from relayer_service.api.lists import ListMixin
 from relayer_service.api.pagination import PageRequest
@@ -38,6 +38,8 @@ from relayers.serializers import (
 )
 
 logger = logging.getLogger(__name__)
+
+UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
 
 
 @extend_schema_view(
@@ -148,6 +150,9 @@ class NetworkViewSet(ResourceViewSet):
     action_scopes = {"list": "read", "retrieve": "read"}
     not_found_message = "Network with ID '{}' not found"
     tags = ["Networks"]
+
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        raise MethodNotAllowed(request.method, UNCHANGEABLE_NETWORK)
 
     def list(self, request: Request) -> Response:
         page, beginning = PageRequest.parse(request.query_params), request.query_params.get("q", "").lower()

@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.fields import empty
 
 from relayer_service.api.evm import EvmAddressField
-from relayer_service.api.serializers import ListField, LiteralField, StrictSerializer, StringField
+from relayer_service.api.serializers import ExactAmountField, ListField, StrictSerializer, StringField
 
 MAX_AMOUNT = 2**256 - 1
 MAX_RECEIVERS = 200
@@ -28,7 +28,7 @@ SELECTOR = re.compile(r"0x(?:[0-9a-f]{8})?", re.ASCII)
 
 
 @extend_schema_field({"type": "string", "pattern": "^[0-9]{1,78}$"})
-class AmountField(LiteralField):
+class AmountField(ExactAmountField):
     """An amount in the smallest unit, as a whole number or its decimal digits; stored as digits."""
 
     default_error_messages = {"invalid": "a whole number from 0 to 2^256 - 1 is required"}

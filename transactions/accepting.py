@@ -24,6 +24,7 @@ from relayer_service.api.exceptions import Conflict, Forbidden, TooManyRequests
 from relayer_service.api.idempotency import OTHER_BODY
 from relayer_service.background.tasks import push
 from relayer_service.evm import checksummed
+from relayer_service.observability import tracing
 from relayer_service.storage.inserting import NOTHING_ELSE, Also, insert_both
 from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer, find_relayer
@@ -220,6 +221,7 @@ def _requested_row(request: Request, relayer: Relayer, lane: Lane, now: datetime
     row = new_row(request.values, relayer, lane, now)
     row.requested_by, row.token_spending_id = request.requested_by[:255], request.token_spending
     row.idempotency_key, row.request_digest = request.key, request.digest if request.key else ""
+    row.traceparent = tracing.traceparent.get()
     return row
 
 

@@ -14,6 +14,7 @@ from relayer_service.admin.dates import exact
 from relayer_service.admin.lists import ResourceList
 from relayer_service.admin.references import is_key, link
 from relayer_service.admin.search import MANY
+from relayer_service.observability.tracing import trace_id
 from relayers.policy_fields import coins
 from transactions import formatting
 from transactions.action_admin import RequestedActionAdmin
@@ -35,7 +36,7 @@ from transactions.reasons import status_reason
 HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]
 RECEIPT = ["block", "outcome", "shown_gas_used", "effective_price", "fee", "contract", "shown_revert_data"]
-REQUEST = ["identifier", "shown_kind", "shown_requester", "shown_key", "accepted", "valid", "version"]
+REQUEST = ["identifier", "shown_kind", "shown_requester", "shown_key", "trace", "accepted", "valid", "version"]
 # Large columns that a list does not show.
 DEFERRED = [
     "data",
@@ -185,6 +186,10 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     @display(description="idempotency key")
     def shown_key(self, row: Transaction) -> str:
         return row.idempotency_key or "-"
+
+    @display(description="trace ID")
+    def trace(self, row: Transaction) -> str:
+        return trace_id(row.traceparent) or "-"
 
     @display(description="accepted")
     def accepted(self, row: Transaction) -> str:

@@ -120,13 +120,15 @@ class Changes:
 
     def _emit(self) -> None:
         each: dict[TransactionEvent, list[tuple[int, bool, Any]]] = defaultdict(list)
+        traceparents: dict[TransactionEvent, list[str]] = defaultdict(list)
         for event, row in self._events:
             if row.kind != Transaction.Kind.REQUEST or row.relayer is None or row.relayer.notification is None:
                 continue
             target = row.relayer.notification
             data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
             each[event].append((target.pk, target.enabled, data))
+            traceparents[event].append(row.traceparent)
         woken: set[int] = set()
         for event, deliveries in each.items():
-            woken |= create_each(event, deliveries)
+            woken |= create_each(event, deliveries, traceparents[event])
         wake(woken)

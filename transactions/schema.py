@@ -135,11 +135,21 @@ DRY_RUN_RESULT: dict[str, Any] = {
         "reason": None,
     },
 }
+TRACEPARENT = OpenApiParameter(
+    "traceparent",
+    str,
+    OpenApiParameter.HEADER,
+    description=(
+        "The caller's trace (W3C Trace Context). It is stored with the transaction and continued by its webhooks and "
+        "the requests that broadcast it. An invalid value is ignored."
+    ),
+    examples=[OpenApiExample("trace", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")],
+)
 SENT_OR_NOT = PolymorphicProxySerializer(
     component_name="SendResult", serializers=[TransactionSerializer, DryRunSerializer], resource_type_field_name=None
 )
 SEND: dict[str, Any] = {
-    "parameters": [RELAYER_ID, DRY_RUN],
+    "parameters": [RELAYER_ID, DRY_RUN, TRACEPARENT],
     "request": SendTransactionSerializer,
     "responses": {200: OpenApiResponse(SENT_OR_NOT, description="The transaction was accepted, or its dry run.")},
     "examples": [

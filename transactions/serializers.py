@@ -15,6 +15,7 @@ from relayer_service.api.serializers import (
     BodySerializer,
     BooleanField,
     ChoiceField,
+    ExactAmountField,
     IntegerField,
     LiteralField,
     StringField,
@@ -34,11 +35,11 @@ DATA = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)", re.ASCII)
 RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,12})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII | re.IGNORECASE)
 
 
-class AmountField(LiteralField):
+class AmountField(ExactAmountField):
     """A whole number as a JSON integer, or exact for any client as a string of decimal or 0x-prefixed hex digits."""
 
     default_error_messages = {
-        "invalid": "a whole number from 0 to {maximum} is required, as an integer or a string without exponent"
+        "invalid": "a whole number from 0 to {maximum} is required, as an integer or a string of digits"
     }
 
     def __init__(self, *, max_value: int, maximum: str, **kwargs: Any) -> None:

@@ -27,8 +27,9 @@ ID_NOT_FOUND = "Transaction with ID {} not found"
 NONCE_NOT_FOUND = "Transaction with nonce {} not found"
 MAX_NONCE_DIGITS = 20
 READ_ACTIONS = ("transactions", "transaction", "by_nonce")
-SEND_ACTIONS = ("send", "cancel", "replace", "speed_up", "cancel_all")
+SEND_ACTIONS = ("send", "cancel", "replace", "speed_up", "cancel_all", "sponsor")
 MINED = "It is mined, in block 9000000."
+NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
 
 
 class RelayerInPath(NamedTuple):
@@ -185,6 +186,12 @@ class TransactionViewSet(ResourceViewSet):
                 relayer=relayer, lane__relayer=relayer, epoch=F("lane__epoch"), nonce=int(nonce)
             )
         return self._one(rows, relayer, NONCE_NOT_FOUND.format(nonce))
+
+    # Public clients have these operations, for relayers of other chains.
+    @extend_schema(exclude=True)
+    @action(detail=True, methods=["post"], url_path="transactions/sponsored/(?:quote|build)")
+    def sponsor(self, request: Request, relayer_id: str) -> Response:
+        raise NotFound(NO_SPONSORING)
 
     def _sending_relayer(self, relayer_id: str) -> Relayer:
         # Before the relayer is read: the answer does not disclose whether it exists.

@@ -17,6 +17,7 @@ from prometheus_client import Counter, Histogram
 from notifications import signing
 from notifications.models import Delivery
 from relayer_service.net import addresses, outgoing
+from relayer_service.observability import tracing
 from relayer_service.observability.metrics import BUCKETS
 from relayer_service.storage.encryption import DecryptionError
 
@@ -114,6 +115,7 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
     body = bytes(delivery.body)
     keys = target.signing_key, target.other_signing_keys()
     headers = signing.headers(delivery.identifier, outcome.started_at, body, *keys)
+    headers |= tracing.headers(delivery.traceparent)
     async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
         outcome.response_code = response.status
         if not outcome.succeeded:

@@ -14,7 +14,7 @@ from notifications.delivery.attempts import next_attempt
 from notifications.delivery.counts import count_skipped
 from notifications.events import Data, Event
 from notifications.models import Delivery, Notification, new_message_id
-from relayer_service.observability import logs
+from relayer_service.observability import logs, tracing
 from relayer_service.storage.clock import database_now, timestamp
 from relayer_service.storage.inserting import insert
 
@@ -31,6 +31,7 @@ def create_deliveries(event: Event[Data], notifications: Iterable[Notification],
             event=event.name,
             subject=event.subject(data),
             request_id=current_request_id(),
+            traceparent=tracing.traceparent.get(),
             body=body,
             created_at=now,
             due_at=due_at,
@@ -41,13 +42,17 @@ def create_deliveries(event: Event[Data], notifications: Iterable[Notification],
     return Delivery.objects.bulk_create(deliveries)
 
 
-def create_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> set[int]:
+def create_each(
+    event: Event[Data], each: Sequence[tuple[int, bool, Data]], traceparents: Sequence[str] | None = None
+) -> set[int]:
     """Create the deliveries of one event with different data in one statement; return the keys of their webhooks.
 
-    Each is the key of a webhook, whether it is enabled, and the data.
+    Each is the key of a webhook, whether it is enabled, and the data. All continue the current trace unless
+    `traceparents` has that of each.
     """
     now = database_now()
-    queued = [(pk, data) for pk, enabled, data in each if enabled]
+    traces = [tracing.traceparent.get()] * len(each) if traceparents is None else traceparents
+    queued = [(pk, data, trace) for (pk, enabled, data), trace in zip(each, traces, strict=True) if enabled]
     count_skipped(Counter(pk for pk, enabled, _ in each if not enabled))
     insert(
         Delivery,
@@ -62,12 +67,13 @@ def create_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> s
         },
         {
             "identifier": [new_message_id() for _ in queued],
-            "notification": [pk for pk, _ in queued],
-            "body": [encode_body(event, data, now) for _, data in queued],
-            "subject": [event.subject(data) for _, data in queued],
+            "notification": [pk for pk, _, _ in queued],
+            "body": [encode_body(event, data, now) for _, data, _ in queued],
+            "subject": [event.subject(data) for _, data, _ in queued],
+            "traceparent": [trace for _, _, trace in queued],
         },
     )
-    return {pk for pk, _ in queued}
+    return {pk for pk, _, _ in queued}
 
 
 def current_request_id() -> str:

@@ -21,6 +21,7 @@ from notifications.delivery.attempts import Outcome, next_attempt, observe_attem
 from notifications.models import Attempt, Delivery, Notification
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, record
+from relayer_service.observability import tracing
 from relayer_service.observability.logs import request_id
 from relayer_service.storage.clock import DatabaseNow, database_now
 
@@ -146,7 +147,7 @@ def reschedule(outcome: Outcome) -> None:
 
 
 def log_outcome(outcome: Outcome) -> None:
-    """Count and log an attempt, under the id of the request that caused the event."""
+    """Count and log an attempt, under the id and in the trace of the request that caused the event."""
     observe_attempt(outcome)
     sender = request_id.set(outcome.delivery.request_id or "-")
     fields = {
@@ -157,12 +158,13 @@ def log_outcome(outcome: Outcome) -> None:
         "response_code": outcome.response_code,
         "milliseconds": outcome.milliseconds,
     }
-    if outcome.succeeded:
-        logger.info("Webhook delivered to %s", outcome.delivery.notification, extra={"fields": fields})
-    else:
-        logger.warning(
-            "Webhook to %s failed: %s", outcome.delivery.notification, outcome.error, extra={"fields": fields}
-        )
+    with tracing.following(outcome.delivery.traceparent):
+        if outcome.succeeded:
+            logger.info("Webhook delivered to %s", outcome.delivery.notification, extra={"fields": fields})
+        else:
+            logger.warning(
+                "Webhook to %s failed: %s", outcome.delivery.notification, outcome.error, extra={"fields": fields}
+            )
     request_id.reset(sender)
 
 

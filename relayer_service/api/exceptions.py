@@ -61,6 +61,10 @@ class NotFound(exceptions.NotFound):
     default_detail = HTTPStatus.NOT_FOUND.phrase
 
 
+class MethodNotAllowed(exceptions.MethodNotAllowed):
+    """A method that a resource cannot have; the message says what to do instead."""
+
+
 # The contract has no 415: an unsupported media type is a bad request.
 BAD_REQUESTS = (
     exceptions.ParseError,
@@ -69,7 +73,7 @@ BAD_REQUESTS = (
     SuspiciousOperation,
 )
 # Exceptions whose own text is the contract's message; other responses have the phrase of their status.
-OWN_MESSAGE = (Conflict, Forbidden, NotFound, TooManyRequests)
+OWN_MESSAGE = (Conflict, Forbidden, MethodNotAllowed, NotFound, TooManyRequests)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from relayer_service.api.exceptions import error_response
 from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
 from relayer_service.net.incoming import UNREADABLE_HEADER, client_address, is_within
-from relayer_service.observability import metrics
+from relayer_service.observability import metrics, tracing
 from relayer_service.observability.logs import redact, request_id
 
 logger = logging.getLogger("relayer_service.requests")
@@ -43,7 +43,7 @@ class Middleware:
 
 
 class RequestMiddleware(Middleware):
-    """Sets the request ID and the client's address; logs and counts the request."""
+    """Sets the request ID, the trace and the client's address; logs and counts the request."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
@@ -51,6 +51,7 @@ class RequestMiddleware(Middleware):
         # Every log line shows it, so it must not be a secret.
         identifier = sent if SANE_ID.fullmatch(sent) and redact(sent) == sent else secrets.token_hex(10)
         context = request_id.set(identifier)
+        trace = tracing.traceparent.set(tracing.parse(request.META.get("HTTP_TRACEPARENT", "")))
         actor = actors.finder.set(lambda: actors.from_request(request, identifier))
         try:
             self._resolve_client(request)
@@ -61,6 +62,7 @@ class RequestMiddleware(Middleware):
             return response
         finally:
             actors.finder.reset(actor)
+            tracing.traceparent.reset(trace)
             request_id.reset(context)
 
     @staticmethod

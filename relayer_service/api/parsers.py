@@ -59,6 +59,10 @@ class WrittenFloat(float):
         number.text = text
         return number
 
+    @property
+    def has_exponent(self) -> bool:
+        return "e" in self.text.lower()
+
 
 def loads(body: bytes, max_values: float = MAX_VALUES) -> Any:
     """Decode JSON; reject invalid UTF-8, duplicate keys, NaN, Infinity, lone surrogates and excessive size."""

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.fields import empty
 
 from relayer_service.api.exceptions import MAX_FAULTS
+from relayer_service.api.parsers import WrittenFloat
 from relayer_service.observability.logs import redact
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
@@ -100,6 +102,19 @@ class IntegerField(LiteralField):
         if isinstance(data, bool) or not isinstance(data, int) or not self.min_value <= data <= self.max_value:
             self.fail("invalid", min_value=self.min_value, max_value=self.max_value)
         return data
+
+
+class ExactAmountField(LiteralField):
+    """An amount that clients may send as a string: JavaScript writes numbers from 1e21 on with an exponent."""
+
+    default_error_messages = {
+        "exponent": 'a number with an exponent may be rounded: send a string, such as "1000000000000000000000"'
+    }
+
+    def run_validation(self, data: Any = empty) -> Any:
+        if isinstance(data, WrittenFloat) and data.has_exponent:
+            self.fail("exponent")
+        return super().run_validation(data)
 
 
 class ObjectField(LiteralField):

@@ -23,6 +23,7 @@ from relayer_service.background import pools
 from relayer_service.background.pools import ProcessState
 from relayer_service.net import dns, outgoing
 from relayer_service.net.bounded import AnswerTooLarge, BoundedReader, time_left
+from relayer_service.observability import tracing
 
 PART_BYTES = 65_536
 
@@ -48,10 +49,12 @@ class Target:
 def post(url: str, body: bytes, *, deadline: float, max_bytes: int) -> outgoing.Answer:
     """Make one idempotent POST request; raise TimeoutError if it is not complete by the deadline, in monotonic time.
 
-    If the server closes an idle connection just as it is reused, the request is sent again on a new one.
+    It continues the current trace. If the server closes an idle connection just as it is reused, the request is sent
+    again on a new one.
     """
     target = split(url)
-    request = b"%b%d\r\n\r\n%b" % (target.head, len(body), body)
+    trace = "".join(f"{name}: {value}\r\n" for name, value in tracing.headers().items()).encode()
+    request = b"%b%d\r\n%b\r\n%b" % (target.head, len(body), trace, body)
     if (connection := _idle.take(target)) is not None:
         try:
             return _exchange(connection, target, request, deadline, max_bytes)

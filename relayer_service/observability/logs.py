@@ -14,6 +14,8 @@ from typing import Any
 import orjson
 from django.conf import settings
 
+from relayer_service.observability import tracing
+
 # No format shows the source location, and without looking it up a line costs a third less.
 logging._srcfile = None
 logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
@@ -141,6 +143,7 @@ class SecretFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = request_id.get()
+        record.trace_id = tracing.trace_id(tracing.traceparent.get())
         if getattr(record, "redacted", False):
             return True
         try:
@@ -171,6 +174,8 @@ class JsonFormatter(logging.Formatter):
             "request_id": getattr(record, "request_id", "-"),
             "message": record.getMessage(),
         }
+        if trace_id := getattr(record, "trace_id", ""):
+            line["trace_id"] = trace_id
         for name, value in getattr(record, "fields", {}).items():
             line.setdefault(name, value)
         if record.exc_text:

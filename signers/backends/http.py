@@ -16,6 +16,7 @@ import orjson
 
 from relayer_service.net import outgoing
 from relayer_service.net.bounded import AnswerTooLarge
+from relayer_service.observability import tracing
 from signers.backends.base import Secp256k1Backend, SignerError
 
 # Only for clients with a separate limit for connecting.
@@ -142,7 +143,7 @@ class JsonApi:
             return outgoing.request(
                 method,
                 url,
-                headers=outgoing.UNCOMPRESSED_HEADERS | dict(headers),
+                headers=outgoing.UNCOMPRESSED_HEADERS | tracing.headers() | dict(headers),
                 body=body,
                 seconds=seconds,
                 max_bytes=MAX_ANSWER_BYTES,

@@ -28,6 +28,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.requests.append(asked)
+        self.server.traceparents.append(self.headers["traceparent"])
         with suppress(OSError):
             self.server.behaviour(self, asked)
 
@@ -46,6 +47,8 @@ class NodeServer(ThreadingHTTPServer):
         self.behaviour = behaviour
         self.upstream = upstream
         self.requests: list[Any] = []
+        # Of each request, in the same order.
+        self.traceparents: list[str | None] = []
         self.connections = 0
         self.closing = threading.Event()
         super().__init__(("127.0.0.1", 0), Handler)

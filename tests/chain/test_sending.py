@@ -14,18 +14,20 @@ from eth_utils.crypto import keccak
 
 from chain import attempts, breakers, sending, spreading
 from chain.attempts import Call, attempt
-from chain.sending import Broadcast, Outcome, send
+from chain.sending import Broadcast, Outcome, SignedTransaction, send
 from tests.chain import faults
 from tests.chain.faults import SECRET, Behaviour, Handler, NodeServer, error, secret_url
 from tests.chain.hardhat import Chain
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.relayers.factories import ADDRESS, KEY
+from tests.traces import TRACEPARENT, continues
 
 CHAIN = 31337
 SEND = "eth_sendRawTransaction"
 # Their content does not matter to the fake nodes.
 A, B, C = b"\x02first", b"\x02second", b"\x02third"
 ACCEPTED = Broadcast(Outcome.ACCEPTED)
+TRACEPARENTS = {A: TRACEPARENT, B: TRACEPARENT.replace("4bf9", "5bf9")}
 NodeOf = Callable[..., NodeServer]
 
 pytestmark = pytest.mark.usefixtures("quick_nodes", "given_order")
@@ -65,7 +67,8 @@ def broadcast(
     *nodes: NodeServer | str, transactions: tuple[bytes, ...] = (A, B, C), **options: Any
 ) -> list[Broadcast]:
     urls = [one if isinstance(one, str) else one.url for one in nodes]
-    return send([(url, 100) for url in urls], transactions, CHAIN, **options)
+    signed = [SignedTransaction(raw, TRACEPARENTS.get(raw, "")) for raw in transactions]
+    return send([(url, 100) for url in urls], signed, CHAIN, **options)
 
 
 def outcomes(*nodes: NodeServer | str, **options: Any) -> list[Outcome]:
@@ -228,6 +231,23 @@ def test_nothing_to_send_needs_no_node(node: NodeOf) -> None:
     assert (broadcast(found, transactions=()), found.requests) == ([], [])
 
 
+# Their traces.
+
+
+def test_a_request_with_one_transaction_continues_its_trace(node: NodeOf) -> None:
+    found = node()
+    broadcast(found, transactions=(A, B, C), one_at_a_time=True)
+    of_chain_id, first, second, third = found.traceparents
+    assert (continues(first, TRACEPARENTS[A]), continues(second, TRACEPARENTS[B])) == (True, True)
+    assert (of_chain_id, third) == (None, None)
+
+
+def test_a_batch_continues_no_trace(node: NodeOf) -> None:
+    found = node()
+    broadcast(found, transactions=(A, B))
+    assert (sent_to(found), found.traceparents) == ([[A, B]], [None, None])
+
+
 # The nodes.
 
 
@@ -349,11 +369,11 @@ def test_copies_that_nobody_takes_do_not_pile_up(faulty: dict[str, str], monkeyp
     monkeypatch.setattr(spreading, "MAX_WAITING", 0)
     taken: list[Any] = []
     monkeypatch.setattr(spreading, "_copy", lambda *args: taken.append(args))
-    spreading.spread([faulty["hang"]], 1, [A], CHAIN)
+    spreading.spread([faulty["hang"]], 1, [SignedTransaction(A)], CHAIN)
     monkeypatch.setattr(spreading, "MAX_WAITING", 1)
-    spreading.spread([faulty["hang"]], 1, [B], CHAIN)
+    spreading.spread([faulty["hang"]], 1, [SignedTransaction(B)], CHAIN)
     wait_until(lambda: taken)
-    assert taken == [([faulty["hang"]], 1, [B], CHAIN)]
+    assert taken == [([faulty["hang"]], 1, [SignedTransaction(B)], CHAIN)]
 
 
 # The circuit breakers.

@@ -113,6 +113,17 @@ def test_a_relayer_is_created_read_changed_and_deleted(manager: Api) -> None:
     assert (gone.status, gone.body) == (404, bodies.failure(f"Relayer with ID {ID} not found"))
 
 
+def test_an_amount_with_an_exponent_is_refused_and_names_the_string(manager: Api) -> None:
+    factories.relayer()
+    rules = b'{"spending_rules":{"max_value":1e+21,"max_value_per_day":"1000000000000000000000"}}'
+    answer = send(manager, "PATCH", "/api/v1/relayers/relayer-1", rules)
+    why = 'a number with an exponent may be rounded: send a string, such as "1000000000000000000000"'
+    assert (answer.status, answer.body) == (400, bodies.bad_request(f"spending_rules.max_value: {why}"))
+    top_up = b'{"funding_relayer_id":"relayer-2","minimum":"1","target":1e+21,"daily_limit":"9"}'
+    answer = send(manager, "PATCH", "/api/v1/relayers/relayer-1", b'{"top_up":%s}' % top_up)
+    assert (answer.status, answer.body) == (400, bodies.bad_request(f"top_up.target: {why}"))
+
+
 def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager: Api) -> None:
     factories.signer("broken", "not a key")
     urls = [{"url": f"http://127.0.0.1:{free_port()}", "weight": 100}]
@@ -188,6 +199,13 @@ def test_networks_are_listed_and_read(manager: Api) -> None:
     assert [network["id"] for network in found["data"]] == ["evm:hardhat"]
     gone = send(manager, "GET", "/api/v1/networks/evm%3Amoon")
     assert (gone.status, gone.body) == (404, bodies.failure("Network with ID 'evm:moon' not found"))
+
+
+def test_a_network_is_refused_a_change(manager: Api) -> None:
+    answer = send(manager, "PATCH", "/api/v1/networks/evm%3Ahardhat", {"rpc_urls": ["https://node.example.com"]})
+    why = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
+    assert (answer.status, answer.body) == (405, bodies.failure(why))
+    assert answer.headers["allow"] == "GET, HEAD"
 
 
 @pytest.mark.parametrize("path", ["health", "ready"])

@@ -87,6 +87,7 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
         "event": "notification.test",
         "subject": "",
         "request_id": "",
+        "traceparent": "",
         "body": b'{"type":"notification.test","timestamp":"2026-01-01T12:00:00.000000Z",'
         b'"data":{"notification_id":"hook"}}',
         "state": "pending",

@@ -22,6 +22,7 @@ class StandInNode:
     balance: int = 1_500_000_000_000_000_001
     url: str = ""
     asked: list[str] = field(default_factory=list)
+    traceparents: list[str | None] = field(default_factory=list)
 
     def answer(self, call: dict[str, Any]) -> dict[str, Any]:
         self.asked.append(call["method"])
@@ -37,5 +38,6 @@ class StandInNode:
 @contextmanager
 def serve(node: StandInNode) -> Iterator[StandInNode]:
     with faults.node(faults.each(node.answer)) as server:
+        node.traceparents = server.traceparents
         node.url = f"http://127.0.0.1:{server.server_port}/v1/s3cret"
         yield node

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chain.sending import Broadcast, Outcome, send
+from chain.sending import Broadcast, Outcome, SignedTransaction, send
 from tests.chain import faults
 from tests.chain.faults import SECRET
 from tests.concurrency import PATIENCE_SECONDS, wait_until
@@ -53,7 +53,8 @@ def ask(node: LyingNode, *calls: tuple[str, list[Any]]) -> Any:
 
 
 def broadcast(node: LyingNode, *transactions: bytes, **options: Any) -> list[Broadcast]:
-    return send([(node.url, 100)], transactions or TRANSACTIONS, CHAIN_ID, **options)
+    signed = [SignedTransaction(raw) for raw in transactions or TRANSACTIONS]
+    return send([(node.url, 100)], signed, CHAIN_ID, **options)
 
 
 def test_an_honest_node_passes_all_on_and_records_it(node: LyingNode, local_chain: LocalChain) -> None:

@@ -11,7 +11,7 @@ from django.db.models import F
 
 from chain.errors import NodesUnreachable
 from chain.readings import gather_each
-from chain.sending import Broadcast, Outcome
+from chain.sending import Broadcast, Outcome, SignedTransaction
 from tests.relayers import factories as relayer_factories
 from tests.relayers.factories import KEY
 from tests.transactions import factories
@@ -44,9 +44,9 @@ def state(row: Transaction) -> tuple[str, int | None]:
 def test_everything_that_is_broadcast_was_committed_before(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
     committed = []
 
-    def send(nodes: Any, transactions: Sequence[bytes], *args: Any, **kwargs: Any) -> list[Broadcast]:
+    def send(nodes: Any, transactions: Sequence[SignedTransaction], *args: Any, **kwargs: Any) -> list[Broadcast]:
         stored = Attempt.objects.filter(transaction__status="sent").order_by("nonce").values_list("raw", flat=True)
-        committed.append(list(transactions) == [bytes(raw) for raw in stored])
+        committed.append([each.raw for each in transactions] == [bytes(raw) for raw in stored])
         return [Broadcast(Outcome.ACCEPTED)] * len(transactions)
 
     monkeypatch.setattr(broadcasting, "send", send)

@@ -1,12 +1,13 @@
 """Broadcasting committed attempts, in the order of their nonces."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from chain.networks import Mempool, Network
 from chain.nodes import Node
-from chain.sending import Broadcast, Outcome, send
+from chain.sending import Broadcast, Outcome, SignedTransaction, send
 from transactions.lanes.monitoring import is_private_rebroadcast_due, is_rebroadcast_due
 from transactions.models import Attempt
 from transactions.routing import Route
@@ -25,18 +26,23 @@ class Sent:
 
 
 def broadcast(
-    nodes: Sequence[Node], network: Network, attempts: Iterable[Attempt], route: Route = Route.PUBLIC
+    nodes: Sequence[Node],
+    network: Network,
+    attempts: Iterable[Attempt],
+    route: Route = Route.PUBLIC,
+    traceparents: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Sent]:
     """Broadcast attempts to nodes of a route, and return each with its outcome; this raises nothing.
 
-    Private nodes take no batches, and nothing is copied to others.
+    Private nodes take no batches, and nothing is copied to others. `traceparents` has those of transactions, by key.
     """
     ordered = sorted((attempt for attempt in attempts if attempt.raw), key=lambda attempt: attempt.nonce)
     if not ordered:
         return []
     step("before_broadcast")
     one_at_a_time = network.mempool == Mempool.NONE or route is Route.PRIVATE
-    outcomes = send(nodes, [bytes(each.raw) for each in ordered], network.chain_id, one_at_a_time=one_at_a_time)
+    signed = [SignedTransaction(bytes(each.raw), traceparents.get(each.transaction_id, "")) for each in ordered]
+    outcomes = send(nodes, signed, network.chain_id, one_at_a_time=one_at_a_time)
     step("broadcast")
     return [Sent(*each) for each in zip(ordered, outcomes, strict=True)]
 

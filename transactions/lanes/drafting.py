@@ -36,6 +36,10 @@ class Unsigned:
     def gets_a_nonce(self) -> bool:
         return self.row is not None and self.row.nonce is None
 
+    @property
+    def traceparent(self) -> str:
+        return self.row.traceparent if self.row is not None else ""
+
 
 class Drafting:
     """Drafts the attempts of a turn; rows that wait or are closed instead are added to its result."""

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from chain.transactions import Draft, transaction_hash
+from relayer_service.observability import tracing
 from signers import signing
 from signers.models import Signer
 from transactions import metrics
@@ -16,12 +17,13 @@ class Signed:
     hash: str
 
 
-def sign(signer: Signer, address: str, draft: Draft) -> Signed:
+def sign(signer: Signer, address: str, draft: Draft, traceparent: str = "") -> Signed:
     """Return the signed transaction; raise `SignerError` if its sender would not be the address of the lane."""
     backend = signing.account_backend(signer, address)
     # Has the low s, and recovers to the address just compared.
     started = time.monotonic()
-    signature = backend.sign_digest(draft.digest)
+    with tracing.following(traceparent):
+        signature = backend.sign_digest(draft.digest)
     metrics.observe_signature(signer.type, time.monotonic() - started)
     raw = draft.signed(signature.recovery_id, signature.r, signature.s)
     return Signed(draft, raw, transaction_hash(raw))

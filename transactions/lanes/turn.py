@@ -162,7 +162,9 @@ class Turn:
         committed.
         """
         work, signer = self._work, self._work.relayer.signer
-        calls: list[Callable[[], Signed]] = [partial(sign, signer, work.lane.address, each.draft) for each in unsigned]
+        calls: list[Callable[[], Signed]] = [
+            partial(sign, signer, work.lane.address, each.draft, each.traceparent) for each in unsigned
+        ]
         signed = await self._threads.signers(signer.pk, calls)
         attempts: list[NewAttempt] = []
         failure = ""
@@ -184,7 +186,7 @@ class Turn:
             if not routed:
                 continue
             sent: list[Sent] = await self._threads.node(
-                frozenset(nodes), broadcast, nodes, work.network, routed, route
+                frozenset(nodes), broadcast, nodes, work.network, routed, route, work.traceparents
             )
             if sent:
                 await self._threads.database(write_broadcasts, work.lane, sent, head)

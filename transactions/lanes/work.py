@@ -71,6 +71,11 @@ class Work:
         return self.in_flight_cost - self.costs.get(row.pk, 0)
 
     @property
+    def traceparents(self) -> dict[int, str]:
+        """The traces of its transactions, by primary key."""
+        return {row.pk: row.traceparent for row in (*self.in_flight, *self.due) if row.traceparent}
+
+    @property
     def newest_attempts(self) -> list[Attempt]:
         return [row.last_attempt for row in self.in_flight if row.last_attempt]
 

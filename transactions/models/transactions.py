@@ -5,6 +5,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
+from relayer_service.observability import tracing
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
@@ -80,6 +81,13 @@ class Transaction(Resource):
     )
     idempotency_key = models.CharField(max_length=255, null=True)  # noqa: DJ001  # unique where it is set
     request_digest = models.CharField(max_length=64, blank=True)
+    traceparent = models.CharField(
+        max_length=tracing.MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The trace of the request that sent it.",
+    )
 
     status = models.CharField(max_length=16, choices=Status, default=Status.PENDING)
     status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 
+from relayer_service.observability import tracing
 from signers.backends.base import Signature, SignerError
 from signers.backends.http import PAUSES, Unavailable, retried, seconds_to_wait
 from signers.backends.turnkey import Turnkey
 from tests.signers.backends.turnkey_server import QUERY, SUBMIT, TurnkeyServer
 from tests.signers.backends.vault_server import Answer, all_that_shows, everything_logged
+from tests.traces import TRACEPARENT, continues
 
 API_PRIVATE_KEY = "11" * 31 + "22"
 PUBLIC_KEY = TurnkeyServer.key.public_key
@@ -66,6 +68,12 @@ def test_a_digest_is_signed_by_the_key_at_turnkey(server: TurnkeyServer) -> None
     assert backend.address() == ADDRESS
     assert backend.sign_digest(DIGEST) == expected(DIGEST)
     assert server.paths == [SUBMIT]
+
+
+def test_a_request_continues_the_trace_that_it_is_for(server: TurnkeyServer) -> None:
+    with tracing.following(TRACEPARENT):
+        turnkey().sign_digest(DIGEST)
+    assert [continues(asked.headers["traceparent"]) for asked in server.asked] == [True]
 
 
 @pytest.mark.parametrize(

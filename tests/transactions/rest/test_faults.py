@@ -15,8 +15,9 @@ from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
 from transactions.models import Lane, StatusChange, Transaction
 
 OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
-WEI = "a whole number from 0 to 2^256 - 1 is required, as an integer or a string without exponent"
-GAS = "a whole number from 0 to 2^63 - 1 is required, as an integer or a string without exponent"
+WEI = "a whole number from 0 to 2^256 - 1 is required, as an integer or a string of digits"
+GAS = "a whole number from 0 to 2^63 - 1 is required, as an integer or a string of digits"
+EXPONENT = 'a number with an exponent may be rounded: send a string, such as "1000000000000000000000"'
 TIME = "valid_until: a time with its offset as in RFC 3339 is required"
 HEX = "data: an even number of hexadecimal digits is required, with or without 0x"
 ONE_PRICE = "only one of gas_price, the two maximum fees and speed can be sent"
@@ -35,8 +36,9 @@ def refused(sender: Api, body: Any, *faults: str) -> None:
         ({"nonce": 1, "not_before": 2}, ["nonce: unknown field", "not_before: unknown field"]),
         ({"value": None}, ["value: null is not allowed here"]),
         *(({"value": value}, [f"value: {WEI}"]) for value in (
-            -1, 1.0, 1e18, 2**256, True, "", "1.0", "1e18", "-1", " 1", "0x", "1_000", "0x1g", str(2**256), "٣", [1],
+            -1, 1.0, 2**256, True, "", "1.0", "1e18", "-1", " 1", "0x", "1_000", "0x1g", str(2**256), "٣", [1],
         )),
+        ({"value": 1e21, "gas_price": 1e18}, [f"value: {EXPONENT}", f"gas_price: {EXPONENT}"]),
         *(({"gas_limit": value}, [f"gas_limit: {GAS}"]) for value in (-1, 2**63, "a", 21000.5)),
         ({"gas_price": "x", "speed": "slow"}, [
             f"gas_price: {WEI}", "speed: must be one of: safeLow, average, fast, fastest",

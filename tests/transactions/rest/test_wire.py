@@ -58,8 +58,9 @@ def test_a_transaction_is_sent_listed_and_read(sender: Api, body: bytes, shown: 
     assert (by_nonce.status, by_nonce.body) == (404, bodies.failure("Transaction with nonce 0 not found"))
 
 
-def test_a_number_with_an_exponent_is_refused_as_it_may_not_be_exact(sender: Api) -> None:
+def test_sponsored_transactions_are_refused_with_what_to_use_instead(sender: Api) -> None:
     factories.relayer(identifier=ID)
-    answer = send(sender, "POST", PATH, b'{"to":"%s","value":1e+21}' % RECEIVER.encode())
-    fault = "value: a whole number from 0 to 2^256 - 1 is required, as an integer or a string without exponent"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    why = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
+    for name in ("quote", "build"):
+        answer = send(sender, "POST", f"{PATH}/sponsored/{name}", b'{"fee_token":"t"}')
+        assert (answer.status, answer.body) == (404, bodies.failure(why))
