@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import NotFound
 from relayer_service.api.lists import MAX_COUNTED, MAX_OFFSET, capped
-from relayer_service.api.pagination import PageRequest
 from relayer_service.api.viewsets import ResourceViewSet
 from relayers.models import NOT_FOUND, Relayer, find_relayer
 from transactions import accepting, actions, dry_run, schema
@@ -47,7 +46,7 @@ class TransactionViewSet(ResourceViewSet):
         "replace": SendTransactionSerializer,
         "speed_up": SpeedUpSerializer,
     }
-    actions_without_body = {"speed_up"}
+    actions_with_optional_body = {"speed_up"}
     action_extensions = dict.fromkeys((*SEND_ACTIONS, *READ_ACTIONS), "transactions")
     action_scopes = {**dict.fromkeys(SEND_ACTIONS, "send"), **dict.fromkeys(READ_ACTIONS, "read")}
     limited_scopes = dict.fromkeys(READ_ACTIONS, "send")
@@ -82,7 +81,7 @@ class TransactionViewSet(ResourceViewSet):
         """Return the transactions, newest first."""
         relayer = self._readable_relayer(relayer_id)
         rows = self.filter_queryset(self.get_queryset().filter(relayer=relayer)).order_by("-sequence")
-        page = PageRequest.parse(request.query_params)
+        page = self.get_page_request()
         total = capped(rows.order_by()[: MAX_COUNTED + 1].count(), page)
         offset = min(page.offset, MAX_OFFSET)
         found = list(rows[offset : offset + page.per_page]) if page.per_page else []
