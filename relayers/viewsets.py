@@ -64,7 +64,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         ("create", "partial_update", "destroy"), "manage"
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
-    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: timed out."}}
+    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: the connection failed."}}
     idempotent_actions = {"create": "lifecycle"}
     filter_extension = "lifecycle"
     list_filters = {

@@ -75,9 +75,10 @@ class ResourceViewSet(GenericViewSet[Any]):
             raise ParseError("this operation accepts no body", ErrorCode.UNEXPECTED_BODY)
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """Raise `UnknownPath` below a resource, which accepts no method, and else what REST framework raises."""
+        """Raise `UnknownPath` for what looks like a path below a resource of an extension."""
         identifier = kwargs.get(self.lookup_url_kwarg or self.lookup_field, "")
-        if "/" in identifier.removesuffix("/") and "retrieve" in self.action_map.values():
+        is_detail = {"retrieve"} & self.action_extensions.keys() & set(self.action_map.values())
+        if is_detail and "/" in identifier.removesuffix("/"):
             raise UnknownPath
         return super().http_method_not_allowed(request, *args, **kwargs)
 

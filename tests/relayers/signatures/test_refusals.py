@@ -82,7 +82,7 @@ def test_a_wrong_body_is_refused_with_one_entry_per_fault(
 ) -> None:
     relayer()
     answer = caller.post(path, body)
-    assert (answer.status, answer.body) == (400, bodies.bad_request(*faults))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -96,7 +96,7 @@ def test_a_chain_id_is_refused_if_the_chain_of_the_relayer_is_unknown(caller: Ap
     relayer(network="my-chain")
     answer = caller.post(SIGN_TYPED_DATA, PERMIT)
     fault = "domain.chainId: cannot be checked: the relayer has no chain ID"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 @pytest.mark.parametrize("body", [{}, {"transaction": "AQ=="}, {"unsigned_xdr": "AAAA"}])
@@ -104,7 +104,7 @@ def test_transactions_are_not_signed(caller: Api, body: dict[str, str]) -> None:
     relayer()
     answer = caller.post(SIGN_TRANSACTION, body)
     fault = "signing a transaction is not supported for EVM relayers: send it, so that its nonce is tracked"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 @pytest.mark.parametrize("path", [*BODIES, SIGN_TRANSACTION])
@@ -139,7 +139,7 @@ def test_a_signer_of_another_curve_is_refused(caller: Api) -> None:
     relayer(signer=transit)
     answer = caller.post(SIGN, MESSAGE)
     (fault,) = [entry["message"] for entry in answer.body["metadata"]["logs"]]
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
     assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot be used by an evm relayer.")
 
 
@@ -186,7 +186,8 @@ def test_a_signer_that_fails_is_unavailable_and_shows_why_to_staff(
     with monkeypatch.context() as patch:
         patch.setattr(Local, "sign_digest", fail)
         answer = caller.post(SIGN, MESSAGE)
-    assert (answer.status, answer.body) == (503, bodies.failure("Service Unavailable"))
+    assert (answer.status, answer.body) == (503, bodies.failure(signing.CANNOT_SIGN))
+    assert (answer.headers["retry-after"], answer.headers["error-code"]) == ("5", "signer_unavailable")
     assert f"The signer of the relayer relayer-1 cannot sign: {error}" in caplog.messages
     assert Signer.objects.get().last_error == error
     assert not AuditEntry.objects.filter(object_type="relayer").exists()

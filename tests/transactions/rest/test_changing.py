@@ -61,7 +61,7 @@ def requested(row: Transaction) -> tuple[str, str, int]:
 
 
 def refused(answer: Any, *faults: str) -> None:
-    assert (answer.status, answer.body) == (400, bodies.bad_request(*faults))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
 
 
 def test_a_pending_transaction_is_canceled_at_once(sender: Api, lane: Lane) -> None:

@@ -62,4 +62,4 @@ def test_a_number_with_an_exponent_is_refused_as_it_may_not_be_exact(sender: Api
     factories.relayer(identifier=ID)
     answer = send(sender, "POST", PATH, b'{"to":"%s","value":1e+21}' % RECEIVER.encode())
     fault = "value: a whole number from 0 to 2^256 - 1 is required, as an integer or a string without exponent"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
