@@ -116,19 +116,25 @@ def test_an_unknown_relayer_is_not_found(caller: Api, path: str, identifier: str
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
-    ("change", "status", "message"),
+    ("change", "status", "code", "message"),
     [
-        ({"paused": True}, 403, "Relayer paused"),
-        ({"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}, 403, "Relayer disabled"),
-        ({"address": ""}, 409, "Relayer has no address: its signer has not provided one yet"),
+        ({"paused": True}, 403, "relayer_paused", "Relayer paused"),
+        (
+            {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"},
+            403,
+            "relayer_disabled",
+            "Relayer disabled",
+        ),
+        ({"address": ""}, 409, "account_unknown", "Relayer has no address: its signer has not provided one yet"),
     ],
 )
 def test_a_relayer_that_cannot_sign_now_refuses(
-    caller: Api, path: str, change: dict[str, Any], status: int, message: str
+    caller: Api, path: str, change: dict[str, Any], status: int, code: str, message: str
 ) -> None:
     relayer(**change)
     answer = caller.post(path, BODIES[path])
     assert (answer.status, answer.body) == (status, bodies.failure(message))
+    assert answer.headers["error-code"] == code
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -155,22 +161,24 @@ def while_signing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code", "message"),
     [
-        ({"paused": True}, "Relayer paused"),
+        ({"paused": True}, "relayer_paused", "Relayer paused"),
         (
             {"allow_signing": ["typed_data"]},
+            "signing_not_allowed",
             "Relayer does not allow signing messages (EIP-191): `allow_signing` must have `messages`",
         ),
     ],
 )
 def test_a_relayer_that_is_stopped_meanwhile_returns_no_signature(
-    caller: Api, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
+    caller: Api, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], code: str, message: str
 ) -> None:
     relayer()
     while_signing(monkeypatch, lambda: Relayer.objects.update(**change))
     answer = caller.post(SIGN, MESSAGE)
     assert (answer.status, answer.body) == (403, bodies.failure(message))
+    assert answer.headers["error-code"] == code
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -253,6 +261,7 @@ def test_spending_rules_of_relayer_and_token_refuse_typed_data(
     refuse_on(monkeypatch, seen)
     answer = caller.post(SIGN_TYPED_DATA, body)
     assert (answer.status, answer.body) == (403, bodies.failure("A Token is not allowed."))
+    assert answer.headers["error-code"] == "spending_refused"
     assert seen == [(rules, document)]
     entry = AuditEntry.objects.for_row(row).get()
     digest = f"Digest: 0x{PARSED.digest.hex()}"
