@@ -3,7 +3,6 @@
 from typing import Any
 from urllib.parse import urlsplit
 
-from notifications import signing
 from notifications.models import Notification
 from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
 from notifications.writes import NotificationWrite
@@ -26,13 +25,6 @@ class NotificationSection(Section):
     queryset = Notification.objects.all()
     write_class = NotificationWrite
     locked_after = ("relayers",)
-
-    def write(self, path: str, row: Any, values: dict[str, Any], broken: set[str]) -> Any:
-        try:
-            signing.key_bytes(values.get("signing_key") or "")
-        except signing.UnusableKey as error:
-            self.file.warn(f"{path}.signing_key", str(error))
-        return super().write(path, row, values, broken)
 
     @classmethod
     def dump_row(cls, row: Notification, variables: Variables) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 
+from notifications import signing
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
@@ -41,6 +42,20 @@ class SigningKeyField(StringField):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(required=False, allow_null=True, allow_blank=True, write_only=True, **kwargs)
         self.validators = [each for each in self.validators if not isinstance(each, ProhibitNullCharactersValidator)]
+
+
+class NewSigningKeyField(SigningKeyField):
+    """A key that can sign. The contract's update accepts any other, too."""
+
+    default_error_messages = {"unusable": "must be base64 after whsec_"}
+
+    def to_internal_value(self, data: Any) -> str:
+        key = super().to_internal_value(data)
+        try:
+            signing.key_bytes(key)
+        except signing.UnusableKey:
+            self.fail("unusable")
+        return key
 
 
 class FlagField(BooleanField):
@@ -87,15 +102,19 @@ class CreateNotificationSerializer(CreateSerializer):
     id = NewIdentifierField()
     type = TypeField(required=False)
     url = WebhookUrlField(help_text=URL_HELP)
-    signing_key = SigningKeyField(
+    signing_key = NewSigningKeyField(
         help_text="If absent, null or empty, events are not signed. Never returned in a response."
     )
+
+    def partial_row(self, valid: dict[str, Any]) -> Notification:
+        return Notification(identifier=valid.get("id", ""))
 
 
 class UpdateNotificationSerializer(UpdateSerializer):
     """The fields of a notification to change; omitted fields are unchanged."""
 
     answer_class = NotificationSerializer
+    create_class = CreateNotificationSerializer
     write_class = NotificationWrite
 
     type = TypeField(required=False)

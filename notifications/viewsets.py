@@ -22,6 +22,7 @@ from notifications.serializers import (
     UpdateNotificationSerializer,
 )
 from relayer_service.api import idempotency
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound
 from relayer_service.api.filters import begins, one_of
 from relayer_service.api.lists import ListMixin
@@ -63,11 +64,16 @@ class NotificationViewSet(
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
     idempotent_actions = {"create": "lifecycle", "test": "lifecycle"}
-    action_errors = {"replay": {HTTPStatus.CONFLICT: IN_PROGRESS}, "test": {HTTPStatus.CONFLICT: DISABLED}}
+    action_errors = {
+        "replay": {HTTPStatus.CONFLICT: IN_PROGRESS},
+        "test": {HTTPStatus.CONFLICT: DISABLED},
+        # The contract's text.
+        "partial_update": {HTTPStatus.NOT_FOUND: "Notification not found"},
+    }
     list_filters = {"q": begins("identifier")}
     filter_extension = "lifecycle"
     id_taken_message = "Notification with this ID already exists"
-    not_found_message = "Notification not found"
+    not_found_message = "Notification with ID {} not found"
     deleted_message = "Notification deleted successfully"
     in_use_message = "Notification is in use by a relayer"
     tags = ["Notifications"]
@@ -93,7 +99,7 @@ class NotificationViewSet(
         deliveries = self.get_object().deliveries
         delivery = deliveries.filter(identifier=delivery_id).first()
         if delivery is None:
-            raise NotFound("Delivery not found")
+            raise NotFound(f"Delivery with ID {delivery_id} not found")
         with transaction.atomic():
             if not replay(Delivery.objects.filter(pk=delivery.pk)):
                 raise Conflict(IN_PROGRESS)
@@ -118,7 +124,7 @@ class NotificationViewSet(
         # The log may be long: it is deleted first, in batches.
         notification = self.get_object()
         if is_in_use([notification]):
-            raise Conflict(self.in_use_message)
+            raise Conflict(self.in_use_message, ErrorCode.IN_USE)
         delete_logs([notification])
         return super().destroy(request, *args, **kwargs)
 

@@ -1,5 +1,6 @@
 """The single write path of notifications."""
 
+from notifications import signing
 from notifications.models import Notification
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.writes import Values, Write
@@ -17,6 +18,10 @@ class NotificationWrite(Write[Notification]):
         signing_key = values.get("signing_key")
         if signing_key is not None and not self._has_signing_key(signing_key):
             self.note("signing_key", *self.row.set_signing_key(signing_key))
+        try:
+            signing.key_bytes(signing_key or "")
+        except signing.UnusableKey as error:
+            self.warnings.append(("signing_key", str(error)))
         enabled = values.get("enabled", self.row.enabled)
         if enabled != self.row.enabled:
             self.row.enabled = enabled

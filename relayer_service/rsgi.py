@@ -25,6 +25,7 @@ from relayer_service.background.pools import Pool
 from relayer_service.net.incoming import UNREADABLE_HEADER
 from relayer_service.observability import metrics
 from relayer_service.request_bodies import read_body
+from relayer_service.wsgi import FAILURE_HEADERS
 from relayer_service.wsgi import application as wsgi_application
 
 logger = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class Application:
             protocol.response_bytes(int(status[:3]), headers, content)
         except Exception:
             logger.exception("A request could not be handled")
-            protocol.response_bytes(500, [("Content-Type", "application/json")], envelope.failure_bytes(500))
+            protocol.response_bytes(500, FAILURE_HEADERS, envelope.failure_bytes(500))
 
     def _end_answered(self) -> None:
         """Finish the coroutines of answered requests.

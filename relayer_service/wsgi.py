@@ -12,8 +12,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relayer_service.settings")
 django_application = get_wsgi_application()
 
 from relayer_service.api import envelope  # noqa: E402  # needs the settings
+from relayer_service.api.error_codes import HEADER, ErrorCode  # noqa: E402
 
 logger = logging.getLogger(__name__)
+
+FAILURE_HEADERS = [("Content-Type", "application/json"), (HEADER, ErrorCode.INTERNAL_ERROR)]
 
 
 def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -26,5 +29,5 @@ def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]
     except Exception:
         logger.exception("A request could not be handled")
         status = HTTPStatus.INTERNAL_SERVER_ERROR
-        start_response(f"{status.value} {status.phrase}", [("Content-Type", "application/json")])
+        start_response(f"{status.value} {status.phrase}", FAILURE_HEADERS)
         return [envelope.failure_bytes(status)]

@@ -311,9 +311,12 @@ class Relayer(Resource, Leased):
         return bool(known and known.private_rpc_urls)
 
     def clean(self) -> None:
-        super().clean()
         known = networks().get(self.network)
-        faults = {}
+        faults: dict[str, Any] = {}
+        try:
+            super().clean()
+        except ValidationError as error:
+            faults |= error.error_dict
         if known is None and not (self.masked_rpc_urls and self.chain_id):
             faults["network"] = unknown(self.network, "custom RPC URLs and a chain ID are required")
         if known is not None and self.chain_id not in {None, known.chain_id}:

@@ -1,5 +1,4 @@
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -8,9 +7,11 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.fields import empty
 
 from chain.networks import Network
 from notifications.models import Notification
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.exceptions import Forbidden
 from relayer_service.api.parsers import WrittenFloat
@@ -24,15 +25,17 @@ from relayer_service.api.serializers import (
     ObjectField,
     StrictSerializer,
     StringField,
+    collecting,
 )
 from relayer_service.net import addresses, outgoing
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.clock import timestamp
+from relayer_service.storage.resources import Resource
 from relayers import guards
 from relayers.account import Answers
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
-from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
+from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
 from relayers.top_ups import TopUpRequest, TopUpSerializer
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers.models import Signer
@@ -50,8 +53,9 @@ FIRST_EXPONENT = 1e21
 TOP_UP_HELP = "Its automatic top-up, which replaces the stored one. The token needs the scope `send`, too."
 PRIVATE_NODES = "Nodes that transactions are sent to alone with the policy `private_transactions`; never read from."
 FALLBACK_BLOCKS = "Blocks without being mined after which private transactions go to public nodes; unset: never."
+# Fields that the rules of networks compare.
+NETWORK_FIELDS = {"network", "chain_id", "custom_rpc_urls"}
 NO_TOP_UP = "A token with spending rules cannot set a top-up: it would not count on them"
-REFERENCES: dict[str, Any] = {"signer_id": Signer, "notification_id": Notification}
 
 
 class DisabledReasonSerializer(ResourceSerializer):
@@ -211,15 +215,20 @@ class NetworkSerializer(serializers.Serializer[Any]):
 
 @extend_schema_field(EvmPolicies)
 class PoliciesField(ObjectField):
-    """Policies of any network type. An amount of 22 digits or more that a client writes with an exponent is exact."""
+    """Policies. An amount of 22 digits or more that a client writes with an exponent is exact."""
+
+    shape: type[StrictSerializer] = EvmPolicies
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        return {name: exact(value) for name, value in super().to_internal_value(data).items()}
+        written = {name: exact(value) for name, value in super().to_internal_value(data).items()}
+        return dict(self.shape().run_validation(written))
 
 
 @extend_schema_field(EvmPoliciesPatch)
 class PoliciesPatchField(PoliciesField):
     """Policies to change; null removes one."""
+
+    shape = EvmPoliciesPatch
 
 
 def exact(value: Any) -> Any:
@@ -234,10 +243,35 @@ def exact(value: Any) -> Any:
 class SpendingRulesField(ObjectField):
     """Rules to store."""
 
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return validate_rules(super().to_internal_value(data))
+
 
 @extend_schema_field(SpendingRulesPatch)
 class SpendingRulesPatchField(ObjectField):
     """Rules to change; null removes one."""
+
+    def to_internal_value(self, data: Any) -> Mapping[str, Any]:
+        patch = super().to_internal_value(data)
+        # What only the merged rules can violate is checked with the stored ones.
+        merge_rules({}, patch)
+        return patch
+
+
+class ReferenceField(StringField):
+    """The ID of a row, which must exist."""
+
+    default_error_messages = {"does_not_exist": UNKNOWN}
+
+    def __init__(self, model: type[Resource], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.model = model
+
+    def run_validation(self, data: Any = empty) -> Any:
+        identifier = super().run_validation(data)
+        if identifier is None:
+            return None
+        return self.model._default_manager.filter(identifier=identifier).first() or self.fail("does_not_exist")
 
 
 class FundedMixin(serializers.Serializer[Any]):
@@ -257,7 +291,7 @@ class FundedMixin(serializers.Serializer[Any]):
             raise Forbidden(NO_TOP_UP)
         funding = Relayer.objects.filter(identifier=identifier).first()
         if funding is None:
-            raise ValidationError({"top_up": {"funding_relayer_id": [UNKNOWN]}})
+            raise ValidationError({"top_up": {"funding_relayer_id": [UNKNOWN]}}, ErrorCode.DOES_NOT_EXIST)
         return {"top_up": {**values, "funding_relayer_id": funding}}
 
 
@@ -280,8 +314,8 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
         help_text="Required if the network is not in `GET /networks`.",
     )
     address = EvmAddressField(required=False, help_text="Derived from the signer, if it can provide it.")
-    signer_id = StringField()
-    notification_id = StringField(required=False)
+    signer_id = ReferenceField(Signer)
+    notification_id = ReferenceField(Notification, required=False)
     paused = BooleanField()
     custom_rpc_urls = RpcUrlsField(required=False, help_text="Nodes to call instead of the network's public ones.")
     private_rpc_urls = RpcUrlsField(required=False, help_text=PRIVATE_NODES)
@@ -291,12 +325,15 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     spending_rules = SpendingRulesField(required=False, help_text="What it can send and spend.")
     top_up = TopUpRequest(required=False, help_text=TOP_UP_HELP)
 
+    def partial_row(self, valid: dict[str, Any]) -> Relayer | None:
+        if "network" not in valid or {*valid} & NETWORK_FIELDS != {*self.initial_data} & NETWORK_FIELDS:
+            return None
+        row = Relayer(identifier=valid.get("id", ""), network=valid["network"], chain_id=valid.get("chain_id"))
+        row.masked_rpc_urls = valid.get("custom_rpc_urls", [])
+        return row
+
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        with faults_in("policies"):
-            policies = validate_policies(attrs["network_type"], attrs.get("policies", {}))
-        with faults_in("spending_rules"):
-            rules = validate_rules(attrs.get("spending_rules", {}))
-        return {**attrs, "policies": policies, "spending_rules": rules, **referenced_rows(attrs), **self.funded(attrs)}
+        return {"policies": {}, "spending_rules": {}, **attrs, **self.funded(attrs)}
 
 
 class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
@@ -304,11 +341,12 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
 
     answer_class = ManagedRelayerSerializer
     write_class = RelayerWrite
+    create_class = CreateRelayerSerializer
     write: RelayerWrite
 
     name = StringField(required=False, max_length=255)
     paused = BooleanField(required=False)
-    notification_id = StringField(required=False, allow_null=True)
+    notification_id = ReferenceField(Notification, required=False, allow_null=True)
     custom_rpc_urls = RpcUrlsField(
         required=False, allow_null=True, help_text="The complete list, which replaces the stored one."
     )
@@ -331,32 +369,14 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.write.answers = self.answers
-        values = {**attrs, **referenced_rows(attrs), **self.funded(attrs)}
+        values = {**attrs, **self.funded(attrs)}
         if "policies" in attrs:
             row, patch = self.write.row, attrs["policies"]
-            with faults_in("policies"):
-                values["policies"] = {} if patch is None else merge_policies(row.network_type, row.policies, patch)
+            values["policies"] = {} if patch is None else merge_policies(row.network_type, row.policies, patch)
         if attrs.get("spending_rules") is not None:
-            with faults_in("spending_rules"):
+            faults: dict[str, Any] = {}
+            with collecting(faults, "spending_rules"):
                 values["spending_rules"] = merge_rules(stored_rules(self.write.row), attrs["spending_rules"])
+            if faults:
+                raise ValidationError(faults)
         return values
-
-
-def referenced_rows(attrs: dict[str, Any]) -> dict[str, Any]:
-    """Return the rows whose IDs were sent, by field name."""
-    rows: dict[str, Any] = {}
-    for name, model in REFERENCES.items():
-        if attrs.get(name) is not None:
-            rows[name] = model.objects.filter(identifier=attrs[name]).first()
-            if rows[name] is None:
-                raise ValidationError({name: [UNKNOWN]})
-    return rows
-
-
-@contextmanager
-def faults_in(field: str) -> Iterator[None]:
-    """Add a field to the path of faults."""
-    try:
-        yield
-    except ValidationError as error:
-        raise ValidationError({field: error.detail}) from None

@@ -17,11 +17,10 @@ from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import networks
 from relayer_service.api import envelope
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
 from relayer_service.api.filters import begins, equals, one_of
 from relayer_service.api.lists import ListMixin
-from relayer_service.api.pagination import PageRequest
-from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
@@ -36,10 +35,13 @@ from relayers.serializers import (
     StatusSerializer,
     UpdateRelayerSerializer,
 )
+from relayers.signatures.signing import NO_ADDRESS
 
 logger = logging.getLogger(__name__)
 
 UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
+NO_BALANCE = "No node returned a balance."
+UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
 
 
 @extend_schema_view(
@@ -63,7 +65,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         ("create", "partial_update", "destroy"), "manage"
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
-    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase}}
+    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: the connection failed."}}
     idempotent_actions = {"create": "lifecycle"}
     filter_extension = "lifecycle"
     list_filters = {
@@ -81,11 +83,6 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     deleted_message = "Relayer deleted successfully"
     in_use_message = "Relayer is in use"
     tags = ["Relayers"]
-
-    def get_parsers(self) -> list[Any]:
-        # There is no action yet, and no request while the OpenAPI document is generated.
-        is_patch = getattr(self.request, "method", "") == "PATCH"
-        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         # The contract has the list only, and shows no other fields there.
@@ -106,7 +103,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         try:
             guards.release([instance.pk])
         except guards.DeletionRefused as refusal:
-            raise Conflict(str(refusal)) from None
+            raise Conflict(str(refusal), ErrorCode.IN_USE) from None
         return super().perform_destroy(instance)
 
     @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **schema.STATUS)
@@ -124,17 +121,20 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
 
 
 def read_balance(relayer: Relayer) -> int:
-    calls = [Call("eth_getBalance", [relayer.address, "latest"])]
+    if not relayer.address:
+        raise ServiceUnavailable(NO_ADDRESS, ErrorCode.ACCOUNT_UNKNOWN)
+    calls, cause = [Call("eth_getBalance", [relayer.address, "latest"])], NO_BALANCE
     try:
         urls = relayer.node_urls()
         with waiting_for_others():
-            for found in nodes.answers(urls, calls, relayer.expected_chain_id) if relayer.address else ():
+            for found in nodes.answers(urls, calls, relayer.expected_chain_id):
                 balance = quantity(found[0])
                 if balance is not None:
                     return balance
     except (NodesUnreachable, DecryptionError) as error:
         logger.warning("The balance of the relayer %s cannot be read: %s", relayer, error)
-    raise ServiceUnavailable
+        cause = str(error) if isinstance(error, NodesUnreachable) else UNREADABLE_URLS
+    raise ServiceUnavailable(cause, ErrorCode.NODES_UNAVAILABLE)
 
 
 @extend_schema_view(
@@ -148,14 +148,15 @@ class NetworkViewSet(ResourceViewSet):
     serializer_class = NetworkSerializer
     action_extensions = {"list": "lifecycle", "retrieve": "lifecycle"}
     action_scopes = {"list": "read", "retrieve": "read"}
-    not_found_message = "Network with ID '{}' not found"
+    not_found_message = "Network with ID {} not found"
+    query_parameters = {"q"}
     tags = ["Networks"]
 
     def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         raise MethodNotAllowed(request.method, UNCHANGEABLE_NETWORK)
 
     def list(self, request: Request) -> Response:
-        page, beginning = PageRequest.parse(request.query_params), request.query_params.get("q", "").lower()
+        page, beginning = self.get_page_request(), request.query_params.get("q", "").lower()
         known = [network for network in networks().values() if network.name.startswith(beginning)]
         shown = [NetworkSerializer(network).data for network in known[page.offset : page.offset + page.per_page]]
         return Response(envelope.Page(shown, page.logs, page.pagination(len(known))))

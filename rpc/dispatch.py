@@ -40,7 +40,7 @@ def run(method: Method | None, relayer: RpcRelayer, params: dict[str, Any]) -> d
     try:
         validated = method.params.run_validation(params)
     except ValidationError as error:
-        raise errors.InvalidParams("; ".join(faults(error))) from None
+        raise errors.InvalidParams("; ".join(fault.message for fault in faults(error))) from None
     try:
         return method.run(relayer, validated)
     except errors.RpcError:

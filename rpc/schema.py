@@ -24,7 +24,8 @@ ZERO = {"expected": "0", "maximum": "0"}
 NOT_SUPPORTED = {
     "code": -32001,
     "message": "Token not supported",
-    "description": "Fees cannot be quoted in this token on sepolia: it is not registered or has no price source.",
+    "description": "Fees cannot be quoted in this token on sepolia: it is not registered or has no price source. Use "
+    "one of: ETH, USDC.",
 }
 QUOTE = {
     "method": "feeQuote",

@@ -5,7 +5,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer
-from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField
+from relayer_service.api.serializers import ChoiceField, NewIdentifierField, ObjectField, StringField, collecting
 from relayer_service.net.addresses import AT_SIGN
 from signers.config_shapes import CONFIGS, SignerType, shown_config
 from signers.writes import SignerWrite
@@ -46,8 +46,14 @@ class CreateSignerSerializer(CreateSerializer):
     type = ChoiceField(choices=SignerType.choices)
     config = ObjectField()
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        config = CONFIGS[SignerType(attrs["type"])](data=attrs["config"])
-        if not config.is_valid():
-            raise ValidationError({"config": config.errors})
-        return super().validate(attrs | {"config": config.validated_data})
+    def to_internal_value(self, data: Any) -> Any:
+        """Check the config too if its type is valid, so that all faults are reported at once."""
+        faults: dict[str, Any] = {}
+        with collecting(faults):
+            values = super().to_internal_value(data)
+        if isinstance(data, dict) and not {"type", "config"} & faults.keys():
+            with collecting(faults, "config"):
+                config = CONFIGS[SignerType(data["type"])]().run_validation(data["config"])
+        if faults:
+            raise ValidationError(faults)
+        return values | {"config": config}

@@ -6,6 +6,7 @@ from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.filters import begins
 from relayer_service.api.lists import ListMixin
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceViewSet
@@ -38,11 +39,11 @@ class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, Re
     list_filters = {"q": begins("identifier")}
     filter_extension = "lifecycle"
     id_taken_message = "Signer with this ID already exists"
-    not_found_message = "Signer not found"
+    not_found_message = "Signer with ID {} not found"
     deleted_message = "Signer deleted successfully"
     in_use_message = "Signer is in use by a relayer"
     tags = ["Signers"]
 
     def partial_update(self, request: Request, **kwargs: Any) -> Response:
         """Refuse: relayers would sign with another key than the one that they were created for."""
-        raise ParseError(UNCHANGEABLE)
+        raise ParseError(UNCHANGEABLE, ErrorCode.NOT_SUPPORTED)

@@ -8,9 +8,10 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from eth_utils.address import to_checksum_address
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.serializers import ExactAmountField, ListField, StrictSerializer, StringField
 
@@ -80,7 +81,7 @@ class UniqueListField(ListField):
         for index, value in enumerate(values):
             name = value[self.unique] if self.unique else value
             if name in found:
-                fault = [self.error_messages["duplicate"]]
+                fault = [ErrorDetail(str(self.error_messages["duplicate"]), ErrorCode.DUPLICATE)]
                 faults[index] = {self.unique: fault} if self.unique else fault
             found.add(name)
         if faults:

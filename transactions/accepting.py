@@ -20,6 +20,7 @@ from django.db import IntegrityError, connection, transaction
 from rest_framework.exceptions import ValidationError
 
 from chain.networks import Network
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, TooManyRequests
 from relayer_service.api.idempotency import OTHER_BODY
 from relayer_service.background.tasks import push
@@ -174,16 +175,16 @@ def account(relayer: Relayer) -> tuple[int, str]:
 def _check_state(relayer: Relayer) -> None:
     """Raise an error if the relayer cannot accept now. One that the health check disabled can: its rows wait."""
     if relayer.paused:
-        raise Forbidden(PAUSED)
+        raise Forbidden(PAUSED, ErrorCode.RELAYER_PAUSED)
     check_account(relayer)
 
 
 def check_account(relayer: Relayer) -> None:
     """Raise `Conflict` if the account of a relayer is unknown."""
     if not relayer.address:
-        raise Conflict(NO_ADDRESS)
+        raise Conflict(NO_ADDRESS, ErrorCode.ACCOUNT_UNKNOWN)
     if relayer.expected_chain_id is None:
-        raise Conflict(NO_CHAIN)
+        raise Conflict(NO_CHAIN, ErrorCode.ACCOUNT_UNKNOWN)
 
 
 def check_request(
@@ -197,7 +198,7 @@ def check_request(
     for name, texts in others.items():
         found[name] = [*found.get(name, []), *texts]
     if found:
-        raise ValidationError(found)
+        raise ValidationError(found, ErrorCode.NOT_ALLOWED)
 
 
 def find_faults(values: Mapping[str, Any], relayer: Relayer, network: Network, now: datetime) -> rules.Faults:
@@ -304,6 +305,6 @@ def _earlier(relayer: Relayer, request: Request) -> Accepted | None:
     if row is None:
         return None
     if not hmac.compare_digest(row.request_digest, request.digest):
-        raise Conflict(OTHER_BODY)
+        raise Conflict(OTHER_BODY, ErrorCode.IDEMPOTENCY_KEY_REUSED)
     row.relayer = relayer
     return Accepted(row, None)

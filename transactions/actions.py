@@ -13,6 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, NotFound
 from relayer_service.audit.recording import acted, record
 from relayer_service.storage.databases import require_durability
@@ -40,6 +41,8 @@ BATCH_SIZE = 100
 
 class Refused(Conflict):
     """The action is not possible now. The text says why, and is safe to show."""
+
+    default_code = ErrorCode.NOT_CHANGEABLE
 
 
 @dataclass(frozen=True)
@@ -223,7 +226,7 @@ def _finish(changes: Changes, lane: Lane, entries: Iterable[Any]) -> None:
 def _check(row: Transaction, action: str) -> Relayer:
     """Return the relayer of a row that an action is possible for; raise an error if it is not."""
     if row.relayer is None or row.relayer.paused:
-        raise Forbidden(accepting.PAUSED)
+        raise Forbidden(accepting.PAUSED, ErrorCode.RELAYER_PAUSED)
     if reason := refusal(row, action):
         raise Refused(reason)
     return row.relayer

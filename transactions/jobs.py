@@ -31,7 +31,7 @@ class TransactionKind(JobKind):
             try:
                 self.act(key, actors.current().name)
             except APIException as error:
-                failures.append((identifier, "; ".join(faults(error))))
+                failures.append((identifier, "; ".join(fault.message for fault in faults(error))))
         return Result(len(found) - len(failures), failures)
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 from django.db.models import QuerySet
 
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.databases import require_durability
@@ -93,7 +94,7 @@ def claim_lane(relayer: Relayer, chain_id: int, address: str) -> QueuedLane:
         lane.relayer = relayer
         lane.save(update_fields=["relayer"])
     elif lane.relayer_id != relayer.pk:
-        raise Conflict(TAKEN)
+        raise Conflict(TAKEN, ErrorCode.ACCOUNT_TAKEN)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
@@ -83,7 +84,7 @@ class GasField(AmountField):
 class HexDataField(LiteralField):
     default_error_messages = {
         "invalid": "an even number of hexadecimal digits is required, with or without 0x",
-        "too_long": f"at most {MAX_DATA_BYTES} bytes are allowed",
+        "max_length": f"at most {MAX_DATA_BYTES} bytes are allowed",
     }
 
     def to_internal_value(self, data: Any) -> bytes:
@@ -92,7 +93,7 @@ class HexDataField(LiteralField):
             self.fail("invalid")
         decoded = bytes.fromhex(found[1])
         if len(decoded) > MAX_DATA_BYTES:
-            self.fail("too_long")
+            self.fail("max_length")
         return decoded
 
 
@@ -145,6 +146,10 @@ class SendTransactionSerializer(BodySerializer):
         allow_null=True,
         help_text="When it expires unless it was executed. Default: TRANSACTION_VALID_HOURS from now.",
     )
+
+    @classmethod
+    def read_only_names(cls) -> Collection[str]:
+        return TransactionSerializer().fields.keys()
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Return the fields that were sent; null is the same as omitted."""

@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import NotFound
 from relayer_service.api.lists import MAX_COUNTED, MAX_OFFSET, capped
-from relayer_service.api.pagination import PageRequest
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
@@ -49,7 +48,7 @@ class TransactionViewSet(ResourceViewSet):
         "replace": SendTransactionSerializer,
         "speed_up": SpeedUpSerializer,
     }
-    actions_without_body = {"speed_up"}
+    actions_with_optional_body = {"speed_up"}
     action_extensions = dict.fromkeys((*SEND_ACTIONS, *READ_ACTIONS), "transactions")
     action_scopes = {**dict.fromkeys(SEND_ACTIONS, "send"), **dict.fromkeys(READ_ACTIONS, "read")}
     limited_scopes = dict.fromkeys(READ_ACTIONS, "send")
@@ -86,7 +85,7 @@ class TransactionViewSet(ResourceViewSet):
         rows = self.filter_queryset(self.get_queryset())
         by_status = "status" in request.query_params
         rows = rows.filter(relayer=relayer) if by_status else newest_with(rows, "relayer_id", relayer.pk)
-        page = PageRequest.parse(request.query_params)
+        page = self.get_page_request()
         total = capped(rows.order_by()[: MAX_COUNTED + 1].count(), page)
         offset = min(page.offset, MAX_OFFSET)
         found = list(rows[offset : offset + page.per_page]) if page.per_page else []

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from itertools import islice
@@ -13,8 +13,11 @@ from django.core.exceptions import PermissionDenied, SuspiciousOperation, Valida
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views import defaults
 from rest_framework import exceptions
+from rest_framework.fields import get_error_detail
 
 from relayer_service.api import envelope
+from relayer_service.api.envelope import Fault
+from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status, listed
 from relayer_service.background.shares import RETRY_AFTER_SECONDS, Busy
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.ttl_cache import TTLCache
@@ -34,7 +37,7 @@ _logged: TTLCache[str, bool] = TTLCache(100)
 
 class Conflict(exceptions.APIException):
     status_code = HTTPStatus.CONFLICT
-    default_code = "conflict"
+    default_code = ErrorCode.CONFLICT
 
 
 class Forbidden(exceptions.PermissionDenied):
@@ -45,7 +48,7 @@ class TooManyRequests(exceptions.APIException):
     """A limit other than the token's rate is reached; `wait` is the value of Retry-After, in seconds."""
 
     status_code = HTTPStatus.TOO_MANY_REQUESTS
-    default_code = "too_many_requests"
+    default_code = ErrorCode.QUEUE_FULL
 
     def __init__(self, message: str, wait: int) -> None:
         super().__init__(message)
@@ -53,12 +56,19 @@ class TooManyRequests(exceptions.APIException):
 
 
 class ServiceUnavailable(exceptions.APIException):
+    """Something that the service calls has failed; the message names it, without a foreign text."""
+
     status_code = HTTPStatus.SERVICE_UNAVAILABLE
-    default_code = "unavailable"
+    default_code = ErrorCode.UNAVAILABLE
+    wait = RETRY_AFTER_SECONDS
 
 
 class NotFound(exceptions.NotFound):
     default_detail = HTTPStatus.NOT_FOUND.phrase
+
+
+class UnknownPath(NotFound):
+    default_code = ErrorCode.UNKNOWN_PATH
 
 
 class MethodNotAllowed(exceptions.MethodNotAllowed):
@@ -73,7 +83,7 @@ BAD_REQUESTS = (
     SuspiciousOperation,
 )
 # Exceptions whose own text is the contract's message; other responses have the phrase of their status.
-OWN_MESSAGE = (Conflict, Forbidden, MethodNotAllowed, NotFound, TooManyRequests)
+OWN_MESSAGE = (Conflict, Forbidden, MethodNotAllowed, NotFound, ServiceUnavailable, TooManyRequests)
 
 
 @contextmanager
@@ -82,21 +92,23 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        faults = {API_NAMES.get(name, name): texts for name, texts in error.message_dict.items()}
+        found: Any = get_error_detail(error)
+        faults = {API_NAMES.get(name, name): details for name, details in found.items()}
         raise exceptions.ValidationError(faults) from None
 
 
 def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     """Return the response to an exception of a view; None if it is unexpected, so that Django logs it."""
     if isinstance(exc, BAD_REQUESTS):
-        return error_response(HTTPStatus.BAD_REQUEST, faults=faults(exc))
+        with_codes = is_of_extension(context.get("view"))
+        return error_response(HTTPStatus.BAD_REQUEST, faults=faults(exc), with_codes=with_codes)
     if isinstance(exc, Http404):
-        return error_response(HTTPStatus.NOT_FOUND)
+        return error_response(HTTPStatus.NOT_FOUND, code=ErrorCode.NOT_FOUND)
     if isinstance(exc, PermissionDenied):
         return error_response(HTTPStatus.FORBIDDEN)
     if isinstance(exc, Busy):
         headers = {"Retry-After": str(BUSY_RETRY_AFTER_SECONDS)}
-        return error_response(HTTPStatus.TOO_MANY_REQUESTS, headers=headers)
+        return error_response(HTTPStatus.TOO_MANY_REQUESTS, code=ErrorCode.BUSY, headers=headers)
     if not isinstance(exc, exceptions.APIException):
         return None
     headers = {}
@@ -105,7 +117,14 @@ def handle(exc: Exception, context: dict[str, Any]) -> HttpResponse | None:
     if wait := getattr(exc, "wait", None):
         headers["Retry-After"] = str(wait)
     message = str(exc.detail) if isinstance(exc, OWN_MESSAGE) else None
-    return error_response(HTTPStatus(exc.status_code), message, headers=headers)
+    status = HTTPStatus(exc.status_code)
+    code = listed(getattr(exc.detail, "code", None), code_of_status(status))
+    return error_response(status, message, code=code, headers=headers)
+
+
+def is_of_extension(view: Any) -> bool:
+    """Return whether the action of a view is not in the contract."""
+    return getattr(view, "action", None) in getattr(view, "action_extensions", {})
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
@@ -116,7 +135,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     reason, _, _ = str(error).partition("\n")
     log_once(BUSY if isinstance(error, Busy) else f"The database is unavailable: {reason}")
     status = HTTPStatus.SERVICE_UNAVAILABLE
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)}
+    code = ErrorCode.BUSY if isinstance(error, Busy) else ErrorCode.DATABASE_UNAVAILABLE
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS), HEADER: code}
     response = HttpResponse(status.phrase, status=status, headers=headers, content_type="text/plain")
     # Django would log a traceback for each request, which is no help when the database is full or down.
     response._has_been_logged = True  # type: ignore[attr-defined]  # set by Django's `log_response`
@@ -134,25 +154,36 @@ def error_response(
     status: HTTPStatus,
     message: str | None = None,
     *,
-    faults: list[str] | None = None,
+    code: ErrorCode | None = None,
+    faults: Sequence[Fault] = (),
+    with_codes: bool = False,
     headers: dict[str, str] | None = None,
 ) -> HttpResponse:
-    """Return a rendered response: it is JSON whatever renderers the view has."""
-    body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults))
+    """Return a rendered response: it is JSON whatever renderers the view has.
+
+    Its code is by default that of the first fault, or of the status.
+    """
+    body = orjson.dumps(envelope.failure(message or status.phrase, faults=faults, with_codes=with_codes))
+    shown = code or (faults[0].code if faults else code_of_status(status))
+    headers = {**(headers or {}), HEADER: shown}
     return HttpResponse(body, status=status, headers=headers, content_type="application/json")
 
 
-def faults(exc: Exception) -> list[str]:
+def faults(exc: Exception) -> list[Fault]:
     if isinstance(exc, exceptions.UnsupportedMediaType):
-        return ["the content type must be application/json"]
+        return [Fault("the content type must be application/json", ErrorCode.UNSUPPORTED_MEDIA_TYPE)]
     if isinstance(exc, exceptions.APIException):
-        found = islice(flatten(exc.detail), MAX_FAULTS)
-        return [(f"{path}: {text}" if path else text)[:MAX_FAULT_LENGTH] for path, text in found]
+        return [fault(path, text) for path, text in islice(flatten(exc.detail), MAX_FAULTS)]
     return []
 
 
+def fault(path: str, text: str) -> Fault:
+    code = listed(getattr(text, "code", None), ErrorCode.INVALID)
+    return Fault((f"{path}: {text}" if path else text)[:MAX_FAULT_LENGTH], code)
+
+
 def flatten(detail: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each fault of a validation error with the path of its field."""
+    """Yield each fault of a validation error, which may have a code, with the path of its field."""
     if isinstance(detail, dict):
         for name, value in detail.items():
             if name == "non_field_errors":
@@ -165,4 +196,4 @@ def flatten(detail: Any, path: str = "") -> Iterator[tuple[str, str]]:
         for value in detail:
             yield from flatten(value, path)
     else:
-        yield path, str(detail)
+        yield path, detail

@@ -12,6 +12,7 @@ from rest_framework.filters import BaseFilterBackend
 from rest_framework.request import Request
 
 from relayer_service import extensions
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import API_NAMES
 from relayer_service.storage.prefixes import starts_with
 
@@ -49,14 +50,15 @@ def begins(*columns: str) -> ListFilter:
 
 class ListFilters(BaseFilterBackend):
     def filter_queryset(self, request: Request, queryset: Rows, view: Any) -> Rows:
-        for name, each in self._filters(view).items():
+        for name, each in self.enabled(view).items():
             values = request.query_params.getlist(name)
             if not values:
                 continue
             if len(values) > 1:
-                raise ValidationError({name: ["given more than once"]})
+                raise ValidationError({name: ["given more than once"]}, ErrorCode.DUPLICATE)
             if each.choices and values[0] not in each.choices:
-                raise ValidationError({name: [f"must be one of: {', '.join(each.choices)}"]})
+                fault = f"must be one of: {', '.join(each.choices)}"
+                raise ValidationError({name: [fault]}, ErrorCode.INVALID_CHOICE)
             queryset = each.narrow(queryset, values[0])
         return queryset
 
@@ -70,10 +72,11 @@ class ListFilters(BaseFilterBackend):
                 "schema": {"type": "string", **({"enum": list(each.choices)} if each.choices else {})},
                 "x-extension": view.filter_extension,
             }
-            for name, each in self._filters(view).items()
+            for name, each in self.enabled(view).items()
         ]
 
     @staticmethod
-    def _filters(view: Any) -> dict[str, ListFilter]:
+    def enabled(view: Any) -> dict[str, ListFilter]:
+        """Return the filters of a view, unless their extension is off."""
         extension = getattr(view, "filter_extension", "")
         return view.list_filters if extension and extensions.is_enabled(extension) else {}

@@ -23,6 +23,7 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.viewsets import GenericViewSet
 
 from relayer_service import extensions
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict
 from relayer_service.models import IDEMPOTENCY_KEPT, IdempotentRequest
 from relayer_service.storage.nul import has_nul
@@ -101,7 +102,7 @@ def find(wanted: IdempotentRequest) -> HttpResponse | None:
     if found is None or found.pk == wanted.pk:
         return None
     if not hmac.compare_digest(found.digest, wanted.digest):
-        raise Conflict(OTHER_BODY)
+        raise Conflict(OTHER_BODY, ErrorCode.IDEMPOTENCY_KEY_REUSED)
     return HttpResponse(found.body, status=found.status, content_type="application/json", headers=REPLAYED)
 
 

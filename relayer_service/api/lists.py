@@ -76,7 +76,7 @@ class ListMixin(ResourceViewSet):
 
     def list_response(self, queryset: QuerySet[Any]) -> HttpResponse:
         queryset = self.filter_queryset(queryset)
-        page = PageRequest.parse(self.request.query_params)
+        page = self.get_page_request()
         serializer_class: Any = self.get_serializer_class()
         read = self.filtered_page if queryset.query.where else self.table_page
         total, rows = read(queryset, serializer_class.columns(), min(page.offset, MAX_OFFSET), page.per_page)

@@ -14,6 +14,8 @@ from django.http.request import HttpHeaders
 from django.http.response import HttpResponseBase
 
 from relayer_service.api import envelope
+from relayer_service.api.envelope import Fault
+from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status
 from relayer_service.api.exceptions import error_response
 from relayer_service.api.serializers import MAX_NAME_LENGTH
 from relayer_service.audit import actors
@@ -102,8 +104,9 @@ def refuse_header(request: HttpRequest) -> HttpResponse:
     name = HttpHeaders.parse_header_name(request.META[UNREADABLE_HEADER]) or ""
     fault = f"{name[:MAX_NAME_LENGTH]}: the value of this header must be ASCII"
     if is_api_path(request.path_info):
-        return error_response(HTTPStatus.BAD_REQUEST, faults=[fault])
-    return HttpResponse(fault, status=HTTPStatus.BAD_REQUEST, content_type="text/plain")
+        return error_response(HTTPStatus.BAD_REQUEST, faults=[Fault(fault, ErrorCode.INVALID_HEADER)])
+    headers = {HEADER: ErrorCode.INVALID_HEADER}
+    return HttpResponse(fault, status=HTTPStatus.BAD_REQUEST, headers=headers, content_type="text/plain")
 
 
 class HttpsOnlyMiddleware(Middleware):
@@ -113,12 +116,13 @@ class HttpsOnlyMiddleware(Middleware):
         if settings.SECURE_SSL_REDIRECT and not request.is_secure():
             path = request.path_info
             if is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META):
-                return error_response(HTTPStatus.BAD_REQUEST, faults=["HTTPS is required"])
+                fault = Fault("HTTPS is required", ErrorCode.HTTPS_REQUIRED)
+                return error_response(HTTPStatus.BAD_REQUEST, faults=[fault])
         return self.get_response(request)
 
 
 class ApiMiddleware(Middleware):
-    """Wraps every error page under `/api/` in the envelope.
+    """Wraps every error page under `/api/` in the envelope; gives every error a code.
 
     The exception handler does so for errors of views. These never reach it: a bad Host header, a middleware or a
     renderer that crashed, a path that no URL pattern matches.
@@ -126,10 +130,13 @@ class ApiMiddleware(Middleware):
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
+        is_error = response.status_code >= HTTPStatus.BAD_REQUEST
+        if is_error and HEADER not in response.headers:
+            response.headers[HEADER] = code_of_status(response.status_code)
         if not is_api_path(request.path_info):
             return response
-        is_error = response.status_code >= HTTPStatus.BAD_REQUEST and isinstance(response, HttpResponse)
-        if is_error and not response.headers.get("Content-Type", "").startswith("application/json"):
+        is_json = response.headers.get("Content-Type", "").startswith("application/json")
+        if is_error and not is_json and isinstance(response, HttpResponse):
             self._envelope(response)
         if response.headers.get("Content-Type") == "application/json":
             for name, value in DATA_HEADERS.items():

@@ -11,6 +11,10 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from relayer_service import extensions
 from relayer_service.api import envelope, idempotency
+from relayer_service.api.envelope import Fault
+from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status
+from relayer_service.api.exceptions import is_of_extension
+from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.serializers import StrictSerializer
 
 # Marks the operations, components and tag of an extension.
@@ -23,6 +27,7 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
+FAULTS = {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}
 ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "LogEntry": object_schema({"level": {"type": "string", "examples": ["log"]}, "message": {"type": "string"}}),
@@ -41,6 +46,20 @@ COMPONENTS: dict[str, dict[str, Any]] = {
         "required": list(ERROR),
     },
 }
+# Of extensions, whose bad requests have a code for each fault.
+CODED_COMPONENTS: dict[str, dict[str, Any]] = {
+    "Fault": object_schema(
+        {**COMPONENTS["LogEntry"]["properties"], "code": {"type": "string", "examples": ["required"]}}
+    ),
+    "BadRequest": {
+        "type": "object",
+        "description": "`metadata` lists the errors of the request, each with its code.",
+        "properties": {**ERROR, "metadata": object_schema({"logs": FAULTS})},
+        "required": list(ERROR),
+    },
+}
+EXAMPLE_CODES = {HTTPStatus.BAD_REQUEST: ErrorCode.REQUIRED, HTTPStatus.NOT_FOUND: ErrorCode.NOT_FOUND}
+ERROR_CODE = "The code of the error, of a bad request that of its first fault. Codes are stable."
 REQUEST_ID = {"schema": {"type": "string"}, "description": "The ID of the request, as in the log."}
 ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": {"schema": {"type": "string", "examples": ["Bearer"]}}},
@@ -52,6 +71,7 @@ ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
     },
     HTTPStatus.METHOD_NOT_ALLOWED: {"Allow": {"schema": {"type": "string", "examples": ["GET, HEAD"]}}},
     HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": {"schema": {"type": "string", "examples": ["1"]}}},
+    HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": {"schema": {"type": "string", "examples": ["5"]}}},
 }
 EVERY_VIEW = (
     HTTPStatus.BAD_REQUEST,
@@ -73,11 +93,16 @@ def keep_api_paths(endpoints: list[tuple[str, str, str, URLPattern]]) -> list[tu
 
 def finish(result: dict[str, Any], generator: Any, request: Any, public: bool) -> dict[str, Any]:
     components = result.setdefault("components", {})
-    components["schemas"] = dict(sorted({**components.get("schemas", {}), **COMPONENTS}.items()))
+    added = {**COMPONENTS, **(CODED_COMPONENTS if has_extensions(result) else {})}
+    components["schemas"] = dict(sorted({**components.get("schemas", {}), **added}.items()))
     result.setdefault("security", [{"bearer": []}])
     mark_components(result)
     describe_tags(result)
     return result
+
+
+def has_extensions(document: dict[str, Any]) -> bool:
+    return any(MARK in operation for path in document["paths"].values() for operation in path.values())
 
 
 def mark_components(document: dict[str, Any]) -> None:
@@ -186,11 +211,16 @@ class ApiSchema(AutoSchema):
             schema["additionalProperties"] = False
         return schema
 
+    def map_parsers(self) -> list[str]:
+        """Omit the other name of JSON for PATCH: generators create a method or a type for each content type."""
+        inherited: Any = super().map_parsers
+        return [media_type for media_type in inherited() if media_type != MergePatchParser.media_type]
+
     def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:
         inherited: Any = super()._get_request_body
         body: dict[str, Any] | None = inherited(direction)
         if body:
-            body["required"] = self.view.action not in self.view.actions_without_body
+            body["required"] = self.view.action not in self.view.actions_with_optional_body
         return body
 
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
@@ -234,16 +264,23 @@ class ApiSchema(AutoSchema):
             value = envelope.Page(value, [], {"current_page": 1, "per_page": 10, "total_items": 1})
         return envelope.success(value)
 
-    @staticmethod
-    def _error_body(status: HTTPStatus, message: str) -> dict[str, Any]:
-        example: dict[str, Any] = {"data": None, "message": message, "success": False}
-        if status == HTTPStatus.BAD_REQUEST:
-            example["metadata"] = {"logs": envelope.log_entries(["field: this field is required"])}
-        content = {"schema": {"$ref": "#/components/schemas/Error"}, "examples": {"Error": {"value": example}}}
+    def _error_body(self, status: HTTPStatus, message: str) -> dict[str, Any]:
+        is_coded = status == HTTPStatus.BAD_REQUEST and is_of_extension(self.view)
+        faults = [Fault("field: this field is required", ErrorCode.REQUIRED)]
+        example = envelope.failure(
+            message, faults=faults if status == HTTPStatus.BAD_REQUEST else (), with_codes=is_coded
+        )
+        component = "BadRequest" if is_coded else "Error"
+        content = {"schema": {"$ref": f"#/components/schemas/{component}"}, "examples": {"Error": {"value": example}}}
+        code = EXAMPLE_CODES.get(status) or code_of_status(status)
         return {
             "description": message,
             "content": {"application/json": content},
-            "headers": {"X-Request-ID": REQUEST_ID, **ERROR_HEADERS.get(status, {})},
+            "headers": {
+                "X-Request-ID": REQUEST_ID,
+                HEADER: {"schema": {"type": "string", "examples": [code.value]}, "description": ERROR_CODE},
+                **ERROR_HEADERS.get(status, {}),
+            },
         }
 
 

@@ -12,10 +12,13 @@ from django.http import QueryDict
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 
+from relayer_service.api.error_codes import ErrorCode
+
 if TYPE_CHECKING:
     # REST framework imports this module while it imports its views.
     from rest_framework.views import APIView
 
+PARAMETERS = ("page", "per_page")
 DEFAULT_PER_PAGE = 10
 INTEGER = re.compile(r"[0-9]+", re.ASCII)
 # Larger numbers are past the end of any list, and out of the database's range.
@@ -66,7 +69,7 @@ class PageRequest(BasePagination):
 def _digits(query: QueryDict, name: str, default: int) -> str:
     values = query.getlist(name, [str(default)])
     if len(values) > 1:
-        raise ValidationError({name: ["given more than once"]})
+        raise ValidationError({name: ["given more than once"]}, ErrorCode.DUPLICATE)
     if not INTEGER.fullmatch(values[0]):
         raise ValidationError({name: ["a whole number of at least 0 is required"]})
     return values[0].lstrip("0") or "0"

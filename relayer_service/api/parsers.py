@@ -11,6 +11,8 @@ from django.conf import settings
 from rest_framework.exceptions import ParseError
 from rest_framework.parsers import BaseParser
 
+from relayer_service.api.error_codes import ErrorCode
+
 ENDED_EARLY = "the body ended early"
 # Far more than any request needs; every value and level costs time later.
 MAX_VALUES = 10_000
@@ -32,14 +34,14 @@ class StrictJSONParser(BaseParser):
     ) -> Any:
         length = int((parser_context or {})["request"].META.get("CONTENT_LENGTH") or 0)
         if length > settings.MAX_REQUEST_BYTES:
-            raise ParseError(f"the body is over {settings.MAX_REQUEST_BYTES} bytes")
+            raise ParseError(f"the body is over {settings.MAX_REQUEST_BYTES} bytes", ErrorCode.BODY_TOO_LARGE)
         try:
             body = stream.read()
         except OSError:
-            raise ParseError(ENDED_EARLY) from None
+            raise ParseError(ENDED_EARLY, ErrorCode.INCOMPLETE_BODY) from None
         # A truncated body can be valid JSON.
         if len(body) < length:
-            raise ParseError(ENDED_EARLY)
+            raise ParseError(ENDED_EARLY, ErrorCode.INCOMPLETE_BODY)
         return loads(body)
 
 
@@ -87,9 +89,9 @@ def check_size(body: bytes, max_values: float) -> None:
     text = without_escapes(body)
     # A value has at most two strings, itself and its key, with four quotes.
     if text.count(b'"') > 4 * max_values or count_values(outline := without_strings(text)) > max_values:
-        raise ParseError(f"the body has more than {max_values} JSON values")
+        raise ParseError(f"the body has more than {max_values} JSON values", ErrorCode.BODY_TOO_LARGE)
     if depth(outline) > MAX_DEPTH:
-        raise ParseError(f"the body is nested more than {MAX_DEPTH} levels deep")
+        raise ParseError(f"the body is nested more than {MAX_DEPTH} levels deep", ErrorCode.BODY_TOO_LARGE)
 
 
 def without_escapes(body: bytes) -> bytes:
@@ -115,7 +117,7 @@ def depth(outline: bytes) -> int:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ParseError("duplicate key")
+        raise ParseError("duplicate key", ErrorCode.DUPLICATE)
     return members
 
 

@@ -1,15 +1,17 @@
 """Serializers of resources: their fields declare the columns that are read, shown and documented."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache
 from typing import Any, ClassVar
 
 import orjson
+from django.db.models import Model
 from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import refusals
-from relayer_service.api.serializers import BodySerializer, LiteralField
+from relayer_service.api.serializers import BodySerializer, LiteralField, collecting
 from relayer_service.writes import Write
 
 Writer = Callable[[Any], Any]
@@ -71,6 +73,10 @@ class RequestSerializer(BodySerializer):
         """Convert valid fields to the input of the write."""
         return attrs
 
+    @classmethod
+    def read_only_names(cls) -> Collection[str]:
+        return cls.answer_class._declared_fields.keys()
+
     def to_representation(self, instance: Any) -> Any:
         return self.answer_class().to_representation(instance)
 
@@ -81,6 +87,24 @@ class RequestSerializer(BodySerializer):
 
 class CreateSerializer(RequestSerializer):
     """The body of a create request; its rules are checked before the transaction starts."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Return the fields; raise the faults of some with those that the others have by the rules of the model."""
+        try:
+            return super().to_internal_value(data)
+        except ValidationError as error:
+            faults: Any = {**error.detail}  # type: ignore[dict-item]  # a serializer has faults by field
+        if isinstance(data, dict):
+            names = (self.fields.keys() & data.keys()) - faults.keys()
+            row = self.partial_row({name: self.fields[name].run_validation(data[name]) for name in names})
+            with collecting(faults), refusals():
+                if row is not None:
+                    row.clean()
+        raise ValidationError(faults)
+
+    def partial_row(self, valid: dict[str, Any]) -> Model | None:
+        """Return a row of the valid fields, if they are enough for the rules of its model."""
+        return None
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         with refusals():
@@ -95,6 +119,12 @@ class CreateSerializer(RequestSerializer):
 
 class UpdateSerializer(RequestSerializer):
     """The body of an update request; `update` runs with the row locked."""
+
+    create_class: ClassVar[type[BodySerializer]]
+
+    @classmethod
+    def immutable_names(cls) -> Collection[str]:
+        return cls.create_class._declared_fields.keys()
 
     def update(self, instance: Any, validated_data: dict[str, Any]) -> Any:
         self.write = self.write_class(instance)

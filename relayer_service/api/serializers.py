@@ -1,15 +1,17 @@
 """Strict JSON fields and serializers: no coercion, no trimming, no unknown fields."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import ErrorDetail, ValidationError
 from rest_framework.fields import empty
 
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.observability.logs import redact
@@ -20,12 +22,25 @@ MAX_NAME_LENGTH = 40
 LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
 # Without control characters.
 IDENTIFIER = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+UNKNOWN_FIELD = ErrorDetail("unknown field", ErrorCode.UNKNOWN_FIELD)
+READ_ONLY = ErrorDetail("this field is read-only", ErrorCode.READ_ONLY)
+IMMUTABLE = ErrorDetail("this field cannot be changed", ErrorCode.IMMUTABLE)
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
 def shown_name(name: str) -> str:
     """Return the name of an unknown field for a fault, redacted: it may be a secret sent as a name by mistake."""
     return redact(name) if len(name) <= MAX_NAME_LENGTH else LONG_NAME
+
+
+@contextmanager
+def collecting(faults: dict[str, Any], field: str = "") -> Iterator[None]:
+    """Add the faults of a block to others instead of raising them, below a field if one is named."""
+    try:
+        yield
+    except ValidationError as error:
+        detail: Any = {field: error.detail} if field else error.detail
+        faults.update(detail)
 
 
 class LiteralField(serializers.Field[Any, Any, Any, Any]):
@@ -147,15 +162,15 @@ class StrictSerializer(serializers.Serializer[Any]):
         if not isinstance(data, dict):
             raise ValidationError({"non_field_errors": [self.error_messages["invalid"]]})
         unknown = islice((name for name in data if name not in self.fields), MAX_FAULTS)
-        faults: dict[str, Any] = {shown_name(name): ["unknown field"] for name in unknown}
-        try:
+        faults: dict[str, Any] = {shown_name(name): [self.unknown_fault(name)] for name in unknown}
+        with collecting(faults):
             values = super().to_internal_value(data)
-        except ValidationError as error:
-            assert isinstance(error.detail, dict)
-            raise ValidationError({**faults, **error.detail}) from None
         if faults:
             raise ValidationError(faults)
         return values
+
+    def unknown_fault(self, name: str) -> ErrorDetail:
+        return UNKNOWN_FIELD
 
 
 class BodySerializer(StrictSerializer):
@@ -164,6 +179,21 @@ class BodySerializer(StrictSerializer):
     @property
     def fields(self) -> Any:
         return _shared_fields(type(self), self.partial)
+
+    @classmethod
+    def immutable_names(cls) -> Collection[str]:
+        """Return the fields that a body can have only when the resource is created."""
+        return ()
+
+    @classmethod
+    def read_only_names(cls) -> Collection[str]:
+        """Return the fields that only responses have."""
+        return ()
+
+    def unknown_fault(self, name: str) -> ErrorDetail:
+        if name in self.immutable_names():
+            return IMMUTABLE
+        return READ_ONLY if name in self.read_only_names() else UNKNOWN_FIELD
 
 
 @cache

@@ -1,6 +1,7 @@
 """The base class of viewsets, and a mixin for each action."""
 
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, ClassVar
 
 from django.db import IntegrityError, connection, transaction
@@ -13,12 +14,21 @@ from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from relayer_service.api import envelope, idempotency
-from relayer_service.api.exceptions import Conflict, NotFound
-from relayer_service.api.filters import ListFilter
+from relayer_service.api.error_codes import ErrorCode
+from relayer_service.api.exceptions import MAX_FAULTS, Conflict, NotFound, UnknownPath, is_of_extension
+from relayer_service.api.filters import ListFilter, ListFilters
+from relayer_service.api.pagination import PARAMETERS, PageRequest
+from relayer_service.api.parsers import MergePatchParser
+from relayer_service.api.serializers import shown_name
 from relayer_service.audit.recording import deleted, record
+from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH
 
 # Of /api/v1/signers/
 PARTS_BEFORE_ID = 4
+# Values of the header Content-Length.
+NO_BODY = {None, "", "0"}
+IGNORED_BODY = "the body was ignored: this operation accepts none"
+IGNORED_PARAMETER = "{}: unknown query parameter, ignored"
 
 
 class ResourceViewSet(GenericViewSet[Any]):
@@ -45,7 +55,11 @@ class ResourceViewSet(GenericViewSet[Any]):
     filter_extension: ClassVar[str] = ""
     # Additional errors of an action, for the OpenAPI document.
     action_errors: ClassVar[dict[str, dict[HTTPStatus, str]]] = {}
+    # Of POST, PUT and PATCH; all others require one.
     actions_without_body: ClassVar[set[str]] = set()
+    actions_with_optional_body: ClassVar[set[str]] = set()
+    # Query parameters of lists besides those of pages and `list_filters`.
+    query_parameters: ClassVar[set[str]] = set()
     # By method, the actions for a resource whose id ends like a path below a resource (see `ResourceRouter`).
     passed_on: ClassVar[dict[str, str]] = {}
     # May have a placeholder for the id.
@@ -53,9 +67,47 @@ class ResourceViewSet(GenericViewSet[Any]):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        has_body = request.method in {"POST", "PUT", "PATCH"} and request.method in self.allowed_methods
-        if has_body and request.stream is None and self.action not in self.actions_without_body:
-            raise ParseError("the body is empty")
+        if request.method not in {"POST", "PUT", "PATCH"} or request.method not in self.allowed_methods:
+            return
+        if request.stream is None and self.action not in self.actions_without_body | self.actions_with_optional_body:
+            raise ParseError("the body is empty", ErrorCode.EMPTY_BODY)
+        if request.stream is not None and self.action in self.actions_without_body:
+            raise ParseError("this operation accepts no body", ErrorCode.UNEXPECTED_BODY)
+
+    def http_method_not_allowed(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """Raise `UnknownPath` for what looks like a path below a resource of an extension."""
+        identifier = kwargs.get(self.lookup_url_kwarg or self.lookup_field, "")
+        is_detail = {"retrieve"} & self.action_extensions.keys() & set(self.action_map.values())
+        if is_detail and "/" in identifier.removesuffix("/"):
+            raise UnknownPath
+        return super().http_method_not_allowed(request, *args, **kwargs)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Add an ignored body to the logs of a response; a page has its own."""
+        if isinstance(response, Response) and not isinstance(response.data, envelope.Page) and self.has_ignored_body:
+            response.data = envelope.with_logs(response.data, [IGNORED_BODY])
+        return super().finalize_response(request, response, *args, **kwargs)
+
+    @property
+    def has_ignored_body(self) -> bool:
+        return self.request.META.get("CONTENT_LENGTH") not in NO_BODY and self.request.method in {"GET", "DELETE"}
+
+    def get_page_request(self) -> PageRequest:
+        """Return the requested page of a list; its logs have what is ignored of the request."""
+        query = self.request.query_params
+        page = PageRequest.parse(query)
+        if query:
+            known = {*PARAMETERS, *ListFilters.enabled(self), *self.query_parameters}
+            unknown = islice((name for name in query if name not in known), MAX_FAULTS)
+            page.logs += [IGNORED_PARAMETER.format(shown_name(name)) for name in unknown]
+        if self.has_ignored_body:
+            page.logs.append(IGNORED_BODY)
+        return page
+
+    def get_parsers(self) -> list[Any]:
+        # There is no action yet, and no request while the OpenAPI document is generated.
+        is_patch = getattr(self.request, "method", "") == "PATCH"
+        return [*super().get_parsers(), *([MergePatchParser()] if is_patch else [])]
 
     def get_serializer_class(self) -> type[BaseSerializer[Any]]:
         return self.request_serializer_classes.get(self.action) or super().get_serializer_class()
@@ -70,7 +122,17 @@ class ResourceViewSet(GenericViewSet[Any]):
             if (row := rows.filter(identifier=candidate).first()) is not None:
                 self.check_object_permissions(self.request, row)
                 return row
-        raise NotFound(self.not_found_message.format(identifier))
+        if is_of_extension(self) and self._is_below(rows, identifier):
+            raise UnknownPath
+        messages = self.action_errors.get(self.action, {})
+        raise NotFound(messages.get(HTTPStatus.NOT_FOUND, self.not_found_message).format(identifier))
+
+    @staticmethod
+    def _is_below(rows: QuerySet[Any], path: str) -> bool:
+        """Return whether a path that is no id continues one."""
+        parts = path[: MAX_IDENTIFIER_LENGTH + 1].split("/")
+        above = ["/".join(parts[:count]) for count in range(1, len(parts))]
+        return bool(above) and rows.filter(identifier__in=above).exists()
 
 
 class CreateMixin(ResourceViewSet):
@@ -93,7 +155,7 @@ class CreateMixin(ResourceViewSet):
         try:
             serializer.save()
         except IntegrityError:
-            raise Conflict(self.id_taken_message) from None
+            raise Conflict(self.id_taken_message, ErrorCode.ID_TAKEN) from None
         return envelope.WithLogs(serializer.data, serializer.warnings)
 
 
@@ -132,7 +194,7 @@ class DestroyMixin(LockingMixin):
             with transaction.atomic():
                 logs = self.perform_destroy(self.get_object())
         except (ProtectedError, IntegrityError):
-            raise Conflict(self.in_use_message) from None
+            raise Conflict(self.in_use_message, ErrorCode.IN_USE) from None
         return Response(envelope.WithLogs(self.deleted_message, logs))
 
     def perform_destroy(self, instance: Any) -> list[str]:

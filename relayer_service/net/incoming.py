@@ -17,7 +17,7 @@ class InsufficientScope(PermissionDenied):
     """The token lacks a scope; the response names it."""
 
     def __init__(self, scope: str) -> None:
-        super().__init__()
+        super().__init__(code="insufficient_scope")
         self.auth_header = f'Bearer error="insufficient_scope", scope="{scope}"'
 
 

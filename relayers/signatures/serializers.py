@@ -10,6 +10,7 @@ from rest_framework.exceptions import ValidationError
 
 from chain import typed_data
 from chain.messages import message_digest, typed_data_digest
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.serializers import (
     REQUIRED,
     BodySerializer,
@@ -24,6 +25,7 @@ HASH = re.compile(r"(?:0x)?([0-9a-fA-F]{64})", re.ASCII)
 HASHES = ("domain_separator", "hash_struct_message")
 DOCUMENT = ("types", "domain", "message")
 PRIMARY_TYPES = ("primary_type", "primaryType")
+TWICE = "is given more than once, also as primary_type"
 ONE_FORM = f"send either {' and '.join(HASHES)}, or types, domain and message"
 
 
@@ -89,7 +91,7 @@ class SignTypedDataSerializer(BodySerializer):
             raise ValidationError(ONE_FORM)
         expected = HASHES if has_hashes else DOCUMENT
         if missing := [name for name in expected if name not in attrs]:
-            raise ValidationError({name: [REQUIRED["required"]] for name in missing})
+            raise ValidationError({name: [REQUIRED["required"]] for name in missing}, ErrorCode.REQUIRED)
         if has_hashes:
             return {"digest": typed_data_digest(*(attrs[name] for name in HASHES)), "typed_data": None}
         return _parsed(attrs)
@@ -97,7 +99,7 @@ class SignTypedDataSerializer(BodySerializer):
 
 def _parsed(attrs: dict[str, Any]) -> dict[str, Any]:
     if all(name in attrs for name in PRIMARY_TYPES):
-        raise ValidationError({"primaryType": ["is given more than once, also as primary_type"]})
+        raise ValidationError({"primaryType": [TWICE]}, ErrorCode.DUPLICATE)
     given = next((name for name in PRIMARY_TYPES if name in attrs), "primary_type")
     try:
         parsed = typed_data.parse(**{name: attrs[name] for name in DOCUMENT}, primary_type=attrs.get(given))

@@ -12,6 +12,7 @@ from django.db import transaction
 from rest_framework.exceptions import ValidationError
 
 from chain.typed_data import TypedData
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, ServiceUnavailable
 from relayer_service.audit.recording import acted, record
 from relayer_service.background.shares import waiting_for_others
@@ -33,6 +34,7 @@ OTHER_CHAIN = "must be {}, the chain ID of the relayer"
 NO_CHAIN = "cannot be checked: the relayer has no chain ID"
 SIGNED = {Kind.MESSAGES: "Signed a message.", Kind.TYPED_DATA: "Signed typed data."}
 SIGNED_HASHES = "Signed typed data, sent as two hashes."
+CANNOT_SIGN = "The signer did not sign; its page in the admin has the cause"
 REFUSED = {
     Kind.MESSAGES: "Refused to sign a message, by the spending rule {}.",
     Kind.TYPED_DATA: "Refused to sign typed data, by the spending rule {}.",
@@ -55,6 +57,8 @@ class SigningRequest:
 
 class RefusedByRule(Forbidden):
     """A spending rule of the relayer or of the token refuses a message or typed data."""
+
+    default_code = ErrorCode.SPENDING_REFUSED
 
     def __init__(self, relayer: Relayer, verdict: Verdict) -> None:
         super().__init__(verdict.text)
@@ -85,7 +89,7 @@ def _allowed_relayer(request: SigningRequest) -> Relayer:
     relayer = find_relayer(request.relayer_id, Relayer.objects.select_related("signer"))
     check_state(relayer, request.kind)
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
-        raise ValidationError(reason)
+        raise ValidationError(reason, ErrorCode.NOT_ALLOWED)
     if request.kind == Kind.TYPED_DATA:
         check_chain(relayer, request.typed_data)
     check_rules(relayer, request)
@@ -94,13 +98,13 @@ def _allowed_relayer(request: SigningRequest) -> Relayer:
 
 def check_state(relayer: Relayer, kind: Kind) -> None:
     if relayer.paused:
-        raise Forbidden(PAUSED)
+        raise Forbidden(PAUSED, ErrorCode.RELAYER_PAUSED)
     if relayer.system_disabled:
-        raise Forbidden(DISABLED)
+        raise Forbidden(DISABLED, ErrorCode.RELAYER_DISABLED)
     if kind not in relayer.allow_signing:
-        raise Forbidden(NOT_ALLOWED.format(kind.label, kind.value))
+        raise Forbidden(NOT_ALLOWED.format(kind.label, kind.value), ErrorCode.SIGNING_NOT_ALLOWED)
     if not relayer.address:
-        raise Conflict(NO_ADDRESS)
+        raise Conflict(NO_ADDRESS, ErrorCode.ACCOUNT_UNKNOWN)
 
 
 def check_chain(relayer: Relayer, typed_data: TypedData | None) -> None:
@@ -108,7 +112,7 @@ def check_chain(relayer: Relayer, typed_data: TypedData | None) -> None:
     expected = relayer.expected_chain_id
     if typed_data and typed_data.chain_id not in {None, expected}:
         fault = NO_CHAIN if expected is None else OTHER_CHAIN.format(expected)
-        raise ValidationError({"domain.chainId": [fault]})
+        raise ValidationError({"domain.chainId": [fault]}, ErrorCode.NOT_ALLOWED)
 
 
 def check_rules(relayer: Relayer, request: SigningRequest) -> None:
@@ -136,7 +140,7 @@ def _signature(relayer: Relayer, digest: bytes) -> Signature:
     except SignerError as error:
         logger.warning("The signer of the relayer %s cannot sign: %s", relayer, error)
         signing.note_error(signer, str(error))
-        raise ServiceUnavailable from None
+        raise ServiceUnavailable(CANNOT_SIGN, ErrorCode.SIGNER_UNAVAILABLE) from None
     signing.note_error(signer, "")
     return signature
 

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chain.messages import signature_data
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.throttling import WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayers.models import NOT_FOUND, Relayer, find_relayer
@@ -36,7 +37,7 @@ class SigningViewSet(ResourceViewSet):
         action: {
             HTTPStatus.FORBIDDEN: signing.PAUSED,
             HTTPStatus.CONFLICT: signing.NO_ADDRESS,
-            HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase,
+            HTTPStatus.SERVICE_UNAVAILABLE: signing.CANNOT_SIGN,
         }
         for action in request_serializer_classes
     }
@@ -62,7 +63,7 @@ class SigningViewSet(ResourceViewSet):
         """Refuse: a transaction that the service does not track would use a nonce that it needs."""
         self.check_object_permissions(request, RelayerInPath(relayer_id))
         find_relayer(relayer_id)
-        raise ParseError(UNSUPPORTED)
+        raise ParseError(UNSUPPORTED, ErrorCode.NOT_SUPPORTED)
 
     def _sign(self, relayer_id: str, kind: Kind) -> Response:
         # Before the relayer is read: the answer does not disclose whether it exists.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import groupby
 
 from django.core.exceptions import ValidationError
@@ -21,6 +22,8 @@ from rpc.models import FeeToken, PriceSource
 
 # Length of an address; symbols are shorter.
 MAX_LENGTH = 42
+# How many symbols an error lists.
+MAX_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,8 @@ def _read(network: Network, names: Sequence[str] | None) -> dict[str, TokenOrErr
     if names is None:
         return {token.symbol: token for token in tokens}
     known = {name: token for token in tokens for name in (token.symbol, token.address)}
-    return {name: _resolve(name, columns.get(name), known, network) for name in names}
+    not_supported = cache(partial(_not_supported, network))
+    return {name: _resolve(name, columns.get(name), known, not_supported) for name in names}
 
 
 def _column(name: str) -> str | RpcError:
@@ -85,12 +89,22 @@ def _column(name: str) -> str | RpcError:
     return "address"
 
 
-def _resolve(name: str, column: str | RpcError | None, known: Mapping[str, Token], network: Network) -> TokenOrError:
+def _resolve(
+    name: str, column: str | RpcError | None, known: Mapping[str, Token], not_supported: Callable[[], RpcError]
+) -> TokenOrError:
     if column is None or isinstance(column, RpcError):
         return column
-    token = known.get(to_checksum_address(name) if column == "address" else name)
-    return token or errors.TokenNotSupported(
-        f"Fees cannot be quoted in this token on {network.name}: it is not registered or has no price source."
+    return known.get(to_checksum_address(name) if column == "address" else name) or not_supported()
+
+
+def _not_supported(network: Network) -> RpcError:
+    """Return the error of an unsupported token, which lists the symbols that fees can be quoted in."""
+    tokens = FeeToken.objects.filter(network=network.name, enabled=True, sources__isnull=False).order_by("symbol")
+    found = list(tokens.values_list("symbol", flat=True).distinct()[: MAX_LISTED + 1])
+    symbols = ", ".join(dict.fromkeys([network.symbol, *found[:MAX_LISTED]]))
+    return errors.TokenNotSupported(
+        f"Fees cannot be quoted in this token on {network.name}: it is not registered or has no price source. "
+        f"Use one of: {symbols}{' and others' if len(found) > MAX_LISTED else ''}."
     )
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from relayer_service.api.error_codes import ErrorCode
+
 
 def success(data: Any, *, logs: list[str] | None = None) -> dict[str, Any]:
     entries = [{"level": "log", "message": message} for message in logs or []]
@@ -19,9 +21,17 @@ def failure(message: str) -> dict[str, Any]:
     return {"data": None, "message": message, "success": False}
 
 
-def bad_request(*faults: str) -> dict[str, Any]:
-    logs = [{"level": "log", "message": fault} for fault in faults]
+def bad_request(*faults: str, code: str = "") -> dict[str, Any]:
+    """The faults of a request; on operations of extensions each has a code."""
+    logs = [{"level": "log", "message": fault} | ({"code": code} if code else {}) for fault in faults]
     return failure("Bad Request") | {"metadata": {"logs": logs}}
+
+
+def uncoded(body: dict[str, Any]) -> dict[str, Any]:
+    """A bad request on an operation of an extension without the code that each of its faults has."""
+    logs = [{name: value for name, value in entry.items() if name != "code"} for entry in body["metadata"]["logs"]]
+    assert {entry["code"] for entry in body["metadata"]["logs"]} <= {*ErrorCode}
+    return body | {"metadata": {"logs": logs}}
 
 
 def rpc_result(result: dict[str, Any], *, identifier: Any = "1") -> dict[str, Any]:

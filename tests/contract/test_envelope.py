@@ -58,9 +58,10 @@ def test_the_accept_header_changes_nothing(api: Api, accept: str) -> None:
     assert answer.text == api.get("/api/v1/items").text
 
 
-def test_a_format_parameter_changes_nothing(api: Api) -> None:
+def test_a_format_parameter_is_ignored_like_any_unknown_one(api: Api) -> None:
     answer = api.get("/api/v1/items?format=xml")
-    assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
+    ignored = ["format: unknown query parameter, ignored"]
+    assert (answer.status, answer.body) == (200, bodies.page([], total_items=0, logs=ignored))
 
 
 def test_head_answers_the_headers_of_get_alone(api: Api) -> None:

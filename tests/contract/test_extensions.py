@@ -175,6 +175,8 @@ def test_the_document_marks_all_that_an_extension_brings_and_nothing_else(api: A
             "/paths//api/v1/items/post/parameters/0",
             "/paths//api/v1/items/{identifier}/delete",
             "/paths//api/v1/items/{identifier}/polish/post",
+            "/components/schemas/BadRequest",
+            "/components/schemas/Fault",
             "/components/schemas/Polish",
             "/components/schemas/PolishRequest",
             "/components/schemas/ShoutParamsRequest",

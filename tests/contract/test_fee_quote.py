@@ -125,7 +125,7 @@ def test_only_the_requested_tokens_are_quoted_and_one_without_a_price_affects_no
                 "code": -32001,
                 "message": "Token not supported",
                 "description": "Fees cannot be quoted in this token on hardhat: it is not registered or has no price "
-                "source.",
+                "source. Use one of: ETH, SPOT, USDC.",
             },
         ),
     ]
@@ -136,12 +136,12 @@ def test_only_the_requested_tokens_are_quoted_and_one_without_a_price_affects_no
     ]
 
 
-def test_a_hundred_unknown_tokens_are_one_query(api: Api, node: FeeNode, django_assert_num_queries: Any) -> None:
+def test_a_hundred_unknown_tokens_are_two_queries(api: Api, node: FeeNode, django_assert_num_queries: Any) -> None:
     relayer(node)
     quote(api, fee_tokens=[])
     names = [f"T{number}" for number in range(99)] + [f"0x{1:040x}"]
-    # The relayer, and the tokens.
-    with django_assert_num_queries(2):
+    # The relayer, the tokens, and the symbols that the errors list.
+    with django_assert_num_queries(3):
         tokens = quote(api, fee_tokens=names).body["result"]["tokens"]
     assert [(each["fee_token"], each["error"]["code"]) for each in tokens] == [(name, -32001) for name in names]
 

@@ -126,7 +126,6 @@ def test_an_empty_signing_key_removes_it(api: Api, key: str | None) -> None:
         "\u2028\ufeff\u202e",
         'quotes " and \\ and {}',
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        "whsec_not base64",
         "x" * 10_000,
         "\U0001f511" * 10_000,
     ],
@@ -138,6 +137,14 @@ def test_any_other_signing_key_is_set_to_exactly_that(api: Api, before: str | No
     answer = api.patch(PATH, {"signing_key": key})
     assert (answer.status, answer.body) == (200, shown())
     assert stored() == ("webhook", URL, key)
+
+
+def test_a_signing_key_that_cannot_sign_is_set_with_a_note(api: Api) -> None:
+    create()
+    answer = api.patch(PATH, {"signing_key": "whsec_not base64"})
+    note = "signing_key: The signing key starts with whsec_ but is not valid base64 after it."
+    assert (answer.status, answer.body) == (200, bodies.success(shown()["data"], logs=[note]))
+    assert stored() == ("webhook", URL, "whsec_not base64")
 
 
 def test_a_key_that_was_removed_can_be_set_again(api: Api) -> None:
@@ -245,7 +252,17 @@ def test_a_signing_key_that_is_no_string_is_a_bad_request(api: Api, value: Any) 
     assert stored() == ("webhook", URL, KEY)
 
 
-@pytest.mark.parametrize("name", ["id", "has_signing_key", "URL", "identifier", "gone_at", "name", "signingKey", ""])
+@pytest.mark.parametrize(
+    ("name", "fault"), [("id", "this field cannot be changed"), ("has_signing_key", "this field is read-only")]
+)
+def test_a_field_that_cannot_be_sent_is_a_bad_request_that_says_why(api: Api, name: str, fault: str) -> None:
+    create()
+    answer = api.patch(PATH, {name: "x", "url": "https://example.org/", "signing_key": ""})
+    assert (answer.status, answer.body) == (400, bodies.bad_request(f"{name}: {fault}"))
+    assert stored() == ("webhook", URL, KEY)
+
+
+@pytest.mark.parametrize("name", ["URL", "identifier", "gone_at", "name", "signingKey", ""])
 def test_a_field_that_is_not_known_is_a_bad_request_and_changes_nothing(api: Api, name: str) -> None:
     create()
     answer = api.patch(PATH, {name: "x", "url": "https://example.org/", "signing_key": ""})
@@ -281,7 +298,13 @@ def test_a_request_without_a_body_is_a_bad_request(api: Api) -> None:
     assert (answer.status, answer.body) == (400, bodies.bad_request("the body is empty"))
 
 
-@pytest.mark.parametrize("content_type", ["application/merge-patch+json", "application/json-patch+json", "text/plain"])
+def test_a_body_may_be_called_a_merge_patch(api: Api) -> None:
+    create()
+    answer = api.patch(PATH, raw=b'{"signing_key":""}', headers={"Content-Type": "application/merge-patch+json"})
+    assert (answer.status, stored()) == (200, ("webhook", URL, None))
+
+
+@pytest.mark.parametrize("content_type", ["application/json-patch+json", "text/plain"])
 def test_another_content_type_is_a_bad_request(api: Api, content_type: str) -> None:
     create()
     answer = api.patch(PATH, raw=b'{"signing_key":""}', headers={"Content-Type": content_type})

@@ -302,4 +302,5 @@ def test_a_body_that_ends_early_is_a_bad_request(wire: WireApi) -> None:
 
 def test_a_body_on_a_list_is_not_read(api: Api) -> None:
     answer = api("GET", "/api/v1/items", raw=b"\xff{")
-    assert (answer.status, answer.body) == (200, bodies.page([], total_items=0))
+    ignored = ["the body was ignored: this operation accepts none"]
+    assert (answer.status, answer.body) == (200, bodies.page([], total_items=0, logs=ignored))

@@ -18,12 +18,15 @@ from tests.chain.fee_node import FeeNode
 from tests.conftest import Log
 from tests.contract import bodies
 from tests.contract.rpc_calls import CALL, PARAMS, PATH, estimate, node, relayer
-from tests.rpc.factories import TOKEN, fee_token, fixed_source
+from tests.rpc.factories import FEED, TOKEN, fee_token, fixed_source
 
 __all__ = ["node"]
 
 NO_METHOD = "This method does not exist on relayers of type evm."
-NOT_SUPPORTED = "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source."
+NOT_SUPPORTED = (
+    "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source. "
+    "Use one of: ETH, DAI."
+)
 ANOTHER_NETWORK = "network: must be hardhat or evm"
 NOT_ENCODED = "transaction: it is not an encoded transaction"
 REASON = "0x08c379a0" + encode(["string"], ["too much \u2615"]).hex()
@@ -109,8 +112,9 @@ def test_the_faults_of_bad_params_are_listed(
 @pytest.mark.parametrize("name", ["eth", "ETH ", "USDC", "OFF", "FAR", "BARE", TOKEN, TOKEN[:-1] + "G", "x" * 10_000])
 def test_a_token_that_is_not_registered_is_not_supported(api: Api, node: FeeNode, name: str) -> None:
     relayer(node)
-    fixed_source(fee_token(symbol="OFF", address=RECEIVER, enabled=False))
+    fixed_source(fee_token(symbol="OFF", address=FEED, enabled=False))
     fixed_source(fee_token(symbol="FAR", network="sepolia"))
+    fixed_source(fee_token(symbol="DAI", address=RECEIVER))
     fee_token(symbol="BARE")
     answer = estimate(api, fee_token=name)
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32001, "Token not supported", NOT_SUPPORTED))

@@ -77,6 +77,7 @@ def test_programs_get_the_error_envelope_when_no_web_process_answers(tmp_path: P
     with proxied(tmp_path, servers.free_port(), servers.free_port()) as front:
         assert ask(front, "GET", "/api/v1/signers") == failure(HTTPStatus.BAD_GATEWAY)
         assert ask(front, "GET", "/api") == failure(HTTPStatus.BAD_GATEWAY)
+        assert ask_for_headers(front, "GET", "/api")[1]["Error-Code"] == "unavailable"
         assert ask(front, "GET", "/admin/")[:2] == (502, "text/html")
 
 
@@ -119,6 +120,7 @@ def test_a_client_with_too_many_requests_at_once_learns_when_to_retry(front: Pro
         status, headers, content = ask_for_headers(front, "GET", "/api/v1/signers")
         assert (status, headers["Content-Type"], content) == failure(HTTPStatus.TOO_MANY_REQUESTS)
         assert (headers["Retry-After"], len(headers["X-Request-ID"])) == ("1", 32)
+        assert headers["Error-Code"] == "throttled"
         assert ask_for_headers(front, "GET", "/admin/")[1]["Retry-After"] == "1"
 
 

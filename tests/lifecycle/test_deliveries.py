@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 from django.utils import timezone
@@ -78,7 +79,7 @@ def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
 )
 def test_a_state_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:
     answer = manager.get(f"{PATH}?{query}")
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
@@ -92,7 +93,7 @@ def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
 @pytest.mark.parametrize("identifier", ["msg_3", "msg_4", "msg_%00"])
 def test_a_delivery_of_another_notification_is_not_found(manager: Api, hook: Notification, identifier: str) -> None:
     answer = manager.post(f"{PATH}/{identifier}/replay")
-    assert (answer.status, answer.body) == (404, bodies.failure("Delivery not found"))
+    assert (answer.status, answer.body) == (404, bodies.failure(f"Delivery with ID {unquote(identifier)} not found"))
 
 
 def test_a_test_event_is_sent(manager: Api, hook: Notification) -> None:
@@ -110,7 +111,7 @@ def test_no_test_event_is_sent_to_a_disabled_notification(manager: Api, hook: No
 @pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "4b1e-7"}])
 def test_no_test_event_is_sent_to_an_id_that_none_can_have(manager: Api, db: None, key: dict[str, str]) -> None:
     answer = manager.post("/api/v1/notifications/%00/test", headers=key)
-    assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID \0 not found"))
 
 
 def test_a_notification_that_is_deleted_concurrently_gets_no_test_event(
@@ -120,7 +121,7 @@ def test_a_notification_that_is_deleted_concurrently_gets_no_test_event(
     # The last thing that happens before the event is sent.
     monkeypatch.setattr(idempotency, "claim", lambda key: Notification.objects.all().delete() and None)
     answer = manager.post("/api/v1/notifications/hook-1/test", headers={"Idempotency-Key": "4b1e-7"})
-    assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID hook-1 not found"))
     assert not Delivery.objects.exists()
 
 

@@ -200,7 +200,7 @@ def test_a_relayer_is_not_created_with_the_address_of_a_replaced_key(
     replace_meanwhile(signer, monkeypatch)
     answer = manager.post("/api/v1/relayers", BODY)
     fault = bodies.bad_request("signer_id: the signer was changed concurrently: try again")
-    assert (answer.status, answer.body) == (400, fault)
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, fault)
     assert not Relayer.objects.exists()
 
 

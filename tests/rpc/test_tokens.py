@@ -15,11 +15,15 @@ pytestmark = pytest.mark.django_db
 
 # Letters in both cases, so that the case of each can be wrong.
 ADDRESS = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48"
-NOT_SUPPORTED = failure(
-    -32001,
-    "Token not supported",
-    "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source.",
-)
+
+
+def not_supported(symbols: str) -> dict[str, Any]:
+    return failure(
+        -32001,
+        "Token not supported",
+        "Fees cannot be quoted in this token on hardhat: it is not registered or has no price source. "
+        f"Use one of: {symbols}.",
+    )
 
 
 def ask_for(wanted: str, **changes: Any) -> dict[str, Any]:
@@ -62,7 +66,7 @@ def test_a_token_is_found_by_its_symbol_and_by_its_address_in_any_case(wanted: s
 )
 def test_what_is_not_registered_to_the_letter_is_not_supported(wanted: str) -> None:
     fixed_source(fee_token(address=ADDRESS, decimals=6))
-    assert ask_for(wanted) == NOT_SUPPORTED
+    assert ask_for(wanted) == not_supported("ETH, USDC")
 
 
 @pytest.mark.parametrize("wanted", ["USDC\0", "\0"])
@@ -83,13 +87,13 @@ def test_an_address_with_a_wrong_checksum_is_a_mistake_of_the_callers() -> None:
 @pytest.mark.parametrize("changes", [{"enabled": False}, {"network": "sepolia"}])
 def test_a_token_that_is_off_or_of_another_network_is_not_supported(wanted: str, changes: dict[str, Any]) -> None:
     fixed_source(fee_token(address=ADDRESS, decimals=6, **changes))
-    assert ask_for(wanted) == NOT_SUPPORTED
+    assert ask_for(wanted) == not_supported("ETH")
 
 
 @pytest.mark.parametrize("wanted", ["USDC", ADDRESS])
 def test_a_token_without_a_source_is_not_supported(wanted: str) -> None:
     fee_token(address=ADDRESS, decimals=6)
-    assert ask_for(wanted) == NOT_SUPPORTED
+    assert ask_for(wanted) == not_supported("ETH")
 
 
 def test_the_same_symbol_on_another_network_is_another_token() -> None:
@@ -105,3 +109,10 @@ def test_the_native_coin_needs_no_registration_and_has_the_rate_one() -> None:
 def test_a_token_with_the_native_coins_symbol_does_not_stand_in_its_way(chain: Chain) -> None:
     fixed_source(fee_token(symbol="ETH", address=ADDRESS, decimals=6), "3000")
     assert ask(relayer_at(chain.url), "ETH")["result"]["conversion_rate"] == "1"
+
+
+def test_an_error_lists_twenty_symbols_at_most() -> None:
+    for number in range(21):
+        fixed_source(fee_token(symbol=f"T{number:02}", address=f"0x{number + 1:040x}", decimals=6))
+    listed = ", ".join(["ETH", *(f"T{number:02}" for number in range(20))])
+    assert ask_for("USDC") == not_supported(f"{listed} and others")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden
 from relayers.models import Relayer
 from spending import rules
@@ -44,6 +45,8 @@ class Holder:
 
 class SpendingRefused(Forbidden):
     """A spending rule does not allow a transaction. The text names the rule."""
+
+    default_code = ErrorCode.SPENDING_REFUSED
 
     def __init__(self, holder: str, verdict: Verdict, relayer_pk: int, payload: Payload) -> None:
         super().__init__(refusal_text(holder, verdict))
@@ -91,7 +94,7 @@ def read_holders(relayer: Relayer, token_spending_id: int | None) -> list[Holder
     if token_spending_id is not None:
         found = read_rules([token_spending_id])
         if token_spending_id not in found:
-            raise Forbidden(NO_POLICY)
+            raise Forbidden(NO_POLICY, ErrorCode.SPENDING_REFUSED)
         holders.append(Holder(TOKEN, token_spending_id, found[token_spending_id]))
     return holders
 

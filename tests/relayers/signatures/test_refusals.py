@@ -82,7 +82,7 @@ def test_a_wrong_body_is_refused_with_one_entry_per_fault(
 ) -> None:
     relayer()
     answer = caller.post(path, body)
-    assert (answer.status, answer.body) == (400, bodies.bad_request(*faults))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -96,7 +96,7 @@ def test_a_chain_id_is_refused_if_the_chain_of_the_relayer_is_unknown(caller: Ap
     relayer(network="my-chain")
     answer = caller.post(SIGN_TYPED_DATA, PERMIT)
     fault = "domain.chainId: cannot be checked: the relayer has no chain ID"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 @pytest.mark.parametrize("body", [{}, {"transaction": "AQ=="}, {"unsigned_xdr": "AAAA"}])
@@ -104,7 +104,7 @@ def test_transactions_are_not_signed(caller: Api, body: dict[str, str]) -> None:
     relayer()
     answer = caller.post(SIGN_TRANSACTION, body)
     fault = "signing a transaction is not supported for EVM relayers: send it, so that its nonce is tracked"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 @pytest.mark.parametrize("path", [*BODIES, SIGN_TRANSACTION])
@@ -116,19 +116,25 @@ def test_an_unknown_relayer_is_not_found(caller: Api, path: str, identifier: str
 
 @pytest.mark.parametrize("path", BODIES)
 @pytest.mark.parametrize(
-    ("change", "status", "message"),
+    ("change", "status", "code", "message"),
     [
-        ({"paused": True}, 403, "Relayer paused"),
-        ({"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"}, 403, "Relayer disabled"),
-        ({"address": ""}, 409, "Relayer has no address: its signer has not provided one yet"),
+        ({"paused": True}, 403, "relayer_paused", "Relayer paused"),
+        (
+            {"system_disabled": True, "disabled_reason_type": "NonceSyncFailed"},
+            403,
+            "relayer_disabled",
+            "Relayer disabled",
+        ),
+        ({"address": ""}, 409, "account_unknown", "Relayer has no address: its signer has not provided one yet"),
     ],
 )
 def test_a_relayer_that_cannot_sign_now_refuses(
-    caller: Api, path: str, change: dict[str, Any], status: int, message: str
+    caller: Api, path: str, change: dict[str, Any], status: int, code: str, message: str
 ) -> None:
     relayer(**change)
     answer = caller.post(path, BODIES[path])
     assert (answer.status, answer.body) == (status, bodies.failure(message))
+    assert answer.headers["error-code"] == code
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -139,7 +145,7 @@ def test_a_signer_of_another_curve_is_refused(caller: Api) -> None:
     relayer(signer=transit)
     answer = caller.post(SIGN, MESSAGE)
     (fault,) = [entry["message"] for entry in answer.body["metadata"]["logs"]]
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
     assert fault.endswith("is an Ed25519 signer: it signs messages only and cannot be used by an evm relayer.")
 
 
@@ -155,22 +161,24 @@ def while_signing(monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "code", "message"),
     [
-        ({"paused": True}, "Relayer paused"),
+        ({"paused": True}, "relayer_paused", "Relayer paused"),
         (
             {"allow_signing": ["typed_data"]},
+            "signing_not_allowed",
             "Relayer does not allow signing messages (EIP-191): `allow_signing` must have `messages`",
         ),
     ],
 )
 def test_a_relayer_that_is_stopped_meanwhile_returns_no_signature(
-    caller: Api, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], message: str
+    caller: Api, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], code: str, message: str
 ) -> None:
     relayer()
     while_signing(monkeypatch, lambda: Relayer.objects.update(**change))
     answer = caller.post(SIGN, MESSAGE)
     assert (answer.status, answer.body) == (403, bodies.failure(message))
+    assert answer.headers["error-code"] == code
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
 
 
@@ -186,7 +194,8 @@ def test_a_signer_that_fails_is_unavailable_and_shows_why_to_staff(
     with monkeypatch.context() as patch:
         patch.setattr(Local, "sign_digest", fail)
         answer = caller.post(SIGN, MESSAGE)
-    assert (answer.status, answer.body) == (503, bodies.failure("Service Unavailable"))
+    assert (answer.status, answer.body) == (503, bodies.failure(signing.CANNOT_SIGN))
+    assert (answer.headers["retry-after"], answer.headers["error-code"]) == ("5", "signer_unavailable")
     assert f"The signer of the relayer relayer-1 cannot sign: {error}" in caplog.messages
     assert Signer.objects.get().last_error == error
     assert not AuditEntry.objects.filter(object_type="relayer").exists()
@@ -252,6 +261,7 @@ def test_spending_rules_of_relayer_and_token_refuse_typed_data(
     refuse_on(monkeypatch, seen)
     answer = caller.post(SIGN_TYPED_DATA, body)
     assert (answer.status, answer.body) == (403, bodies.failure("A Token is not allowed."))
+    assert answer.headers["error-code"] == "spending_refused"
     assert seen == [(rules, document)]
     entry = AuditEntry.objects.for_row(row).get()
     digest = f"Digest: 0x{PARSED.digest.hex()}"

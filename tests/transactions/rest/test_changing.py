@@ -61,7 +61,7 @@ def requested(row: Transaction) -> tuple[str, str, int]:
 
 
 def refused(answer: Any, *faults: str) -> None:
-    assert (answer.status, answer.body) == (400, bodies.bad_request(*faults))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
 
 
 def test_a_pending_transaction_is_canceled_at_once(sender: Api, lane: Lane) -> None:
@@ -301,6 +301,7 @@ def test_what_is_mined_or_final_is_not_changed(sender: Api, lane: Lane, change: 
         sender.post(f"{path_of(row)}/speed-up", {}),
     ]
     assert [(answer.status, answer.body) for answer in answers] == [(409, bodies.failure(reason))] * 3
+    assert {answer.headers["error-code"] for answer in answers} == {"not_changeable"}
     assert requested(row) == (change["status"], "", 1)
 
 

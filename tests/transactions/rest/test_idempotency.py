@@ -49,6 +49,7 @@ def test_another_body_under_the_same_key_is_a_conflict(sender: Api, body: dict[s
     send(sender)
     answer = send(sender, body)
     assert (answer.status, answer.body) == (409, bodies.failure(OTHER_BODY))
+    assert answer.headers["error-code"] == "idempotency_key_reused"
     assert Transaction.objects.count() == 1
 
 

@@ -40,7 +40,9 @@ def test_the_first_request_of_a_relayer_survives_a_crash_of_the_server_too() -> 
         (
             {"policies": {"gas_limit_estimation": False}},
             400,
-            bodies.bad_request("gas_limit: required: the relayer's policy gas_limit_estimation is false"),
+            bodies.bad_request(
+                "gas_limit: required: the relayer's policy gas_limit_estimation is false", code="not_allowed"
+            ),
         ),
     ],
 )

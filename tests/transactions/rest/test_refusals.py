@@ -25,6 +25,7 @@ def test_a_paused_relayer_refuses(sender: Api) -> None:
     answer = sender.post(PATH, TRANSFER)
     assert (answer.status, answer.body) == (403, bodies.failure("Relayer paused"))
     assert "www-authenticate" not in answer.headers
+    assert answer.headers["error-code"] == "relayer_paused"
     assert (Transaction.objects.count(), Lane.objects.count()) == (0, 0)
 
 
@@ -44,6 +45,7 @@ def test_a_relayer_whose_account_is_unknown_refuses(sender: Api, change: dict[st
     factories.relayer(**change)
     answer = sender.post(PATH, TRANSFER)
     assert (answer.status, answer.body) == (409, bodies.failure(message))
+    assert answer.headers["error-code"] == "account_unknown"
 
 
 def test_an_account_sends_for_one_relayer_only(sender: Api) -> None:
@@ -52,6 +54,7 @@ def test_an_account_sends_for_one_relayer_only(sender: Api) -> None:
     answer = sender.post(PATH, TRANSFER)
     message = "The account of this relayer belongs to another relayer"
     assert (answer.status, answer.body) == (409, bodies.failure(message))
+    assert answer.headers["error-code"] == "account_taken"
     assert not Transaction.objects.exists()
 
 
@@ -78,6 +81,7 @@ def test_a_full_queue_refuses_until_the_next_block(sender: Api, settings: Any) -
     answer = sender.post(PATH, TRANSFER)
     expected = bodies.failure("Relayer has 2 pending transactions, the maximum")
     assert (answer.status, answer.body, answer.headers["retry-after"]) == (429, expected, "12")
+    assert answer.headers["error-code"] == "queue_full"
     assert Transaction.objects.count() == 3
 
 

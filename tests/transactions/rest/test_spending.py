@@ -69,6 +69,7 @@ def test_a_rule_refuses_with_its_name_an_audit_entry_and_an_event(sender: Api) -
     answer = sender.post(PATH, {**TRANSFER, "data": "0xa9059cbb0102"})
     text = f"Refused by the spending rule receivers of the relayer: Receiver {RECEIVER}; allowed: {OTHER}."
     assert (answer.status, answer.body) == (403, bodies.failure(text))
+    assert answer.headers["error-code"] == "spending_refused"
     assert "www-authenticate" not in answer.headers
     assert not Transaction.objects.exists()
 
