@@ -44,6 +44,7 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/api/v1/relayers/{relayer_id}/balance"): ("read", None),
     ("GET", "/api/v1/networks"): ("read", None),
     ("GET", "/api/v1/networks/{network_id}"): ("read", None),
+    ("POST", "/api/v1/tokens/rotate"): ("rotate", None),
 }
 # As those, of the contract: a token without scopes may do them too.
 CONTRACT: dict[tuple[str, str], tuple[str, Any]] = {
