@@ -1,12 +1,16 @@
 """The single write path of notifications."""
 
 from notifications.models import Notification
+from notifications.subscriptions import DEFAULT, to_text
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.writes import Values, Write
 
 
 class NotificationWrite(Write[Notification]):
-    """Creates or changes a notification. A signing key of None is unchanged, an empty one is removed."""
+    """Creates or changes a notification.
+
+    A signing key of None is unchanged, an empty one is removed. Events of None are the default.
+    """
 
     model = Notification
     inserts_one_row = True
@@ -17,10 +21,15 @@ class NotificationWrite(Write[Notification]):
         signing_key = values.get("signing_key")
         if signing_key is not None and not self._has_signing_key(signing_key):
             self.note("signing_key", *self.row.set_signing_key(signing_key))
-        enabled = values.get("enabled", self.row.enabled)
-        if enabled != self.row.enabled:
-            self.row.enabled = enabled
-            self.note("enabled", "enabled")
+        if "events" in values:
+            chosen = values["events"]
+            self._set("events", DEFAULT if chosen is None else to_text(chosen))
+        self._set("enabled", values.get("enabled", self.row.enabled))
+
+    def _set(self, name: str, value: object) -> None:
+        if value != getattr(self.row, name):
+            setattr(self.row, name, value)
+            self.note(name, name)
 
     def _has_signing_key(self, signing_key: str) -> bool:
         try:

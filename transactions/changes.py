@@ -119,13 +119,13 @@ class Changes:
         transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
 
     def _emit(self) -> None:
-        each: dict[TransactionEvent, list[tuple[int, bool, Any]]] = defaultdict(list)
+        each: dict[TransactionEvent, list[tuple[int, bool, str, Any]]] = defaultdict(list)
         for event, row in self._events:
             if row.kind != Transaction.Kind.REQUEST or row.relayer is None or row.relayer.notification is None:
                 continue
             target = row.relayer.notification
             data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
-            each[event].append((target.pk, target.enabled, data))
+            each[event].append((target.pk, target.enabled, target.events, data))
         woken: set[int] = set()
         for event, deliveries in each.items():
             woken |= create_each(event, deliveries)

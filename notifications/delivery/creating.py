@@ -14,16 +14,20 @@ from notifications.delivery.attempts import next_attempt
 from notifications.delivery.counts import count_skipped
 from notifications.events import Data, Event
 from notifications.models import Delivery, Notification, new_message_id
+from notifications.subscriptions import is_chosen
 from relayer_service.observability import logs
 from relayer_service.storage.clock import database_now, timestamp
 from relayer_service.storage.inserting import insert
 
 
 def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:
-    """Create the deliveries of one event to several webhooks; for disabled ones it is skipped and counted."""
+    """Create the deliveries of one event to those of several webhooks that chose it.
+
+    For disabled ones it is skipped and counted.
+    """
     now = database_now()
     due_at, body = next_attempt(settings.WEBHOOK_SCHEDULE, 0, now), encode_body(event, data, now)
-    chosen = list(notifications)
+    chosen = [notification for notification in notifications if is_chosen(notification.events, event.name)]
     count_skipped({notification.pk: 1 for notification in chosen if not notification.enabled})
     deliveries = [
         Delivery(
@@ -41,12 +45,13 @@ def create_deliveries(event: Event[Data], notifications: Iterable[Notification],
     return Delivery.objects.bulk_create(deliveries)
 
 
-def create_each(event: Event[Data], each: Sequence[tuple[int, bool, Data]]) -> set[int]:
+def create_each(event: Event[Data], candidates: Sequence[tuple[int, bool, str, Data]]) -> set[int]:
     """Create the deliveries of one event with different data in one statement; return the keys of their webhooks.
 
-    Each is the key of a webhook, whether it is enabled, and the data.
+    Each candidate is the key of a webhook, whether it is enabled, the events that it chose, and the data.
     """
     now = database_now()
+    each = [(pk, enabled, data) for pk, enabled, chosen, data in candidates if is_chosen(chosen, event.name)]
     queued = [(pk, data) for pk, enabled, data in each if enabled]
     count_skipped(Counter(pk for pk, enabled, _ in each if not enabled))
     insert(

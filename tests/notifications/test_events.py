@@ -206,6 +206,6 @@ def test_the_sweep_finds_each_target_once_and_only_what_is_due(clock: Clock) -> 
 def test_many_events_have_the_id_of_their_request() -> None:
     notification = create_notification()
     context = request_id.set("req-1")
-    create_each(relayer_events.RELAYER_PAUSED, [(notification.pk, True, RELAYER)] * 2)
+    create_each(relayer_events.RELAYER_PAUSED, [(notification.pk, True, notification.events, RELAYER)] * 2)
     request_id.reset(context)
     assert list(Delivery.objects.values_list("request_id", flat=True)) == ["req-1", "req-1"]

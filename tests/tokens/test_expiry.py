@@ -19,7 +19,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 @pytest.fixture
 def hook(db: None) -> Notification:
-    return Notification.objects.create(identifier="hook-1", url="https://hooks.example.com")
+    return Notification.objects.create(identifier="hook-1", url="https://hooks.example.com", events="token.*")
 
 
 def announced(days_left: float, expires_at: datetime, monkeypatch: pytest.MonkeyPatch) -> int:
