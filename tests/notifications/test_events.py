@@ -16,6 +16,7 @@ from notifications.delivery.outbox import due_targets
 from notifications.emitting import emit
 from notifications.events import NotificationData, NotificationFailingData, all_events
 from notifications.models import Delivery
+from notifications.subscriptions import EVERYTHING
 from relayer_service.background.tasks import queue
 from relayer_service.observability.logs import request_id
 from relayers import events as relayer_events
@@ -121,7 +122,7 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
 def test_the_body_of_an_event_is_its_type_its_time_and_its_data(
     event: Any, data: Any, subject: str, clock: Clock
 ) -> None:
-    emit(event, create_notification(), data)
+    emit(event, create_notification(events=EVERYTHING), data)
     delivery = Delivery.objects.get()
     assert delivery.subject == subject
     assert orjson.loads(bytes(delivery.body)) == {
