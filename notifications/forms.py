@@ -4,8 +4,8 @@ from typing import Any
 
 from django import forms
 from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldAdminPasswordWidget,
-    UnfoldAdminSelect2MultipleWidget,
     UnfoldAdminTextInputWidget,
     UnfoldBooleanSwitchWidget,
 )
@@ -53,7 +53,7 @@ class NotificationForm(ResourceForm):
         label="Events",
         required=False,
         choices=event_choices,
-        widget=UnfoldAdminSelect2MultipleWidget,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
         help_text="If none is chosen, those of the relayers that use it. Events about other webhooks and about access "
         "tokens are sent only where they are chosen.",
     )

@@ -92,7 +92,7 @@ class AccessTokenForm(ResourceForm):
         help_texts = {
             "name": "A name for the token, such as the application that uses it.",
             "user": "The user it acts for. It is rejected while this user is inactive.",
-            "enabled": "A disabled token is rejected.",
+            "enabled": "A disabled token is rejected. Its successors are disabled with it.",
             "expires_at": "In UTC. If empty, it does not expire.",
         }
 
