@@ -59,16 +59,20 @@ class NotificationAdmin(ReferencedAdmin):
 
     def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
         if obj is None:
-            return [(None, {"fields": ["identifier", "type", "url", "new_signing_key", "enabled"]})]
+            return [(None, {"fields": ["identifier", "type", "url", "new_signing_key", "enabled", "chosen_events"]})]
         status = ("Status", {"fields": ["state", self.users_field(request), "skipped_events", "created_at"]})
         if not self.has_change_permission(request, obj):
-            return [(None, {"fields": ["identifier", "type", "masked_url", "key"]}), status]
+            return [(None, {"fields": ["identifier", "type", "masked_url", "key", "shown_events"]}), status]
         key = ["key", "new_signing_key", *(["remove_signing_key"] if obj.has_signing_key else [])]
-        return [(None, {"fields": ["identifier", "type", "url", "enabled"]}), ("Signing", {"fields": key}), status]
+        return [
+            (None, {"fields": ["identifier", "type", "url", "enabled", "chosen_events"]}),
+            ("Signing", {"fields": key}),
+            status,
+        ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str]:
         status = ["state", "used_by", "use_counts", "skipped_events", "created_at"]
-        return [*(["identifier"] if obj else []), "masked_url", "key", *status]
+        return [*(["identifier"] if obj else []), "masked_url", "key", "shown_events", *status]
 
     @display(description="URL")
     def shown_url(self, notification: Notification) -> str:
@@ -77,6 +81,10 @@ class NotificationAdmin(ReferencedAdmin):
     @display(description="URL")
     def masked_url(self, notification: Notification) -> str:
         return mask(notification.url)
+
+    @display(description="events")
+    def shown_events(self, notification: Notification) -> str:
+        return notification.events
 
     @display(description="signing key")
     def key(self, notification: Notification) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from notifications.models import Notification
-from notifications.serializers import SigningKeyField, TypeField, WebhookUrlField
+from notifications.serializers import EventsField, SigningKeyField, TypeField, WebhookUrlField
 from notifications.writes import NotificationWrite
 from relayer_service.api.serializers import BooleanField, IdentifierField, StrictSerializer
 from relayer_service.fleet.references import Variables, escape
@@ -17,6 +17,7 @@ class NotificationEntry(StrictSerializer):
     url = WebhookUrlField()
     signing_key = SigningKeyField()
     enabled = BooleanField(required=False)
+    events = EventsField(required=False)
 
 
 class NotificationSection(Section):
@@ -33,6 +34,7 @@ class NotificationSection(Section):
         if "@" in urlsplit(row.url).netloc:
             url = variables.reference("notification", row.identifier, "url")
         dumped = {"id": escape(row.identifier), "type": row.type, "url": url, "enabled": row.enabled}
+        dumped["events"] = row.events.split()
         if row.has_signing_key:
             dumped["signing_key"] = variables.reference("notification", row.identifier, "signing_key")
         return dumped

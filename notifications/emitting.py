@@ -20,14 +20,15 @@ MAX_WOKEN = 100
 
 
 def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery | None:
-    """Emit an event to a webhook as part of the current transaction; return None if the webhook is disabled."""
+    """Emit an event to a webhook as part of the current transaction; return None if it is not sent."""
     created = create_deliveries(event, [notification], data)
     wake(delivery.notification_id for delivery in created)
     return created[0] if created else None
 
 
 def emit_to_all(event: Event[Data], data: Data) -> None:
-    created = create_deliveries(event, working_targets()[:MAX_ALERTED], data)
+    """Emit an event about the service to the webhooks that chose it."""
+    created = create_deliveries(event, working_targets(event.name)[:MAX_ALERTED], data)
     wake(delivery.notification_id for delivery in created)
 
 

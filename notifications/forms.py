@@ -3,17 +3,30 @@
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget, UnfoldBooleanSwitchWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminPasswordWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
 
 from notifications import signing
+from notifications.events import NOTIFICATION_TEST, all_events
 from notifications.models import Notification
+from notifications.subscriptions import groups
 from notifications.writes import NotificationWrite
 from relayer_service.admin.forms import ResourceForm
 from relayer_service.net.addresses import without_user_info
 
 
+def event_choices() -> list[tuple[str, str]]:
+    names = sorted(all_events().keys() - {NOTIFICATION_TEST.name})
+    return [*((group, f"All of {group}") for group in groups()), *((name, name) for name in names)]
+
+
 class NotificationForm(ResourceForm):
     write_class = NotificationWrite
+    field_names = {"events": "chosen_events"}
 
     url = forms.CharField(
         label="URL",
@@ -35,6 +48,16 @@ class NotificationForm(ResourceForm):
         help_text="Events are sent unsigned from now on.",
     )
 
+    # Not named like the column, which Django would set.
+    chosen_events = forms.MultipleChoiceField(
+        label="Events",
+        required=False,
+        choices=event_choices,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="If none is chosen, those of the relayers that use it. Events about other webhooks and about access "
+        "tokens are sent only where they are chosen.",
+    )
+
     class Meta:
         model = Notification
         fields = ["identifier", "type", "url", "enabled"]
@@ -43,6 +66,8 @@ class NotificationForm(ResourceForm):
         super().__init__(*args, **kwargs)
         # Earlier releases accepted URLs with a password.
         self.initial["url"] = without_user_info(self.instance.url)
+        self.initial["chosen_events"] = self.instance.events.split()
+        self.fields["chosen_events"].show_hidden_initial = bool(self.instance.pk)
         if self.instance.pk:
             self.fields["new_signing_key"].label = "New signing key"
         if self.instance.pk and self.instance.has_signing_key:
@@ -64,6 +89,8 @@ class NotificationForm(ResourceForm):
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         values: dict[str, Any] = {name: cleaned[name] for name in ("url", "enabled") if name in cleaned}
+        if "chosen_events" in cleaned and "chosen_events" in self.changed_data:
+            values["events"] = cleaned["chosen_events"] or None
         if cleaned.get("remove_signing_key"):
             values["signing_key"] = ""
         elif cleaned.get("new_signing_key"):

@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from notifications import subscriptions
 from relayer_service.audit.values import Hidden, hidden_column
 from relayer_service.net import addresses
 from relayer_service.observability import tracing
@@ -56,6 +57,12 @@ class Notification(Resource):
         db_default=True,
         help_text="If disabled, new events are not queued, and pending deliveries are held until it is enabled.",
     )
+    # The database's default is for rows of the last release, which sends every event.
+    events = models.TextField(
+        default=subscriptions.DEFAULT,
+        db_default=subscriptions.EVERYTHING,
+        help_text="The events that it receives, and groups of events.",
+    )
     signing_key = EncryptedJSONField(null=True, editable=False)
     previous_signing_key = EncryptedJSONField(null=True, editable=False)
     previous_key_until = models.DateTimeField(
@@ -77,6 +84,10 @@ class Notification(Resource):
         indexes = [
             prefix_index("identifier", name="notification_identifier_prefix"),
             prefix_index("url", name="notification_url_prefix"),
+            # Few choose events about the service, which are sent to whoever chose them.
+            models.Index(
+                "sequence", name="notification_own_events", condition=~models.Q(events=subscriptions.DEFAULT)
+            ),
             *(
                 models.Index("sequence", name=f"notification_{state}", condition=condition)
                 for state, condition in TARGET_TROUBLES.items()
@@ -98,6 +109,7 @@ class Notification(Resource):
             "type": self.type,
             "url": Hidden.from_value(self.url, addresses.mask(self.url)),
             "enabled": self.enabled,
+            "events": self.events.split(),
             "signing_key": hidden_column(self, "signing_key"),
             "failing_since": self.failing_since,
             "gone_at": self.gone_at,

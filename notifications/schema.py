@@ -10,8 +10,8 @@ from notifications.models import Notification
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
+    ManagedNotificationSerializer,
     NotificationSerializer,
-    UpdateNotificationSerializer,
 )
 
 
@@ -35,17 +35,27 @@ NOTIFICATION_EXAMPLE = OpenApiExample(
     },
     response_only=True,
 )
-NOTIFICATION: dict[str, Any] = {"examples": [NOTIFICATION_EXAMPLE]}
+MANAGED_EXAMPLE = OpenApiExample(
+    "Notification",
+    {**NOTIFICATION_EXAMPLE.value, "enabled": True, "events": ["relayer.*", "token.expiring", "transaction.*"]},
+    response_only=True,
+)
+NOTIFICATION: dict[str, Any] = {"examples": [MANAGED_EXAMPLE]}
 CREATE: dict[str, Any] = {
     "request": CreateNotificationSerializer,
-    "responses": {201: OpenApiResponse(NotificationSerializer, description="The notification was created.")},
+    "responses": {201: OpenApiResponse(ManagedNotificationSerializer, description="The notification was created.")},
     "examples": [
         OpenApiExample(
             "create",
-            {"id": "notification-1", "url": "https://example.com/hooks/relayers", "signing_key": "<signing key>"},
+            {
+                "id": "notification-1",
+                "url": "https://example.com/hooks/relayers",
+                "signing_key": "<signing key>",
+                "events": ["relayer.*", "transaction.*", "token.expiring"],
+            },
             request_only=True,
         ),
-        NOTIFICATION_EXAMPLE,
+        MANAGED_EXAMPLE,
     ],
 }
 DELIVERY_EXAMPLE = OpenApiExample(
@@ -82,7 +92,6 @@ UPDATE: dict[str, Any] = {
             examples=[OpenApiExample("notification", "notification-1")],
         )
     ],
-    "request": UpdateNotificationSerializer,
     "responses": {200: OpenApiResponse(NotificationSerializer, description="The updated notification.")},
     # Docs pages prefill the first example, which must be harmless for a notification that is in use.
     "examples": [

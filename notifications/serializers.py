@@ -3,16 +3,28 @@ from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
 from notifications import signing
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
-from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
+from relayer_service.api.serializers import (
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    ListField,
+    NewIdentifierField,
+    StringField,
+)
 from relayer_service.net.addresses import without_user_info
 from relayer_service.storage.clock import timestamp
 
+MAX_EVENTS = 100
+EVENTS_HELP = (
+    "The events that it receives, by name or by group: `relayer.*`, `transaction.*`, `notification.*`, `token.*`. By "
+    "default those of its relayers, `relayer.*` and `transaction.*`; the other two are about the whole service."
+)
 URL_HELP = (
     "An absolute http or https URL without a user name or password. The port must be 80, 443 or at least 1024; "
     "an IP address must be public."
@@ -65,6 +77,24 @@ class FlagField(BooleanField):
         return bool(value)
 
 
+@extend_schema_field({"type": "boolean", "x-extension": "lifecycle"})
+class EnabledField(FlagField):
+    """Whether events are sent."""
+
+
+@extend_schema_field({"type": "array", "items": {"type": "string"}, "x-extension": "lifecycle"})
+class EventsField(ListField):
+    """Names and groups of events, stored as one text; the write checks them."""
+
+    child = StringField(max_length=64)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=MAX_EVENTS, **kwargs)
+
+    def to_representation(self, value: Any) -> list[str]:
+        return str(value).split()
+
+
 class NotificationSerializer(ResourceSerializer):
     """A webhook target. Responses report whether a signing key is set, never the key."""
 
@@ -72,6 +102,13 @@ class NotificationSerializer(ResourceSerializer):
     type = TypeField()
     url = ShownUrlField(help_text="The URL that events are sent to.")
     has_signing_key = FlagField(help_text="Whether a signing key is set.")
+
+
+class ManagedNotificationSerializer(NotificationSerializer):
+    """A webhook target with the fields that the interface document does not show."""
+
+    enabled = EnabledField(help_text="Whether events are sent. If not, new events are skipped, pending ones held.")
+    events = EventsField(help_text=EVENTS_HELP)
 
 
 class MomentField(StringField):
@@ -96,7 +133,7 @@ class DeliverySerializer(ResourceSerializer):
 class CreateNotificationSerializer(CreateSerializer):
     """A notification to create."""
 
-    answer_class = NotificationSerializer
+    answer_class = ManagedNotificationSerializer
     write_class = NotificationWrite
 
     id = NewIdentifierField()
@@ -105,6 +142,8 @@ class CreateNotificationSerializer(CreateSerializer):
     signing_key = NewSigningKeyField(
         help_text="If absent, null or empty, events are not signed. Never returned in a response."
     )
+    enabled = EnabledField(required=False, default=True, help_text="Whether events are sent.")
+    events = EventsField(required=False, allow_null=True, help_text=EVENTS_HELP)
 
     def partial_row(self, valid: dict[str, Any]) -> Notification:
         return Notification(identifier=valid.get("id", ""))
@@ -122,4 +161,14 @@ class UpdateNotificationSerializer(UpdateSerializer):
     signing_key = SigningKeyField(
         help_text="If absent or null, the key is unchanged; an empty string removes it; any other string replaces it. "
         "Never returned in a response."
+    )
+
+
+@extend_schema_serializer(component_name="UpdateNotification")
+class UpdateManagedNotificationSerializer(UpdateNotificationSerializer):
+    """The fields of a notification to change; omitted fields are unchanged."""
+
+    enabled = EnabledField(required=False, help_text="Whether events are sent. Not in the response.")
+    events = EventsField(
+        required=False, allow_null=True, help_text=f"{EVENTS_HELP} Null: the default. Not in the response."
     )

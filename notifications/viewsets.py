@@ -9,6 +9,7 @@ from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from notifications import schema
 from notifications.deleting import delete_logs, drop_deliveries, is_in_use
@@ -18,9 +19,11 @@ from notifications.replay import replay
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
-    NotificationSerializer,
+    ManagedNotificationSerializer,
+    UpdateManagedNotificationSerializer,
     UpdateNotificationSerializer,
 )
+from relayer_service import extensions
 from relayer_service.api import idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound
@@ -50,7 +53,8 @@ class NotificationViewSet(
 
     queryset = Notification.objects.all()
     lookup_url_kwarg = "notification_id"
-    serializer_class = NotificationSerializer
+    # Of the actions that belong to the extension; the contract has `partial_update` alone.
+    serializer_class = ManagedNotificationSerializer
     request_serializer_classes = {
         "create": CreateNotificationSerializer,
         "partial_update": UpdateNotificationSerializer,
@@ -77,6 +81,11 @@ class NotificationViewSet(
     deleted_message = "Notification deleted successfully"
     in_use_message = "Notification is in use by a relayer"
     tags = ["Notifications"]
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        if self.action == "partial_update" and extensions.is_enabled("lifecycle"):
+            return UpdateManagedNotificationSerializer
+        return super().get_serializer_class()
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()

@@ -2,12 +2,16 @@
 
 from notifications import signing
 from notifications.models import Notification
+from notifications.subscriptions import DEFAULT, to_text
 from relayer_service.storage.encryption import DecryptionError
 from relayer_service.writes import Values, Write
 
 
 class NotificationWrite(Write[Notification]):
-    """Creates or changes a notification. A signing key of None is unchanged, an empty one is removed."""
+    """Creates or changes a notification.
+
+    A signing key of None is unchanged, an empty one is removed. Events of None are the default.
+    """
 
     model = Notification
     inserts_one_row = True
@@ -22,10 +26,15 @@ class NotificationWrite(Write[Notification]):
             signing.key_bytes(signing_key or "")
         except signing.UnusableKey as error:
             self.warnings.append(("signing_key", str(error)))
-        enabled = values.get("enabled", self.row.enabled)
-        if enabled != self.row.enabled:
-            self.row.enabled = enabled
-            self.note("enabled", "enabled")
+        if "events" in values:
+            chosen = values["events"]
+            self._set("events", DEFAULT if chosen is None else to_text(chosen))
+        self._set("enabled", values.get("enabled", self.row.enabled))
+
+    def _set(self, name: str, value: object) -> None:
+        if value != getattr(self.row, name):
+            setattr(self.row, name, value)
+            self.note(name, name)
 
     def _has_signing_key(self, signing_key: str) -> bool:
         try:

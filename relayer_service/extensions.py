@@ -10,7 +10,13 @@ BUILT: dict[str, str] = {
     "transactions": "Send transactions and follow them until they are final; requires the scope `send`.",
 }
 # By scope, its extension; `read` and `manage` limit the contract's operations too.
-SCOPES: dict[str, str] = {"read": "", "manage": "", "send": "transactions", "sign": "signing"}
+SCOPES: dict[str, str] = {
+    "read": "",
+    "manage": "",
+    "send": "transactions",
+    "sign": "signing",
+    "rotate": "lifecycle",
+}
 
 
 def is_enabled(name: str) -> bool:

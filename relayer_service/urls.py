@@ -20,7 +20,7 @@ handler500 = "relayer_service.api.exceptions.server_error"
 READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
 # The route of a relayer matches every path below `relayers/`, so `rpc` comes first.
-RESOURCES = ("signers", "notifications", "rpc", "transactions", "relayers")
+RESOURCES = ("signers", "notifications", "rpc", "transactions", "relayers", "tokens")
 # One list, as every `include` costs time per request.
 API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns]
 

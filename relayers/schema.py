@@ -64,6 +64,7 @@ UPDATE_RELAYER: dict[str, Any] = {
     "examples": [
         OpenApiExample("nothing", {}, summary="Change nothing", request_only=True),
         OpenApiExample("pause", {"paused": True}, summary="Pause it", request_only=True),
+        OpenApiExample("signer", {"signer_id": "signer-1"}, summary="Change its signer", request_only=True),
         OpenApiExample(
             "policies",
             {"policies": {"gas_price_cap": 100_000_000_000, "min_balance": None}},

@@ -38,6 +38,7 @@ from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
 from relayers.top_ups import TopUpRequest, TopUpSerializer
 from relayers.writes import UNKNOWN, RelayerWrite
+from signers import signing
 from signers.models import Signer
 from spending.models import SpendingPolicy
 from spending.rules import validate_rules
@@ -346,6 +347,11 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
 
     name = StringField(required=False, max_length=255)
     paused = BooleanField(required=False)
+    signer_id = ReferenceField(
+        Signer,
+        required=False,
+        help_text="Its address becomes that of the relayer. Refused while transactions are open.",
+    )
     notification_id = ReferenceField(Notification, required=False, allow_null=True)
     custom_rpc_urls = RpcUrlsField(
         required=False, allow_null=True, help_text="The complete list, which replaces the stored one."
@@ -363,8 +369,11 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         self.answers = Answers()
-        # Called before the row is locked: a node that hangs must not delay other changes.
+        # Called before the row is locked: a node or signer that hangs must not delay other changes.
         self.answers.chain_ids([entry["url"] for name in MASKED_COLUMNS for entry in attrs.get(name) or []])
+        signer = attrs.get("signer_id")
+        if signer and not signing.incompatibility(signer, Relayer.NetworkType.EVM):
+            self.answers.address(signer)
         return attrs
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
-from notifications.delivery.creating import create_each
+from notifications.delivery.creating import Candidate, create_each
 from notifications.emitting import wake
 from relayer_service.audit.recording import record_same
+from relayer_service.observability import tracing
 from relayer_service.storage.selections import Selection
 from relayers import guards
 from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData
@@ -55,15 +56,18 @@ def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], se
     others = Relayer.objects.filter(pk__in=keys, paused=not paused)
     # In the order in which others lock them. Tuples: model instances would take longer than everything else.
     locked = others.select_for_update(of=("self",)).order_by("pk")
-    rows = list(locked.values_list("pk", "notification", "notification__enabled", *EVENT_COLUMNS))
+    rows = list(
+        locked.values_list("pk", "notification", "notification__enabled", "notification__events", *EVENT_COLUMNS)
+    )
     changed = [row[0] for row in rows]
     Relayer.objects.filter(pk__in=changed).update(paused=paused)
     guards.note_change(changed, {"paused"})
+    trace = tracing.traceparent.get()
     targets = create_each(
         RELAYER_PAUSED if paused else RELAYER_RESUMED,
-        [(target, enabled, _data(*columns)) for _, target, enabled, *columns in rows if target is not None],
+        [Candidate(*row[1:4], _data(*row[4:]), trace) for row in rows if row[1] is not None],
     )
-    return [(row[0], row[3]) for row in rows], targets
+    return [(row[0], row[4]) for row in rows], targets
 
 
 def _data(identifier: str, name: str, network: str, network_type: str) -> RelayerData:

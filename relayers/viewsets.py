@@ -36,6 +36,7 @@ from relayers.serializers import (
     UpdateRelayerSerializer,
 )
 from relayers.signatures.signing import NO_ADDRESS
+from signers.models import Signer
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +99,14 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         if only := getattr(self.request.auth, "only_relayers", None):
             rows = rows.filter(identifier__in=only)
         return rows if self.action == "list" else rows.select_related("signer", "notification", "funding_relayer")
+
+    def get_object(self) -> Any:
+        body: Any = self.request.data
+        if self.action == "partial_update" and "signer_id" in body:
+            # Before the relayer, as replacing its key does.
+            signers = Signer.objects.select_for_update(no_key=True).filter(identifier=body["signer_id"])
+            list(signers.values_list("pk"))
+        return super().get_object()
 
     def perform_destroy(self, instance: Relayer) -> list[str]:
         try:

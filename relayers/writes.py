@@ -89,11 +89,11 @@ class RelayerWrite(HolderWrite[Relayer]):
             self.warnings.append(("top_up.funding_relayer_id", FUNDING_PAUSED))
 
     def check(self) -> None:
-        """Apply all rules to a new relayer, and those that do not call its signer to an existing one.
+        """Apply all rules to a new relayer or one with a new signer, and those that do not call its signer to others.
 
         A relayer whose network no longer exists can still be paused.
         """
-        if self.is_new:
+        if self.is_new or "signer_id" in self.given:
             self.row.clean()
             self.check_account()
         else:

@@ -9,14 +9,12 @@ from unfold.decorators import display
 
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.filters import StateFilter
-from relayer_service.background.tasks import push
 from relayers.filters import NetworkFilter
 from relayers.formatting import address
 from rpc import formatting, price_checks
 from rpc.forms import COLUMNS, SOURCE_FIELDS, FeeTokenForm, PriceSourceForm, PriceSources
 from rpc.models import FeeToken, PriceSource
 from rpc.models.fee_tokens import PRICE_STATES
-from rpc.tasks import read_price_now
 
 
 class PriceSourceInline(StackedInline):
@@ -117,8 +115,6 @@ class FeeTokenAdmin(ResourceAdmin):
             sources = [each.instance for each in formset.forms if each not in formset.deleted_forms]
             form.write.set_sources([source for source in sources if source.kind], saved, formset.deleted_objects)
         super().save_model(request, form.instance, form, change)
-        if form.write.is_outdated:
-            push(read_price_now, form.instance.pk)
 
     @admin.action(description="Read prices of selected fee tokens now", permissions=["change"])
     def read_selected_prices(self, request: HttpRequest, queryset: QuerySet[FeeToken]) -> None:

@@ -1,24 +1,45 @@
+from http import HTTPStatus
 from typing import Any
 
 import orjson
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
+from django.db import IntegrityError
+from django.db.models import CharField, QuerySet, Value
+from django.db.models.functions import Concat
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from relayer_service.api import envelope
+from relayer_service.api.exceptions import Conflict
+from relayer_service.api.filters import begins, equals
+from relayer_service.api.lists import MAX_OFFSET
+from relayer_service.api.pagination import PageRequest
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
-from relayer_service.api.viewsets import ResourceViewSet
+from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import WAITING
 from relayers.models import NOT_FOUND
+from rpc import fee_token_schema
 from rpc.dispatch import answer
+from rpc.models import FeeToken
 from rpc.relayer_lookup import find_cached_relayer
 from rpc.schema import CALL, RpcSchema
-from rpc.serializers import VERSION, RpcRequestSerializer
+from rpc.serializers import (
+    VERSION,
+    CreateFeeTokenSerializer,
+    FeeTokenSerializer,
+    RpcRequestSerializer,
+    UpdateFeeTokenSerializer,
+)
 
 # Shared by all requests: it has no state, and creating one costs more than using it.
 REQUEST = RpcRequestSerializer()
+
+
+IDENTIFIER = Concat("network", Value(":"), "symbol", output_field=CharField())
 
 
 class RpcViewSet(ResourceViewSet):
@@ -43,6 +64,58 @@ class RpcViewSet(ResourceViewSet):
         with WAITING.occupied():
             outcome = answer(relayer, call["method"], call["params"])
         return Response({"jsonrpc": VERSION, "id": response_id(call["id"]), **outcome})
+
+
+@extend_schema_view(
+    list=extend_schema(operation_id="list_fee_tokens", summary="List fee tokens", **fee_token_schema.LIST),
+    create=extend_schema(operation_id="create_fee_token", summary="Create a fee token", **fee_token_schema.CREATE),
+    retrieve=extend_schema(operation_id="get_fee_token", summary="Get a fee token", **fee_token_schema.GET),
+    partial_update=extend_schema(
+        operation_id="update_fee_token", summary="Update a fee token", **fee_token_schema.UPDATE
+    ),
+    destroy=extend_schema(operation_id="delete_fee_token", summary="Delete a fee token"),
+)
+class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet):
+    """The tokens that fees can be quoted in, by the ID `network:symbol`."""
+
+    queryset = FeeToken.objects.all()
+    lookup_url_kwarg = "fee_token_id"
+    serializer_class = FeeTokenSerializer
+    request_serializer_classes = {"create": CreateFeeTokenSerializer, "partial_update": UpdateFeeTokenSerializer}
+    action_extensions = dict.fromkeys(("list", "create", "retrieve", "partial_update", "destroy"), "lifecycle")
+    action_scopes = {
+        "list": "read",
+        "retrieve": "read",
+        "create": "manage",
+        "partial_update": "manage",
+        "destroy": "manage",
+    }
+    idempotent_actions = {"create": "lifecycle"}
+    list_filters = {"q": begins("symbol"), "network": equals("network", "Only fee tokens on this network.")}
+    filter_extension = "lifecycle"
+    id_taken_message = "A fee token with this symbol or address already exists on this network"
+    not_found_message = "Fee token not found"
+    deleted_message = "Fee token deleted successfully"
+    action_errors = {"partial_update": {HTTPStatus.CONFLICT: id_taken_message}}
+    tags = ["Fee tokens"]
+
+    def get_queryset(self) -> QuerySet[Any]:
+        rows: QuerySet[Any] = super().get_queryset().annotate(identifier=IDENTIFIER).prefetch_related("sources")
+        return rows
+
+    def list(self, request: Request) -> Response:
+        """Return the fee tokens by network and symbol."""
+        rows, page = self.filter_queryset(self.get_queryset()), PageRequest.parse(request.query_params)
+        offset = min(page.offset, MAX_OFFSET)
+        shown = FeeTokenSerializer(rows[offset : offset + page.per_page], many=True).data if page.per_page else []
+        return Response(envelope.Page(shown, page.logs, page.pagination(rows.count())))
+
+    def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Change the fields that are sent; omitted fields stay, and `sources` are replaced whole."""
+        try:
+            return super().partial_update(request, *args, **kwargs)
+        except IntegrityError:
+            raise Conflict(self.id_taken_message) from None
 
 
 def response_id(sent: str | int | None) -> Any:

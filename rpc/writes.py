@@ -8,10 +8,12 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 from eth_utils.address import is_address, to_checksum_address
 
+from relayer_service.background.tasks import push
 from relayer_service.writes import BATCH_SIZE, Values, Write
 from rpc.fees import prices
 from rpc.fees.sources import SOURCES
 from rpc.models import FeeToken, PriceSource
+from rpc.tasks import read_price_now
 
 
 class FeeTokenWrite(Write[FeeToken]):
@@ -24,13 +26,22 @@ class FeeTokenWrite(Write[FeeToken]):
         self.saved_sources: list[PriceSource] = []
         self.deleted_sources: list[PriceSource] = []
 
+    @classmethod
+    def of_new_row(cls, values: Values) -> Self:
+        return cls(FeeToken())
+
     def set(self, values: Values) -> None:
-        for name, value in values.items():
+        for name in FeeToken.CONFIGURED:
+            value = values.get(name, getattr(self.row, name))
             if name == "address" and is_address(value):
                 value = to_checksum_address(value)
             if value != getattr(self.row, name):
                 setattr(self.row, name, value)
                 self.note(name, name)
+        if "sources" in values:
+            self.replace_sources(values["sources"])
+        if values.get("confirm_rates"):
+            self.confirm_rates()
 
     def check(self, exclude: Collection[str] = ()) -> None:
         """Apply the rules of the model, except uniqueness."""
@@ -47,6 +58,43 @@ class FeeTokenWrite(Write[FeeToken]):
             self.warnings.append(("sources", "a token without a price source is not supported"))
         if self.row.enabled and prices.has_only_pairs([SOURCES[source.kind] for source in sources]):
             self.warnings.append(("sources", f"the token has no price: {prices.ONLY_PAIRS}"))
+
+    def replace_sources(self, sources: Sequence[PriceSource]) -> None:
+        """Set all sources; those that are the same as stored ones, in any order, are kept."""
+        removed, kept, added = [] if self.is_new else list(self.row.sources.all()), [], []
+        for source in sources:
+            same = next((each for each in removed if each.audited() == source.audited()), None)
+            if same is None:
+                added.append(source)
+            else:
+                removed.remove(same)
+                kept.append(same)
+        # A fixed rate keeps its age if another field of its source changes, as in the admin.
+        set_at = {source.rate_text: source.rate_set_at for source in removed if source.rate_text}
+        # So do the bounds of an unchanged feed.
+        bounds = {feed: entry for source in removed for feed, entry in source.feed_bounds.items()}
+        for source in added:
+            source.rate_set_at = set_at.get(source.rate_text)
+            source.feed_bounds = {feed: bounds[feed] for feed in source.feeds if feed in bounds}
+        self.set_sources([*kept, *added], added, removed)
+
+    def confirm_rates(self) -> None:
+        """Restart the age of all fixed rates."""
+        deleted = {source.pk for source in self.deleted_sources}
+        stored = [] if self.is_new else [source for source in self.row.sources.all() if source.pk not in deleted]
+        self.saved_sources += [source for source in stored if source.kind == PriceSource.Kind.FIXED]
+        for source in self.saved_sources:
+            if source.kind == PriceSource.Kind.FIXED:
+                source.rate_set_at = timezone.now()
+        if self.saved_sources and "sources" not in self.fields:
+            self.note("sources")
+
+    def save(self, reason: str = "") -> FeeToken:
+        """Save and record, and have the price of a changed token read without waiting for the next run."""
+        row = super().save(reason)
+        if self.is_outdated:
+            push(read_price_now, row.pk)
+        return row
 
     @property
     def is_outdated(self) -> bool:

@@ -1,22 +1,34 @@
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.html import format_html_join
 from unfold.contrib.filters.admin import RelatedDropdownFilter
-from unfold.decorators import display
+from unfold.decorators import action, display
 
+from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.confirmation import PendingAction
 from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.admin.filters import StateFilter
+from relayer_service.admin.references import link
 from relayer_service.storage.prefixes import Folded
 from spending.formatting import shown_rules
 from spending.writes import stored_rules
-from tokens.forms import AccessTokenForm
-from tokens.models import AccessToken, states
+from tokens.forms import AccessTokenForm, RotationForm
+from tokens.models import WITH_PREDECESSOR, AccessToken, states
+from tokens.writes import NotRotatable, rotate
+
+ROTATION = (
+    "A new token with the same rights, limits and expiry is issued and shown once. The old one is accepted for the "
+    "overlap, then expires. A token can be rotated once."
+)
 
 
 class TokenStateFilter(StateFilter):
@@ -37,8 +49,9 @@ class AccessTokenAdmin(ResourceAdmin):
     sort_orders = {"name": Folded("name")}
     allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
     audited_relations = ["user", "spending"]
-    readonly_fields = ["shown_key", "permissions", "last_used_at", "created_at"]
+    readonly_fields = ["shown_key", "permissions", "rotation", "last_used_at", "created_at"]
     actions = ["disable"]
+    actions_detail = ["rotate"]
 
     def get_autocomplete_fields(self, request: HttpRequest) -> list[str]:
         # Other staff can only choose themselves.
@@ -108,10 +121,46 @@ class AccessTokenAdmin(ResourceAdmin):
     def last_use(self, token: AccessToken) -> str:
         return ago_titled(token.last_used_at)
 
+    @display(description="rotation")
+    def rotation(self, token: AccessToken) -> str:
+        family = AccessToken.objects.filter(family=token.family).order_by("pk") if token.family else []
+        lines = []
+        for other in family:
+            if other.pk != token.pk:
+                lines.append(("Replaced by" if other.pk > token.pk else "Succeeds", link(other), other.state))
+        return format_html_join("", "<div>{} {}, {}</div>", lines) or "none"
+
     @admin.action(description="Disable selected tokens", permissions=["change"])
     def disable(self, request: HttpRequest, queryset: QuerySet[AccessToken]) -> None:
+        """Disable tokens and their successors."""
         count = AccessToken.objects.filter(pk__in=queryset.values("pk")).disable()
         self.message_user(request, f"Disabled: {count}. Other processes reject them within seconds.")
+
+    @action(description="Rotate", icon="autorenew", permissions=["rotate"])
+    def rotate(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        token: AccessToken = self.get_object_or_404(request, object_id)
+        page = reverse("admin:tokens_accesstoken_change", args=[token.pk])
+        pending = PendingAction.on_page(request, token.pk, page)
+        form = RotationForm(request.POST if pending.is_confirmed else None)
+        if not (pending.is_confirmed and form.is_valid()):
+            columns = {"State": self.state, "Expires": self.expires, "Permissions": self.permissions}
+            table = pending.first(self.get_queryset(request), columns)
+            return confirmation.ask(request, self, pending, "Rotate token", [ROTATION], table, form)
+        try:
+            rotation = rotate(token.pk, timedelta(hours=form.cleaned_data["overlap_hours"]))
+        except NotRotatable as error:
+            self.message_user(request, f"Not rotated: {error}.", messages.ERROR)
+            return pending.leave()
+        return self._show_issued(request, rotation.new, rotation.text)
+
+    def has_rotate_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        """Return whether the user is a superuser: whoever rotates a token sees one with all its rights."""
+        return bool(request.user.is_superuser)
+
+    def delete_dependents(self, request: HttpRequest, row: AccessToken) -> str:
+        """Disable the successors of a deleted token, unless it had expired: then they stay in use."""
+        count = 0 if row.has_expired else AccessToken.objects.filter(pk=row.pk).successors().disable(WITH_PREDECESSOR)
+        return f"Disabled its successors: {count}." if count else ""
 
     def save_model(self, request: HttpRequest, obj: AccessToken, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)
@@ -129,13 +178,16 @@ class AccessTokenAdmin(ResourceAdmin):
     def response_add(
         self, request: HttpRequest, obj: AccessToken, post_url_continue: str | None = None
     ) -> HttpResponse:
+        return self._show_issued(request, obj, obj.issued)  # type: ignore[attr-defined]
+
+    def _show_issued(self, request: HttpRequest, token: AccessToken, text: str) -> HttpResponse:
         """Show the token once, in this response: a message would be stored."""
         context = {
             **self.admin_site.each_context(request),
             "title": "Token issued",
             "opts": self.opts,
-            "token": obj,
-            "text": obj.issued,  # type: ignore[attr-defined]
+            "token": token,
+            "text": text,
         }
         response = TemplateResponse(request, "admin/tokens/accesstoken/issued.html", context)
         response["Cache-Control"] = "no-store"

@@ -1,9 +1,14 @@
 from collections.abc import Callable
+from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
 
 from django import forms
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminTextareaWidget,
+)
 
 from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm
@@ -11,7 +16,9 @@ from spending.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 from tokens.models import AccessToken
 from tokens.scopes import Scope
-from tokens.writes import AccessTokenWrite
+from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, AccessTokenWrite
+
+HOUR = timedelta(hours=1)
 
 
 class LinesField(forms.CharField):
@@ -85,7 +92,7 @@ class AccessTokenForm(ResourceForm):
         help_texts = {
             "name": "A name for the token, such as the application that uses it.",
             "user": "The user it acts for. It is rejected while this user is inactive.",
-            "enabled": "A disabled token is rejected.",
+            "enabled": "A disabled token is rejected. Its successors are disabled with it.",
             "expires_at": "In UTC. If empty, it does not expire.",
         }
 
@@ -113,3 +120,14 @@ class AccessTokenForm(ResourceForm):
                 if name in cleaned and not is_narrower(self._stored[name], cleaned[name]):
                     self.add_error(name, message)
         return cleaned
+
+
+class RotationForm(forms.Form):
+    overlap_hours = forms.IntegerField(
+        label="Overlap in hours",
+        initial=DEFAULT_OVERLAP // HOUR,
+        min_value=0,
+        max_value=MAX_OVERLAP // HOUR,
+        widget=UnfoldAdminIntegerFieldWidget,
+        help_text="How long the old token is still accepted, but never beyond its expiry.",
+    )

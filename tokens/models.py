@@ -25,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 SOON = timedelta(days=14)
 EXPIRES_SOON = "expires soon"
+WITH_PREDECESSOR = "Disabled with the token that it succeeds."
 
 
 def validate_networks(networks: Any) -> None:
@@ -58,6 +59,19 @@ def states() -> dict[str, models.Q]:
     }
 
 
+def lock_with_successors(chosen: set[int]) -> list[AccessToken]:
+    """Lock tokens and all their successors, even those of a rotation that is in progress."""
+    locked: list[AccessToken] = []
+    asked, found = set[int](), chosen
+    while found:
+        asked |= found
+        # Waits for a rotation, which has locked the last of these; its new token is found next.
+        locked += AccessToken.objects.select_for_update(of=("self",)).filter(pk__in=found).order_by("pk")
+        successors = AccessToken.objects.filter(pk__in=asked).successors()
+        found = set(successors.values_list("pk", flat=True)) - asked
+    return locked
+
+
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     """Bulk changes remove the tokens from the cache, so that this process rejects them immediately."""
 
@@ -68,11 +82,20 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
             verifiable |= models.Q(pepper_id=identifier, pepper_fingerprint__in=["", fingerprint])
         return self.filter(states()["active"]).exclude(verifiable).order_by("created_at", "id")
 
-    def disable(self) -> int:
+    def successors(self) -> AccessTokenQuerySet:
+        """Return the tokens that these were rotated to, directly or through others."""
+        earlier = self.exclude(family="").filter(family=models.OuterRef("family"), pk__lt=models.OuterRef("pk"))
+        return AccessTokenQuerySet(AccessToken).filter(models.Exists(earlier))
+
+    def disable(self, reason: str = "") -> int:
+        """Disable tokens and their successors; return how many were enabled."""
         with transaction.atomic():
-            tokens = list(self.select_for_update(of=("self",)))
-            count = self.update(enabled=False)
-            record(changed(token, {"enabled": token.enabled}, {"enabled": False}) for token in tokens)
+            chosen = set(self.values_list("pk", flat=True))
+            tokens = lock_with_successors(chosen)
+            reasons = {token.pk: reason if token.pk in chosen else WITH_PREDECESSOR for token in tokens}
+            count: int = AccessToken.objects.filter(pk__in=[*reasons], enabled=True).update(enabled=False)
+            before, after = {token.pk: {"enabled": token.enabled} for token in tokens}, {"enabled": False}
+            record(changed(token, before[token.pk], after, reasons[token.pk]) for token in tokens)
         forget({token.key for token in tokens})
         return count
 
@@ -160,6 +183,14 @@ class AccessToken(models.Model):
     replaced_at = models.DateTimeField(
         null=True, editable=False, help_text="When it was replaced by a new token. A token can be replaced only once."
     )
+    # With a database default, as processes of the previous release do not set this column.
+    family = models.CharField(
+        max_length=credentials.KEY_LENGTH,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The key of the first of the tokens that replaced each other; empty if it was never replaced.",
+    )
 
     objects = AccessTokenManager()
 
@@ -167,6 +198,7 @@ class AccessToken(models.Model):
         ordering = ["-created_at", "-id"]
         indexes = [
             models.Index("expires_at", name="token_expiry", condition=models.Q(expires_at__isnull=False)),
+            models.Index("family", "id", name="token_family", condition=~models.Q(family="")),
             prefix_index("name", name="token_name_prefix", key="id"),
             prefix_index("key", name="token_key_prefix", key="id"),
         ]

@@ -14,6 +14,7 @@ class Scope(TextChoices):
     MANAGE = "manage", "create, change and delete; includes read"
     SEND = "send", "send transactions, and read the relayers that send them"
     SIGN = "sign", "sign messages and typed data"
+    ROTATE = "rotate", "replace itself by a new token"
 
 
 INCLUDED: dict[str, set[str]] = {Scope.MANAGE: {Scope.READ}}

@@ -32,7 +32,9 @@ def announce_expiring_tokens() -> None:
         unannounced = Q(expiry_announced_at=None) | Q(expiry_announced_at__lt=F("expires_at") - period)
         due |= Q(expires_at__lte=now + period) & unannounced
     with transaction.atomic():
-        tokens = list(AccessToken.objects.select_for_update().filter(due, enabled=True, expires_at__gt=now))
+        # A replaced token is meant to expire.
+        current = AccessToken.objects.filter(enabled=True, expires_at__gt=now, replaced_at=None)
+        tokens = list(current.filter(due).select_for_update())
         for token in tokens:
             assert token.expires_at is not None
             data = TokenExpiringData(name=token.name, token=f"rms_{token.key}", expires_at=timestamp(token.expires_at))

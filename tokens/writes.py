@@ -1,8 +1,8 @@
-"""The single write path of access tokens: issuing, replacing and changing them."""
+"""The single write path of access tokens: issuing, rotating and changing them."""
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Self
+from datetime import timedelta
+from typing import Any, NamedTuple, Self
 
 from django.db import transaction
 from django.utils import timezone
@@ -10,10 +10,13 @@ from django.utils import timezone
 from relayer_service.writes import Values
 from spending.writes import HolderWrite
 from tokens import credentials
-from tokens.models import AccessToken
+from tokens.models import WITH_PREDECESSOR, AccessToken
 
 # The fields that a replacement copies. With the spending policy, it has the rules and what was spent of their limits.
 KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers", "spending")
+# How long the old token is accepted after a rotation.
+DEFAULT_OVERLAP = timedelta(days=1)
+MAX_OVERLAP = timedelta(days=7)
 
 
 class AccessTokenWrite(HolderWrite[AccessToken]):
@@ -43,6 +46,8 @@ class AccessTokenWrite(HolderWrite[AccessToken]):
                 write.row.set_credential(credential)
                 write.text = credential.reveal()
         super().save_rows(writes)
+        if disabled := [write.row.pk for write in writes if "enabled" in write.columns and not write.row.enabled]:
+            AccessToken.objects.filter(pk__in=disabled).successors().disable(WITH_PREDECESSOR)
 
 
 def issue(**values: Any) -> tuple[AccessToken, str]:
@@ -53,17 +58,41 @@ def issue(**values: Any) -> tuple[AccessToken, str]:
         return write.save(), write.text
 
 
-def replace(token: AccessToken, accepted_until: datetime) -> tuple[AccessToken, str]:
-    """Issue a token with the same rights and lifetime; the old one expires at the given time, or earlier.
+class NotRotatable(Exception):
+    """A token cannot be rotated; the message is the reason."""
 
-    Webhooks are not notified that the old one expires.
+
+class AlreadyRotated(NotRotatable):
+    """A token has a successor."""
+
+
+class Rotation(NamedTuple):
+    """A replaced token, its successor, and the text of that, which is not stored."""
+
+    old: AccessToken
+    new: AccessToken
+    text: str
+
+
+def rotate(token_id: int, overlap: timedelta = DEFAULT_OVERLAP, lifetime: timedelta | None = None) -> Rotation:
+    """Issue the successor of a token, with the same rights and expiry; the old token expires after the overlap.
+
+    It expires earlier if it was to, and webhooks are not notified. With a lifetime, the successor has that instead of
+    the expiry of the old token.
     """
-    now = timezone.now()
-    expires_at = now + (token.expires_at - token.created_at) if token.expires_at else None
     with transaction.atomic():
-        issued, text = issue(expires_at=expires_at, **{name: getattr(token, name) for name in KEPT})
+        rows = AccessToken.objects.select_related("user").select_for_update(of=("self",))
+        token: AccessToken | None = rows.filter(pk=token_id).first()
+        if token is None or token.state != "active":
+            raise NotRotatable(f"the token is {token.state if token else 'deleted'}: issue a new one")
+        if token.replaced_at:
+            raise AlreadyRotated("the token was already replaced: rotate its replacement")
+        now = timezone.now()
         write = AccessTokenWrite(token)
-        expiry = min(accepted_until, token.expires_at or accepted_until)
-        write.set({"expires_at": expiry, "expiry_announced_at": now, "replaced_at": now})
+        kept = {name: getattr(token, name) for name in KEPT}
+        family = token.family or token.key
+        issued, text = issue(expires_at=now + lifetime if lifetime else token.expires_at, family=family, **kept)
+        expires_at = min(now + overlap, token.expires_at or now + overlap)
+        write.set({"expires_at": expires_at, "replaced_at": now, "family": family})
         write.save(f"Replaced by {issued}.")
-    return issued, text
+    return Rotation(token, issued, text)

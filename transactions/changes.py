@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from notifications.delivery.creating import create_each
+from notifications.delivery.creating import Candidate, create_each
 from notifications.emitting import wake
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.updating import update_each
@@ -119,16 +119,14 @@ class Changes:
         transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
 
     def _emit(self) -> None:
-        each: dict[TransactionEvent, list[tuple[int, bool, Any]]] = defaultdict(list)
-        traceparents: dict[TransactionEvent, list[str]] = defaultdict(list)
+        each: dict[TransactionEvent, list[Candidate]] = defaultdict(list)
         for event, row in self._events:
             if row.kind != Transaction.Kind.REQUEST or row.relayer is None or row.relayer.notification is None:
                 continue
             target = row.relayer.notification
             data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
-            each[event].append((target.pk, target.enabled, data))
-            traceparents[event].append(row.traceparent)
+            each[event].append(Candidate(target.pk, target.enabled, target.events, data, row.traceparent))
         woken: set[int] = set()
         for event, deliveries in each.items():
-            woken |= create_each(event, deliveries, traceparents[event])
+            woken |= create_each(event, deliveries)
         wake(woken)

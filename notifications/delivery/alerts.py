@@ -1,16 +1,17 @@
 """Alerts: the events that other targets receive about one that fails or is gone.
 
-Storms are bounded. Only working targets are alerted, at most `MAX_ALERTED` of them, on a change of state, and at most
-once an hour about a target whose failures come and go. Attempts at an alert never cause `notification.failing`, so
-two failing targets cannot alert each other forever; they can cause `notification.gone`, which is sent once.
+Storms are bounded. Only working targets that chose the event are alerted, at most `MAX_ALERTED` of them, on a change
+of state, and at most once an hour about a target whose failures come and go. Attempts at an alert never cause
+`notification.failing`, so two failing targets cannot alert each other forever; they can cause `notification.gone`,
+which is sent once.
 """
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from notifications import events
+from notifications import events, subscriptions
 from notifications.delivery.attempts import Outcome
 from notifications.delivery.creating import create_deliveries
 from notifications.models import Notification
@@ -48,9 +49,13 @@ def is_news(target: Notification, now: datetime) -> bool:
 
 
 def alert_others(event: events.Event[events.Data], target: Notification, data: events.Data) -> set[int]:
-    others = working_targets().exclude(pk=target.pk)[:MAX_ALERTED]
+    others = working_targets(event.name).exclude(pk=target.pk)[:MAX_ALERTED]
     return {delivery.notification_id for delivery in create_deliveries(event, others, data)}
 
 
-def working_targets() -> QuerySet[Notification]:
-    return Notification.objects.filter(enabled=True, failing_since=None, gone_at=None).order_by("sequence")
+def working_targets(event: str) -> QuerySet[Notification]:
+    """Return the targets that chose an event about the service, which is not among the default ones."""
+    chose = Q(events__contains=event) | Q(events__contains=subscriptions.group_of(event))
+    working = Notification.objects.filter(chose, enabled=True, failing_since=None, gone_at=None)
+    # By its index.
+    return working.exclude(events=subscriptions.DEFAULT).order_by("sequence")

@@ -4,8 +4,9 @@ The caller wakes the sender of their targets.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
+from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
@@ -14,16 +15,20 @@ from notifications.delivery.attempts import next_attempt
 from notifications.delivery.counts import count_skipped
 from notifications.events import Data, Event
 from notifications.models import Delivery, Notification, new_message_id
+from notifications.subscriptions import is_chosen
 from relayer_service.observability import logs, tracing
 from relayer_service.storage.clock import database_now, timestamp
 from relayer_service.storage.inserting import insert
 
 
 def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:
-    """Create the deliveries of one event to several webhooks; for disabled ones it is skipped and counted."""
+    """Create the deliveries of one event to those of several webhooks that chose it.
+
+    For disabled ones it is skipped and counted.
+    """
     now = database_now()
     due_at, body = next_attempt(settings.WEBHOOK_SCHEDULE, 0, now), encode_body(event, data, now)
-    chosen = list(notifications)
+    chosen = [notification for notification in notifications if is_chosen(notification.events, event.name)]
     count_skipped({notification.pk: 1 for notification in chosen if not notification.enabled})
     deliveries = [
         Delivery(
@@ -42,18 +47,23 @@ def create_deliveries(event: Event[Data], notifications: Iterable[Notification],
     return Delivery.objects.bulk_create(deliveries)
 
 
-def create_each(
-    event: Event[Data], each: Sequence[tuple[int, bool, Data]], traceparents: Sequence[str] | None = None
-) -> set[int]:
-    """Create the deliveries of one event with different data in one statement; return the keys of their webhooks.
+class Candidate(NamedTuple):
+    """A webhook that may get an event, with its data and the trace that it continues."""
 
-    Each is the key of a webhook, whether it is enabled, and the data. All continue the current trace unless
-    `traceparents` has that of each.
-    """
+    pk: int
+    enabled: bool
+    # Those that the webhook chose.
+    events: str
+    data: Any
+    traceparent: str
+
+
+def create_each(event: Event[Data], candidates: Iterable[Candidate]) -> set[int]:
+    """Create the deliveries of one event with different data in one statement; return the keys of their webhooks."""
     now = database_now()
-    traces = [tracing.traceparent.get()] * len(each) if traceparents is None else traceparents
-    queued = [(pk, data, trace) for (pk, enabled, data), trace in zip(each, traces, strict=True) if enabled]
-    count_skipped(Counter(pk for pk, enabled, _ in each if not enabled))
+    each = [candidate for candidate in candidates if is_chosen(candidate.events, event.name)]
+    queued = [candidate for candidate in each if candidate.enabled]
+    count_skipped(Counter(candidate.pk for candidate in each if not candidate.enabled))
     insert(
         Delivery,
         {
@@ -67,13 +77,13 @@ def create_each(
         },
         {
             "identifier": [new_message_id() for _ in queued],
-            "notification": [pk for pk, _, _ in queued],
-            "body": [encode_body(event, data, now) for _, data, _ in queued],
-            "subject": [event.subject(data) for _, data, _ in queued],
-            "traceparent": [trace for _, _, trace in queued],
+            "notification": [candidate.pk for candidate in queued],
+            "body": [encode_body(event, candidate.data, now) for candidate in queued],
+            "subject": [event.subject(candidate.data) for candidate in queued],
+            "traceparent": [candidate.traceparent for candidate in queued],
         },
     )
-    return {pk for pk, _, _ in queued}
+    return {candidate.pk for candidate in queued}
 
 
 def current_request_id() -> str:

@@ -41,6 +41,7 @@ SINGLE = [
     # What asks before something is done.
     *("relayers/relayer/{relayers/relayer}/pause/", "notifications/delivery/{notifications/delivery}/replay/"),
     *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
+    "tokens/accesstoken/{tokens/accesstoken}/rotate/",
     "transactions/transaction/gas/",
     "transactions/transaction/{transactions/transaction}/cancel/",
 ]

@@ -302,3 +302,13 @@ def test_a_target_is_disabled_on_its_page(page: Page, take_screenshot: TakeScree
     take_screenshot(page, "notification-used-by")
     page.goto(LIST, wait_until="networkidle")
     take_screenshot(page, "notifications-disabled")
+
+
+def test_events_are_chosen_from_a_list(page: Page) -> None:
+    page.goto("/admin/notifications/notification/add/")
+    page.locator("[name=identifier]").fill("hook-1")
+    page.locator("[name=url]").fill("https://hooks.example.com")
+    page.get_by_label("token.expiring").check()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("was added successfully")).to_be_visible()
+    assert Notification.objects.get().events == "relayer.* token.expiring transaction.*"

@@ -174,3 +174,16 @@ def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], 
     expect(page.get_by_text(f"rms_{token.key}_…", exact=True)).to_be_visible()
     assert page.locator("form button[type=submit], form input[type=submit]").locator("visible=true").count() == 0
     assert token.digest not in page.content()
+
+
+def test_a_token_is_rotated_and_both_open_the_api_for_the_overlap(page: Page, call: Callable[[str], int]) -> None:
+    text = issue_in_form(page, "Wallet production")
+    old = AccessToken.objects.get()
+    page.goto(f"{LIST}{old.pk}/change/")
+    page.get_by_role("link", name="Rotate").click()
+    page.get_by_label("Overlap in hours").fill("2")
+    page.get_by_role("button", name="Rotate token").click()
+    successor = page.locator("#issued-token").inner_text()
+    assert (successor != text, call(text), call(successor)) == (True, 200, 200)
+    page.goto(f"{LIST}{old.pk}/change/")
+    expect(page.get_by_text(f"Replaced by {AccessToken.objects.latest('pk')}")).to_be_visible()

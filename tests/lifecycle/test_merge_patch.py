@@ -6,11 +6,16 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from relayers.models import Relayer
+from signers.models import Signer
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
+from tests.signers.examples import CONFIGS
 
 PATH = "/api/v1/relayers/relayer-1"
 NODE = "http://127.0.0.1:9"
@@ -81,3 +86,55 @@ def test_a_merge_patch_may_be_called_one(manager: Api) -> None:
         400,
         bodies.bad_request("the content type must be application/json"),
     )
+
+
+def test_a_new_signer_brings_its_address(manager: Api) -> None:
+    factories.relayer(policies={"min_balance": 5}, nonce=7)
+    factories.signer("signer-2", OTHER_KEY)
+    answer = manager.patch(PATH, {"signer_id": "signer-2"})
+    assert (answer.status, answer.body) == (
+        200,
+        bodies.success(
+            {
+                "id": "relayer-1",
+                "name": "Relayer 1",
+                "network": "sepolia",
+                "network_type": "evm",
+                "address": OTHER_ADDRESS,
+                "signer_id": "signer-2",
+                "paused": False,
+                "system_disabled": False,
+                "policies": {"min_balance": 5},
+            }
+        ),
+    )
+    stored = Relayer.objects.get()
+    # What was read of the old account is forgotten.
+    assert (stored.signer.identifier, stored.address, stored.nonce) == ("signer-2", OTHER_ADDRESS, None)
+
+
+def test_a_signer_that_does_not_fit_is_refused(manager: Api) -> None:
+    factories.relayer()
+    transit = Signer(identifier="signer-2", type="provider_c_transit")
+    transit.set_config(CONFIGS["provider_c_transit"])
+    transit.save()
+    fault = (
+        "signer_id: HashiCorp Vault Transit (provider_c_transit) is an Ed25519 signer: it signs messages only and "
+        "cannot be used by an evm relayer."
+    )
+    assert manager.patch(PATH, {"signer_id": "signer-2"}).body == bodies.bad_request(fault)
+    unknown = "signer_id: object with this ID does not exist"
+    assert manager.patch(PATH, {"signer_id": "signer-9"}).body == bodies.bad_request(unknown)
+    assert manager.patch(PATH, {"signer_id": None}).body == bodies.bad_request("signer_id: null is not allowed here")
+    assert Relayer.objects.get().signer.identifier == "signer-1"
+
+
+def test_a_signer_is_locked_before_its_relayer(manager: Api) -> None:
+    factories.relayer()
+    factories.signer("signer-2", OTHER_KEY)
+    with CaptureQueriesContext(connection) as queries:
+        manager.patch(PATH, {"signer_id": "signer-2"})
+    statements = [query["sql"] for query in queries]
+    started = next(index for index, sql in enumerate(statements) if sql.startswith("SAVEPOINT"))
+    tables = [sql.partition(" FROM ")[2].split()[0].strip('"') for sql in statements[started:] if " FROM " in sql]
+    assert tables[:2] == ["signers_signer", "relayers_relayer"]

@@ -24,6 +24,8 @@ DOCUMENT = Path(__file__).parents[2] / "openapi-extensions.yaml"
 SIGNER = {"type": "plain", "config": {"key": factories.KEY}}
 RELAYER = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
 
+FEE_TOKEN = {"network": "sepolia", "symbol": "USDC", "address": factories.ADDRESS, "sources": []}
+
 # By operation: the scope that it needs, and its body.
 OPERATIONS: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/api/v1/signers/{signer_id}"): ("read", None),
@@ -44,6 +46,12 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/api/v1/relayers/{relayer_id}/balance"): ("read", None),
     ("GET", "/api/v1/networks"): ("read", None),
     ("GET", "/api/v1/networks/{network_id}"): ("read", None),
+    ("GET", "/api/v1/fee-tokens"): ("read", None),
+    ("POST", "/api/v1/fee-tokens"): ("manage", FEE_TOKEN),
+    ("GET", "/api/v1/fee-tokens/{fee_token_id}"): ("read", None),
+    ("PATCH", "/api/v1/fee-tokens/{fee_token_id}"): ("manage", {}),
+    ("DELETE", "/api/v1/fee-tokens/{fee_token_id}"): ("manage", None),
+    ("POST", "/api/v1/tokens/rotate"): ("rotate", None),
 }
 # As those, of the contract: a token without scopes may do them too.
 CONTRACT: dict[tuple[str, str], tuple[str, Any]] = {
@@ -62,6 +70,7 @@ PLACES = {
     "{delivery_id}": "msg_1",
     "{relayer_id}": "relayer-1",
     "{network_id}": "evm:sepolia",
+    "{fee_token_id}": "sepolia:USDC",
 }
 
 

@@ -26,6 +26,7 @@ ENCODED = quote(ID, safe="!'()*~")
 
 SIGNER = {"id": ID, "type": "local", "config": {}}
 NOTIFICATION = {"id": ID, "type": "webhook", "url": "https://hooks.example.com/a", "has_signing_key": True}
+MANAGED = NOTIFICATION | {"enabled": True, "events": ["relayer.*", "transaction.*"]}
 RELAYER = {
     "id": ID,
     "name": "Payments",
@@ -72,10 +73,10 @@ def test_a_signer_is_created_read_refused_a_change_and_deleted(manager: Api) -> 
 def test_a_notification_is_created_listed_read_changed_and_deleted(manager: Api) -> None:
     path = f"/api/v1/notifications/{ENCODED}"
     body = {"id": ID, "url": "https://hooks.example.com/a", "type": "webhook", "signing_key": "k" * 32}
-    answered(send(manager, "POST", "/api/v1/notifications", body), NOTIFICATION, 201)
+    answered(send(manager, "POST", "/api/v1/notifications", body), MANAGED, 201)
     listed = send(manager, "GET", "/api/v1/notifications?page=1&per_page=5")
-    assert listed.body == bodies.page([NOTIFICATION], per_page=5, total_items=1)
-    answered(send(manager, "GET", path), NOTIFICATION)
+    assert listed.body == bodies.page([MANAGED], per_page=5, total_items=1)
+    answered(send(manager, "GET", path), MANAGED)
     changed = NOTIFICATION | {"url": "https://hooks.example.com/b"}
     answered(send(manager, "PATCH", path, {"url": "https://hooks.example.com/b"}), changed)
     answered(send(manager, "DELETE", path), "Notification deleted successfully")

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from notifications import subscriptions
 from notifications.delivery import attempts
 from notifications.delivery.outbox import Exchange
 from notifications.emitting import emit
@@ -18,8 +19,10 @@ BODY = b'{"type":"notification.test","timestamp":"2026-01-01T12:00:00.000000Z","
 URL = "https://hooks.example.com/hook"
 
 
-def make_notification(url: str = URL, signing_key: str | None = None, identifier: str = "hook") -> Notification:
-    return Notification(identifier=identifier, url=url, signing_key=signing_key)
+def make_notification(
+    url: str = URL, signing_key: str | None = None, identifier: str = "hook", events: str = subscriptions.DEFAULT
+) -> Notification:
+    return Notification(identifier=identifier, url=url, signing_key=signing_key, events=events)
 
 
 def make_delivery(url: str = URL, signing_key: str | None = None, body: bytes = BODY) -> Delivery:

@@ -15,6 +15,7 @@ from notifications.delivery import alerts
 from notifications.delivery.attempts import Outcome
 from notifications.events import ABOUT_TARGETS
 from notifications.models import Delivery, Notification
+from notifications.subscriptions import EVERYTHING
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange, outcome
 
@@ -35,7 +36,7 @@ def schedule(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def target(name: str) -> Notification:
-    return create_notification(identifier=name)
+    return create_notification(identifier=name, events=EVERYTHING)
 
 
 def attempt(notification: Notification, code: int) -> None:

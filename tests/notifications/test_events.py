@@ -11,11 +11,12 @@ from django.db import transaction
 from huey.storage import MemoryStorage
 
 from notifications import events
-from notifications.delivery.creating import create_each
+from notifications.delivery.creating import Candidate, create_each
 from notifications.delivery.outbox import due_targets
 from notifications.emitting import emit
 from notifications.events import NotificationData, NotificationFailingData, all_events
 from notifications.models import Delivery
+from notifications.subscriptions import EVERYTHING
 from relayer_service.background.tasks import queue
 from relayer_service.observability.logs import request_id
 from relayers import events as relayer_events
@@ -122,7 +123,7 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
 def test_the_body_of_an_event_is_its_type_its_time_and_its_data(
     event: Any, data: Any, subject: str, clock: Clock
 ) -> None:
-    emit(event, create_notification(), data)
+    emit(event, create_notification(events=EVERYTHING), data)
     delivery = Delivery.objects.get()
     assert delivery.subject == subject
     assert orjson.loads(bytes(delivery.body)) == {
@@ -207,6 +208,8 @@ def test_the_sweep_finds_each_target_once_and_only_what_is_due(clock: Clock) -> 
 def test_many_events_have_the_id_of_their_request() -> None:
     notification = create_notification()
     context = request_id.set("req-1")
-    create_each(relayer_events.RELAYER_PAUSED, [(notification.pk, True, RELAYER)] * 2)
+    create_each(
+        relayer_events.RELAYER_PAUSED, [Candidate(notification.pk, True, notification.events, RELAYER, "")] * 2
+    )
     request_id.reset(context)
     assert list(Delivery.objects.values_list("request_id", flat=True)) == ["req-1", "req-1"]

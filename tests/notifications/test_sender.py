@@ -22,6 +22,7 @@ from notifications.delivery import attempts, outbox, outstanding
 from notifications.delivery import sender as sender_module
 from notifications.delivery.sender import Sender, raise_file_limit
 from notifications.models import Attempt, Delivery, Notification
+from notifications.subscriptions import EVERYTHING
 from relayer_service.background.tasks import queue
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.notifications.factories import create_notification, emit_test
@@ -73,7 +74,7 @@ def full(number: int) -> Behaviour:
 
 
 def target_of(server: Receiver, identifier: str = "hook") -> Notification:
-    return create_notification(url=server.url, signing_key=server.key, identifier=identifier)
+    return create_notification(url=server.url, signing_key=server.key, identifier=identifier, events=EVERYTHING)
 
 
 def emit_many(notification: Notification, count: int) -> list[str]:

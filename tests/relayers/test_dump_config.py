@@ -77,7 +77,7 @@ def secrets_of(dumped: Any, original: Any) -> dict[str, str]:
     if isinstance(dumped, dict):
         return {key: text for name in dumped for key, text in secrets_of(dumped[name], original.get(name)).items()}
     if isinstance(dumped, list):
-        pairs = zip(dumped, original, strict=True)
+        pairs = zip(dumped, original or dumped, strict=True)
         return {key: text for each, other in pairs for key, text in secrets_of(each, other).items()}
     if isinstance(dumped, str) and dumped.startswith("${"):
         return {dumped[2:-1]: original if isinstance(original, str) else json.dumps(original)}
@@ -115,6 +115,7 @@ def test_a_dump_has_the_shape_of_the_file_without_its_secrets(db: None, tmp_path
                 "type": "webhook",
                 "url": "https://hooks.example.com/relayers",
                 "enabled": True,
+                "events": ["relayer.*", "transaction.*"],
                 "signing_key": "${NOTIFICATION_HOOK_1_SIGNING_KEY}",
             }
         ],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import threading
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connections, transaction
-from django.utils import timezone
 
 from relayer_service.fleet.planning import plan
 from relayer_service.fleet.sections import ConcurrentChange
@@ -29,7 +27,7 @@ from tests.relayers import factories
 from tests.relayers.config_files import SIGNER, SPARSE, faults, load
 from tests.spending.payloads import ALICE, BOB, TOKEN
 from tokens.models import AccessToken
-from tokens.writes import AccessTokenWrite, issue, replace
+from tokens.writes import AccessTokenWrite, issue, rotate
 
 pytestmark = pytest.mark.django_db
 
@@ -186,7 +184,7 @@ def test_guards_are_notified_of_changed_rules(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_replacement_has_the_policy_of_the_token_before(user: User) -> None:
     token, _ = issue(name="payments", user=user, spending_rules=RULES)
-    successor, _ = replace(AccessToken.objects.get(), timezone.now() + timedelta(hours=1))
+    successor = rotate(AccessToken.objects.get().pk).new
     stored = AccessToken.objects.get(pk=successor.pk)
     assert stored.spending is not None
     assert (stored.spending_id, stored.spending.rules) == (token.spending_id, RULES)

@@ -14,7 +14,7 @@ from django.utils import timezone
 from relayer_service.models import AuditEntry
 from tests.relayers.admin_pages import FormReader
 from tokens.models import AccessToken
-from tokens.writes import issue
+from tokens.writes import issue, rotate
 
 LIST = "/admin/tokens/accesstoken/"
 ADD = f"{LIST}add/"
@@ -191,3 +191,63 @@ def test_a_use_since_the_page_was_opened_is_not_forgotten(admin_client: Client, 
     assert re.findall(r'"(\w+)" = ', update.partition("WHERE")[0]) == ["name"]
     token.refresh_from_db()
     assert (token.name, token.last_used_at, token.allowed_networks) == ("deploy", used, ["192.0.2.0/24"])
+
+
+def rotate_on_page(client: Client, token: AccessToken, hours: str = "2") -> Any:
+    return client.post(f"{LIST}{token.pk}/rotate/", {"overlap_hours": hours})
+
+
+def test_a_superuser_rotates_a_token_and_sees_the_new_one_once(admin_client: Client, admin_user: User) -> None:
+    old, _ = issue(name="ci", user=admin_user, scopes=["read"])
+    asked = admin_client.get(f"{LIST}{old.pk}/rotate/")
+    assert "The old one is accepted for the overlap, then expires." in asked.content.decode()
+    page = rotate_on_page(admin_client, old)
+    new = AccessToken.objects.latest("pk")
+    assert "no-store" in page["Cache-Control"]
+    assert f"rms_{new.key}_" in page.content.decode()
+    old.refresh_from_db()
+    assert old.expires_at
+    assert old.replaced_at
+    assert old.expires_at - old.replaced_at == timedelta(hours=2)
+    again = admin_client.post(f"{LIST}{old.pk}/rotate/", {"overlap_hours": "2"}, follow=True)
+    assert "Not rotated: the token was already replaced: rotate its replacement." in again.content.decode()
+    assert f'Replaced by <a class="underline" href="{LIST}{new.pk}/change/">' in again.content.decode()
+    assert AccessToken.objects.count() == 2
+
+
+def test_an_overlap_over_a_week_is_refused(admin_client: Client, admin_user: User) -> None:
+    old, _ = issue(name="ci", user=admin_user)
+    page = rotate_on_page(admin_client, old, "169")
+    assert "Ensure this value is less than or equal to 168." in page.content.decode()
+    assert AccessToken.objects.count() == 1
+
+
+def test_staff_who_are_no_superusers_rotate_nothing(client: Client, issuer: User) -> None:
+    issuer.user_permissions.add(Permission.objects.get(codename="change_accesstoken"))
+    mine, _ = issue(name="mine", user=issuer, scopes=["manage"])
+    assert rotate_on_page(client, mine).status_code == 403
+    assert AccessToken.objects.count() == 1
+
+
+def test_disabling_a_token_on_its_page_disables_its_successors(admin_client: Client, admin_user: User) -> None:
+    old, _ = issue(name="ci", user=admin_user)
+    new = rotate(old.pk).new
+    page = f"{LIST}{old.pk}/change/"
+    reader = FormReader("accesstoken_form")
+    reader.feed(admin_client.get(page).content.decode())
+    del reader.fields["enabled"]
+    assert admin_client.post(page, reader.fields).status_code == 302
+    new.refresh_from_db()
+    assert not new.enabled
+    entry = AuditEntry.objects.filter(object_pk=str(new.pk)).latest("pk")
+    assert (entry.changes, entry.reason) == ({"enabled": [True, False]}, "Disabled with the token that it succeeds.")
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_deleting_a_token_disables_its_successors_unless_it_expired(
+    admin_client: Client, admin_user: User, is_over: bool
+) -> None:
+    old, _ = issue(name="ci", user=admin_user)
+    new = rotate(old.pk, timedelta(hours=0 if is_over else 1)).new
+    admin_client.post(f"{LIST}{old.pk}/delete/", {"post": "yes"})
+    assert [*AccessToken.objects.values_list("pk", "enabled")] == [(new.pk, is_over)]

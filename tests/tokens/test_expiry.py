@@ -12,14 +12,14 @@ from notifications.models import Delivery, Notification
 from relayer_service.models import PeriodicRun
 from tokens.models import AccessToken
 from tokens.tasks import announce_expiring_tokens
-from tokens.writes import issue, replace
+from tokens.writes import issue, rotate
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture
 def hook(db: None) -> Notification:
-    return Notification.objects.create(identifier="hook-1", url="https://hooks.example.com")
+    return Notification.objects.create(identifier="hook-1", url="https://hooks.example.com", events="token.*")
 
 
 def announced(days_left: float, expires_at: datetime, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -55,6 +55,17 @@ def test_disabled_and_replaced_tokens_are_not_announced(
     issue(name="off", user=user, expires_at=NOON, enabled=False)
     issue(name="for ever", user=user)
     replaced, _ = issue(name="replaced", user=user)
-    monkeypatch.setattr(timezone, "now", lambda: NOON - timedelta(days=2))
-    replace(replaced, NOON)
-    assert announced(1, NOON, monkeypatch) == 0
+    monkeypatch.setattr(timezone, "now", lambda: NOON - timedelta(days=6))
+    # Long enough for both notices.
+    rotate(replaced.pk, timedelta(days=6))
+    assert [announced(left, NOON, monkeypatch) for left in (5, 2, 1)] == [0, 0, 0]
+
+
+def test_a_successor_is_announced_like_any_other_token(
+    hook: Notification, user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, _ = issue(name="ci", user=user, expires_at=NOON)
+    assert announced(10, NOON, monkeypatch) == 1
+    new = rotate(old.pk).new
+    assert [announced(left, NOON, monkeypatch) for left in (9.99, 9, 2, 1)] == [1, 0, 1, 0]
+    assert [event["token"] for event in events()] == [f"rms_{token.key}" for token in (new, new, old)]

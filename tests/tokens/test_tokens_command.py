@@ -88,12 +88,13 @@ def test_a_token_that_expires_sooner_is_not_made_to_last(user: User) -> None:
     assert old.expires_at == soon
 
 
-def test_a_rotated_token_lasts_as_long_as_the_one_before_was_to(user: User) -> None:
+@pytest.mark.parametrize(("options", "days"), [([], 10), (["--days", "90"], 90)])
+def test_a_rotated_token_expires_with_the_one_before_unless_asked(user: User, options: list[str], days: int) -> None:
     issued = timezone.now() - timedelta(days=80)
     old, _ = issue(name="ci", user=user, created_at=issued, expires_at=issued + timedelta(days=90))
-    run("rotate", old.key)
-    new = AccessToken.objects.latest("pk")
-    assert new.expires_at - timezone.now() > timedelta(days=89)
+    run("rotate", old.key, *options)
+    left = AccessToken.objects.latest("pk").expires_at - timezone.now()
+    assert timedelta(days=days - 1) < left <= timedelta(days=days)
 
 
 def test_a_token_is_revoked(user: User) -> None:
@@ -103,6 +104,13 @@ def test_a_token_is_revoked(user: User) -> None:
     assert not token.enabled
 
 
+def test_a_token_is_revoked_with_its_successors(user: User) -> None:
+    token, _ = issue(name="ci", user=user)
+    run("rotate", token.key)
+    assert f"Revoked: {token}, with its successors (1)." in run("revoke", token.key)
+    assert not AccessToken.objects.filter(enabled=True).exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
@@ -110,6 +118,7 @@ def test_a_token_is_revoked(user: User) -> None:
         (["rotate", "000000000000"], "unknown token: rms_000000000000_…"),
         (["rotate", "short"], "must be the public part of a token, as shown by `tokens list`"),
         (["rotate", "000000000000", "--overlap-hours", "-1"], "--overlap-hours must be between 0 and 8760"),
+        (["rotate", "000000000000", "--days", "0"], "--days must be between 1 and 36500"),
     ],
 )
 def test_a_mistake_is_one_line(db: None, arguments: list[str], fault: str) -> None:

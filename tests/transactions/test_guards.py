@@ -176,6 +176,16 @@ def test_the_admin_keeps_account_and_signer(
     assert lane_state()["relayer"] is None
 
 
+def test_rest_keeps_the_signer(manager: Api, relayer: Relayer) -> None:
+    relayers.signer("signer-2", OTHER_KEY)
+    answer = manager("PATCH", RELAYER, {"signer_id": "signer-2", "name": "Another name"})
+    assert (answer.status, answer.body) == (400, bodies.bad_request(f"signer_id: {REFUSED}"))
+    assert (Relayer.objects.get().name, lane_state()) == ("Relayer 1", LEASED)
+    finish()
+    assert manager("PATCH", RELAYER, {"signer_id": "signer-2"}).status == 200
+    assert (Relayer.objects.get().address, lane_state()) == (OTHER_ADDRESS, UNLINKED)
+
+
 def test_the_admin_keeps_the_key_of_a_signer(admin_client: Client, relayer: Relayer) -> None:
     path = f"/admin/signers/signer/{relayer.signer.pk}/change/"
     form = {"plain__key": OTHER_KEY, "confirmed_address": OTHER_ADDRESS}
@@ -270,13 +280,18 @@ def change_network(manager: Api, staff: Client, relayer: Relayer) -> Any:
     return edit(staff, relayer, network="mainnet")
 
 
+def change_signer(manager: Api, staff: Client, relayer: Relayer) -> Answer:
+    relayers.signer("signer-2", OTHER_KEY)
+    return manager("PATCH", RELAYER, {"signer_id": "signer-2"})
+
+
 def replace_key(manager: Api, staff: Client, relayer: Relayer) -> Any:
     form = {"plain__key": OTHER_KEY, "confirmed_address": OTHER_ADDRESS}
     return staff.post(f"/admin/signers/signer/{relayer.signer.pk}/change/", form)
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("change", [delete, change_network, replace_key])
+@pytest.mark.parametrize("change", [delete, change_network, change_signer, replace_key])
 def test_a_change_waits_for_a_transaction_that_is_being_accepted(
     manager: Api, admin_client: Client, change: Change
 ) -> None:
@@ -302,7 +317,7 @@ def test_a_change_waits_for_a_transaction_that_is_being_accepted(
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("change", [delete, change_network, replace_key])
+@pytest.mark.parametrize("change", [delete, change_network, change_signer, replace_key])
 def test_accepting_waits_for_a_change_and_finds_the_lane_unlinked(
     manager: Api, admin_client: Client, change: Change, monkeypatch: pytest.MonkeyPatch
 ) -> None:

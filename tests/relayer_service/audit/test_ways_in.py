@@ -236,6 +236,7 @@ def test_a_notification_that_staff_change_test_and_delete(staff: Client) -> None
         "type": ["webhook", None],
         "url": ["https://hooks.example.com/***", None],
         "enabled": [True, None],
+        "events": [["relayer.*", "transaction.*"], None],
         "signing_key": "removed",
     }
     assert written == [entry(STAFF, "deleted", "notification", "hook-1", changes)]
@@ -363,6 +364,7 @@ def test_a_fleet_file_that_creates_and_changes_every_resource(load: Callable[...
                 "type": [None, "webhook"],
                 "url": [None, "https://hooks.example.com/***"],
                 "enabled": [None, True],
+                "events": [None, ["relayer.*", "transaction.*"]],
                 "signing_key": "set",
             },
         ),

@@ -9,7 +9,6 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import transaction
 from django.utils import timezone
 
 from relayer_service import extensions
@@ -18,9 +17,10 @@ from tokens import peppers, writes
 from tokens.credentials import KEY_LENGTH
 from tokens.models import AccessToken
 from tokens.scopes import Scope
+from tokens.writes import DEFAULT_OVERLAP
 
 COLUMNS = "{:<19} {:<24} {:<16} {:<9} {:<17} {:<17} {:<12} {}"
-DEFAULT_OVERLAP_HOURS = 24
+HOUR = timedelta(hours=1)
 MAX_OVERLAP_HOURS = 365 * 24
 MAX_DAYS = 36_500
 # The option of each field.
@@ -39,10 +39,15 @@ class Command(BaseCommand):
         rotate.add_argument(
             "--overlap-hours",
             type=int,
-            default=DEFAULT_OVERLAP_HOURS,
+            default=DEFAULT_OVERLAP // HOUR,
             help="how long the old token is still accepted (default: %(default)s)",
         )
-        revoke = commands.add_parser("revoke", help="disable a token")
+        rotate.add_argument(
+            "--days",
+            type=int,
+            help="the number of days until the new token expires; by default, when the old one would",
+        )
+        revoke = commands.add_parser("revoke", help="disable a token and its successors")
         revoke.add_argument("key", type=key, help="the public part of the token")
 
     def handle(self, *args: Any, **options: Any) -> str:
@@ -82,20 +87,18 @@ class Command(BaseCommand):
         hours = options["overlap_hours"]
         if not 0 <= hours <= MAX_OVERLAP_HOURS:
             raise CommandError(f"--overlap-hours must be between 0 and {MAX_OVERLAP_HOURS}")
-        with transaction.atomic():
-            old = get_token(options["key"])
-            if old.state != "active":
-                raise CommandError(f"the token is {old.state}: issue a new one")
-            if old.replaced_at:
-                raise CommandError("the token was already replaced: rotate its replacement")
-            new, text = writes.replace(old, timezone.now() + timedelta(hours=hours))
-        return output(self, new, text)
+        lifetime = lifetime_of(options)
+        try:
+            rotation = writes.rotate(get_token(options["key"]).pk, timedelta(hours=hours), lifetime)
+        except writes.NotRotatable as error:
+            raise CommandError(str(error)) from None
+        return output(self, rotation.new, rotation.text)
 
     def _revoke(self, options: dict[str, Any]) -> str:
-        with transaction.atomic():
-            token = get_token(options["key"])
-            AccessToken.objects.filter(pk=token.pk).disable()
-        return f"Revoked: {token}. Every process rejects it within seconds."
+        token = get_token(options["key"])
+        successors = AccessToken.objects.filter(pk=token.pk).disable() - token.enabled
+        with_others = f", with its successors ({successors})" if successors else ""
+        return f"Revoked: {token}{with_others}. Every process rejects it within seconds."
 
 
 def add_issue_arguments(parser: ArgumentParser) -> None:
@@ -132,14 +135,12 @@ def key(text: str) -> str:
 
 def issue(command: BaseCommand, options: dict[str, Any]) -> str:
     """Issue a token and return its text."""
-    days = options["days"]
-    if days is not None and not 0 < days <= MAX_DAYS:
-        raise CommandError(f"--days must be between 1 and {MAX_DAYS}")
+    lifetime = lifetime_of(options)
     try:
         token, text = writes.issue(
             name=options["name"],
             user=get_user(options["user"]),
-            expires_at=timezone.now() + timedelta(days=days) if days else None,
+            expires_at=timezone.now() + lifetime if lifetime else None,
             allowed_networks=options["cidr"],
             scopes=options["scope"],
             allowed_relayers=options["relayer"],
@@ -148,6 +149,13 @@ def issue(command: BaseCommand, options: dict[str, Any]) -> str:
         faults = [f"{OPTIONS.get(name, name)}: {text}" for name, texts in error.message_dict.items() for text in texts]
         raise CommandError(" ".join(faults)) from None
     return output(command, token, text)
+
+
+def lifetime_of(options: dict[str, Any]) -> timedelta | None:
+    days: int | None = options["days"]
+    if days is not None and not 0 < days <= MAX_DAYS:
+        raise CommandError(f"--days must be between 1 and {MAX_DAYS}")
+    return timedelta(days=days) if days else None
 
 
 def output(command: BaseCommand, token: AccessToken, text: str) -> str:
@@ -165,8 +173,7 @@ def get_user(name: str | None) -> Any:
 
 
 def get_token(public_part: str) -> AccessToken:
-    tokens = AccessToken.objects.select_related("user").select_for_update(of=("self",))
-    token: AccessToken | None = tokens.filter(key=public_part).first()
+    token: AccessToken | None = AccessToken.objects.select_related("user").filter(key=public_part).first()
     if token is None:
         raise CommandError(f"unknown token: rms_{public_part}_…")
     return token

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('notifications', '0005_help_texts'),
+        ('notifications', '0007_index_of_chosen_events'),
     ]
 
     operations = [

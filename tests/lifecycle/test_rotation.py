@@ -1,0 +1,162 @@
+"""A token replaces itself: with an overlap, and with neither more rights nor more time than it had."""
+
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from relayer_service.models import AuditEntry, IdempotentRequest
+from relayer_service.storage.clock import timestamp
+from spending.models import SpendingPolicy
+from tests.api import Api
+from tests.concurrency import in_threads
+from tests.contract import bodies
+from tokens import credentials
+from tokens.models import AccessToken
+from tokens.writes import NotRotatable, issue, rotate
+
+PATH = "/api/v1/tokens/rotate"
+SCOPES = ["read", "rotate"]
+LATER = datetime(2036, 1, 1, tzinfo=UTC)
+
+
+def tokens() -> list[AccessToken]:
+    return list(AccessToken.objects.order_by("pk"))
+
+
+def status(text: str) -> int:
+    return Api(text).get("/api/v1/signers").status
+
+
+def test_a_successor_has_the_rights_limits_and_expiry_of_the_token(user: User) -> None:
+    policy = SpendingPolicy.objects.create(rules={"max_value": "1"})
+    kept: dict[str, Any] = {
+        "name": "ci",
+        "user": user,
+        "scopes": [*SCOPES, "send"],
+        "allowed_relayers": ["relayer-1"],
+        "allowed_networks": ["127.0.0.0/8"],
+        "spending": policy,
+        "expires_at": LATER,
+    }
+    _, text = issue(**kept)
+    before = timezone.now()
+    answer = Api(text).post(PATH, {"overlap_seconds": 3600})
+    old, new = tokens()
+    assert {name: getattr(new, name) for name in kept} == kept
+    assert old.expires_at
+    assert before <= old.expires_at - timedelta(hours=1) <= timezone.now()
+    issued = answer.body["data"]["token"]
+    assert (answer.status, answer.body) == (
+        201,
+        bodies.success(
+            {
+                "token": issued,
+                "name": "ci",
+                "scopes": ["read", "rotate", "send"],
+                "allowed_relayers": ["relayer-1"],
+                "expires_at": "2036-01-01T00:00:00.000000Z",
+                "replaces": {"token": f"rms_{old.key}", "expires_at": timestamp(old.expires_at)},
+            }
+        ),
+    )
+    credential = credentials.parse(issued)
+    assert credential
+    assert credential.key == new.key
+    assert [status(each) for each in (text, issued)] == [200, 200]
+    entries = AuditEntry.objects.filter(actor__startswith="ci").order_by("pk")
+    assert [(each.object_pk, each.action, each.reason) for each in entries] == [
+        (str(new.pk), "created", ""),
+        (str(old.pk), "changed", f"Replaced by {new}."),
+    ]
+
+
+def test_the_overlap_is_a_day_without_a_body_and_may_be_none(user: User) -> None:
+    _, text = issue(name="ci", user=user, scopes=SCOPES)
+    second = Api(text).post(PATH).body["data"]["token"]
+    assert tokens()[0].expires_at == tokens()[0].replaced_at + timedelta(days=1)  # type: ignore[operator]
+    Api(second).post(PATH, {"overlap_seconds": 0})
+    assert [status(each) for each in (text, second)] == [200, 401]
+    assert [token.expires_at for token in tokens()][2] is None
+
+
+@pytest.mark.parametrize("overlap", [-1, 604_801, True, "60"])
+def test_an_overlap_is_at_most_a_week(user: User, overlap: Any) -> None:
+    _, text = issue(name="ci", user=user, scopes=SCOPES)
+    fault = "overlap_seconds: a whole number from 0 to 604800 is required"
+    assert Api(text).post(PATH, {"overlap_seconds": overlap}).body == bodies.bad_request(fault)
+    assert len(tokens()) == 1
+
+
+def test_an_overlap_does_not_extend_the_token(user: User) -> None:
+    soon = timezone.now() + timedelta(minutes=5)
+    _, text = issue(name="ci", user=user, scopes=SCOPES, expires_at=soon)
+    assert Api(text).post(PATH).status == 201
+    assert [token.expires_at for token in tokens()] == [soon, soon]
+
+
+def test_a_request_that_is_sent_again_issues_nothing_and_stores_no_secret(user: User) -> None:
+    _, text = issue(name="ci", user=user, scopes=SCOPES)
+    answers = [Api(text).post(PATH, {}, headers={"Idempotency-Key": "4b1e-7"}) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 409]
+    assert answers[1].body == bodies.failure("Token was already rotated")
+    assert (len(tokens()), IdempotentRequest.objects.count()) == (2, 0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_concurrent_rotations_one_issues_a_token(user: User) -> None:
+    _, text = issue(name="ci", user=user, scopes=SCOPES)
+    answers = in_threads(*[lambda: Api(text).post(PATH).status] * 4)
+    assert sorted(answers) == [201, 409, 409, 409]
+    assert len(tokens()) == 2
+
+
+@pytest.mark.parametrize("over", [{"enabled": False}, {"expires_at": datetime(2020, 1, 1, tzinfo=UTC)}, None])
+def test_a_token_that_is_over_is_not_rotated_even_if_it_was_just_verified(user: User, over: Any) -> None:
+    token, text = issue(name="ci", user=user, scopes=SCOPES)
+    assert status(text) == 200
+    # As another process would: the token is still cached in this one.
+    row = AccessToken.objects.filter(pk=token.pk)
+    if over:
+        row.update(**over)
+    else:
+        row._raw_delete(row.db)
+    assert Api(text).post(PATH).status == 401
+    assert len(tokens()) == (1 if over else 0)
+
+
+def family(user: User, overlap: timedelta = timedelta(hours=1)) -> list[str]:
+    """Issue a token, rotate it twice and return the texts of all three."""
+    first, text = issue(name="ci", user=user, scopes=SCOPES)
+    second = rotate(first.pk, overlap)
+    third = rotate(second.new.pk, overlap)
+    texts = [text, second.text, third.text]
+    assert [status(each) for each in texts[2:]] == [200]
+    return texts
+
+
+def test_revoking_a_token_revokes_its_successors_and_not_those_before(user: User) -> None:
+    other, others = issue(name="other", user=user, scopes=SCOPES)[0], family(user)
+    texts = family(user)
+    AccessToken.objects.filter(pk=tokens()[-2].pk).disable()
+    assert [status(each) for each in (*texts, *others)] == [200, 401, 401, 200, 200, 200]
+    entries = AuditEntry.objects.filter(changes__has_key="enabled", action="changed").order_by("object_pk")
+    assert [each.reason for each in entries] == ["", "Disabled with the token that it succeeds."]
+    assert other.enabled
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rotation_in_progress_does_not_survive_a_revocation(user: User) -> None:
+    for _ in range(5):
+        first = issue(name="ci", user=user, scopes=SCOPES)[0]
+        second = rotate(first.pk).new
+
+        def rotate_second(pk: int = second.pk) -> None:
+            with suppress(NotRotatable):
+                rotate(pk)
+
+        in_threads(rotate_second, AccessToken.objects.filter(pk=first.pk).disable)
+    assert not AccessToken.objects.filter(enabled=True).exists()

@@ -1,0 +1,55 @@
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from relayer_service.api.serializers import BodySerializer, IntegerField, ListField, StringField
+from relayer_service.storage.clock import timestamp
+from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, Rotation
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class MomentField(StringField):
+    """A time in UTC."""
+
+
+class RotateTokenSerializer(BodySerializer):
+    """How to rotate a token."""
+
+    overlap_seconds = IntegerField(
+        max_value=int(MAX_OVERLAP.total_seconds()),
+        required=False,
+        default=int(DEFAULT_OVERLAP.total_seconds()),
+        help_text="How long the old token is still accepted, but never beyond its expiry. A day by default.",
+    )
+
+
+class RotatedTokenSerializer(serializers.Serializer[Any]):
+    """The old token of a rotation."""
+
+    token = StringField(help_text="The public part of the token.")
+    expires_at = MomentField(help_text="When it is no longer accepted.")
+
+
+class RotationSerializer(serializers.Serializer[Any]):
+    """The new token of a rotation. The service keeps no copy of its text."""
+
+    token = StringField(help_text="The token, returned only in this response.")
+    name = StringField()
+    scopes = ListField(child=StringField(), help_text="Those of the old token.")
+    allowed_relayers = ListField(child=StringField(), help_text="Those of the old token; empty: all.")
+    expires_at = MomentField(allow_null=True, help_text="When the old token would have expired; null: never.")
+    replaces = RotatedTokenSerializer()
+
+    def to_representation(self, instance: Rotation) -> dict[str, Any]:
+        old, new, text = instance
+        assert old.expires_at is not None
+        return {
+            "token": text,
+            "name": new.name,
+            "scopes": new.scopes,
+            "allowed_relayers": new.allowed_relayers,
+            "expires_at": new.expires_at and timestamp(new.expires_at),
+            "replaces": {"token": f"rms_{old.key}", "expires_at": timestamp(old.expires_at)},
+        }
