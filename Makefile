@@ -20,7 +20,7 @@ node: tests/node/node_modules/installed  ## Run an Ethereum node of your own, to
 test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests, on SQLite and on PostgreSQL.
 	@$(BIN)/python -m tests.run
 
-test-all: .venv/installed-dev tests/node/node_modules/installed tests/sdk/node_modules/installed  ## Run those that take long too, as CI does.
+test-all: .venv/installed-dev tests/node/node_modules/installed  ## Run those that take long too, as CI does.
 	@$(BIN)/python -m tests.run --all
 
 check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift, mutation table.
@@ -62,7 +62,7 @@ lock: .venv/installed-dev  ## Pin the dependencies anew.
 	  --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
 
 clean:  ## Remove what was installed and built; the data stays.
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/*/node_modules
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -77,7 +77,7 @@ clean:  ## Remove what was installed and built; the data stays.
 	@$(BIN)/python -m relayer_service.installation requirements-dev.lock
 	@touch $@ .venv/installed
 
-# The Ethereum node of the tests, and the public TypeScript client; without npm, what needs them is skipped.
-tests/%/node_modules/installed: tests/%/package-lock.json
+# The Ethereum node of the tests; without npm, what needs it is skipped.
+tests/node/node_modules/installed: tests/node/package-lock.json
 	@if command -v npm >/dev/null; then \
-	  cd tests/$* && npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules/installed; fi
+	  cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules/installed; fi
