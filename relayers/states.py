@@ -65,7 +65,7 @@ def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], se
     trace = tracing.traceparent.get()
     targets = create_each(
         RELAYER_PAUSED if paused else RELAYER_RESUMED,
-        [Candidate(*row[1:4], _data(*row[4:]), trace) for row in rows if row[1] is not None],
+        [Candidate(row[1], row[2], row[3], _data(*row[4:]), trace) for row in rows if row[1] is not None],
     )
     return [(row[0], row[4]) for row in rows], targets
 
