@@ -13,9 +13,11 @@ from chain.networks import Network
 from notifications.models import Notification
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.exceptions import Forbidden
+from relayer_service.api.filters import filter_serializer
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
+    BodySerializer,
     BooleanField,
     ChoiceField,
     IntegerField,
@@ -31,6 +33,7 @@ from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.clock import timestamp
 from relayers import guards
 from relayers.account import Answers
+from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies, validate_policies
 from relayers.top_ups import TopUpRequest, TopUpSerializer
@@ -340,6 +343,18 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
             with faults_in("spending_rules"):
                 values["spending_rules"] = merge_rules(stored_rules(self.write.row), attrs["spending_rules"])
         return values
+
+
+RelayerFilterSerializer = filter_serializer(
+    "RelayerFilterSerializer", "The relayers that match all of these; without any, all relayers.", LIST_FILTERS
+)
+
+
+class ChangeRelayersSerializer(BodySerializer):
+    """The relayers to pause or resume."""
+
+    filter = RelayerFilterSerializer()
+    reason = StringField(required=False, max_length=500, help_text="Kept in the audit log of each relayer.")
 
 
 def referenced_rows(attrs: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Strict JSON fields and serializers: no coercion, no trimming, no unknown fields."""
 
+import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
@@ -11,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.observability.logs import redact
+from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
 # Faults show no longer names of unknown fields: `redact` might not recognise a truncated secret.
@@ -18,6 +21,7 @@ MAX_NAME_LENGTH = 40
 LONG_NAME = f"(a name of over {MAX_NAME_LENGTH} characters)"
 # Without control characters.
 IDENTIFIER = r"^[^\u0000-\u001f\u007f-\u009f]*$"
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,12})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII | re.IGNORECASE)
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
@@ -100,6 +104,29 @@ class IntegerField(LiteralField):
         if isinstance(data, bool) or not isinstance(data, int) or not self.min_value <= data <= self.max_value:
             self.fail("invalid", min_value=self.min_value, max_value=self.max_value)
         return data
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class MomentField(StringField):
+    """A time of a response."""
+
+    def to_representation(self, value: datetime) -> str:
+        return timestamp(value)
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class TimeField(LiteralField):
+    """A time of a request."""
+
+    default_error_messages = {"invalid": "a time with its offset as in RFC 3339 is required"}
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str) or not RFC_3339.fullmatch(data):
+            self.fail("invalid")
+        try:
+            return datetime.fromisoformat(data.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail("invalid")
 
 
 class ObjectField(LiteralField):

@@ -62,9 +62,11 @@ class ResourceViewSet(GenericViewSet[Any]):
 
     def get_object(self) -> Any:
         """Return the resource of a path, whose trailing slash may be part of the id."""
-        identifier: str = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+        identifier: str
         if self.action in self.passed_on.values():
             identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
+        else:
+            identifier = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
         rows = self.get_queryset()
         for candidate in dict.fromkeys([identifier, identifier.removesuffix("/")]):
             if (row := rows.filter(identifier=candidate).first()) is not None:
