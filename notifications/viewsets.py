@@ -74,6 +74,7 @@ class NotificationViewSet(
     action_errors = {
         "delivery": {HTTPStatus.NOT_FOUND: DELIVERY_NOT_FOUND},
         "replay": {HTTPStatus.CONFLICT: IN_PROGRESS},
+        "replay_deliveries": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
         "test": {HTTPStatus.CONFLICT: DISABLED},
     }
     list_filters = {"q": begins("identifier")}

@@ -69,7 +69,11 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         ("create", "partial_update", "destroy", "pause", "resume"), "manage"
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
-    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase}}
+    action_errors = {
+        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE.phrase},
+        "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
+        "resume": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
+    }
     idempotent_actions = dict.fromkeys(("create", "pause", "resume"), "lifecycle")
     filter_extension = "lifecycle"
     list_filters = LIST_FILTERS

@@ -29,7 +29,7 @@ MAX_SECONDS = 900
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
 # What is meant to be so in the extensions: nodes may not answer; a body that is well formed can name what does not
-# exist, or break a rule of the relayer; a notification or relayer whose id is like a path of the extension is found
+# exist, or break a rule of the relayer; a cursor is what a response had; a notification or relayer whose id is like a path of the extension is found
 # there; servers strip the spaces around a header, here the only thing that can be wrong with a request.
 RULES = """
 
@@ -45,6 +45,11 @@ checks.positive_data_acceptance.enabled = false
 [[operations]]
 include-path-regex = "/transactions(/{transaction_id}(/speed-up)?)?$"
 include-method = ["POST", "PUT"]
+checks.positive_data_acceptance.enabled = false
+
+[[operations]]
+include-path-regex = "/(deliveries|transactions)$"
+include-method = "GET"
 checks.positive_data_acceptance.enabled = false
 
 [[operations]]
