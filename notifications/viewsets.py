@@ -31,6 +31,7 @@ from relayer_service.api.lists import ListMixin
 from relayer_service.api.pagination import CursorPageRequest
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, deleted, record
+from relayer_service.storage.newest import newest_with
 
 IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
@@ -102,7 +103,10 @@ class NotificationViewSet(
     )
     def deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
         """Return the deliveries, newest first."""
-        return self.growing_list_response(self.get_object().deliveries.all())
+        order = ("-notification_id", "-created_at", "-id")
+        return self.growing_list_response(
+            newest_with(Delivery.objects.all(), "notification_id", self.get_object().pk, *order)
+        )
 
     # As all IDs of deliveries begin: `deliveries/replay` is another path.
     @extend_schema(operation_id="get_delivery", summary="Get a delivery", **schema.DELIVERY)

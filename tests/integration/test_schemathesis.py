@@ -29,8 +29,9 @@ MAX_SECONDS = 900
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
 # What is meant to be so in the extensions: nodes may not answer; a body that is well formed can name what does not
-# exist, or break a rule of the relayer; a cursor is what a response had; a notification or relayer whose id is like a path of the extension is found
-# there; servers strip the spaces around a header, here the only thing that can be wrong with a request.
+# exist, or break a rule of the relayer; a cursor is that of a response; a notification or relayer whose id is like a
+# path of the extension is found there; servers strip the spaces around a header, here the only thing that can be wrong
+# with a request.
 RULES = """
 
 [[operations]]

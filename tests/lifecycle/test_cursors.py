@@ -130,6 +130,28 @@ def test_a_cursor_that_the_list_did_not_return_is_refused(
         assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_deliveries_are_not_read_past_those_of_other_notifications(
+    reader: Api, hook: Notification, is_first: bool
+) -> None:
+    query = "per_page=1"
+    if not is_first:
+        query += f"&cursor={reader.get(f'{DELIVERIES}?{query}').body['pagination']['next_cursor']}"
+    with CaptureQueriesContext(connection) as queries:
+        reader.get(f"{DELIVERIES}?{query}")
+    (page,) = (
+        each["sql"] for each in queries if "ORDER BY" in each["sql"] and "notifications_delivery" in each["sql"]
+    )
+    with connection.cursor() as cursor:
+        # Without the index of their notification, only a sort gives the order: no index of all deliveries has it.
+        cursor.execute("DROP INDEX delivery_of_target")
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_sort = off")
+        cursor.execute(f"EXPLAIN {'QUERY PLAN' if connection.vendor == 'sqlite' else ''} {page}")
+        plan = str(cursor.fetchall())
+    assert "Sort" in plan or "TEMP B-TREE" in plan
+
+
 @pytest.mark.parametrize(("path", "page_queries"), [(DELIVERIES, 3), (TRANSACTIONS, 4)])
 def test_a_cursor_saves_the_count(reader: Api, hook: Notification, lane: Lane, path: str, page_queries: int) -> None:
     cursor = reader.get(f"{path}?per_page=1").body["pagination"]["next_cursor"]
