@@ -44,7 +44,7 @@ def validate_webhook_url(value: str) -> None:
 class Notification(Resource):
     """A webhook target: the URL that events are sent to, and the key that signs them."""
 
-    reserved_ending = re.compile(r"/(deliveries(/[^/]*/replay)?|test)/?\Z")
+    reserved_ending = re.compile(r"/(deliveries(/[^/]*(/replay)?)?|test)/?\Z")
 
     class Type(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"

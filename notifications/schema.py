@@ -10,9 +10,12 @@ from notifications.models import Notification
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
+    FullDeliverySerializer,
     ManagedNotificationSerializer,
     NotificationSerializer,
+    ReplayDeliveriesSerializer,
 )
+from relayer_service.api import jobs
 
 
 class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -71,6 +74,40 @@ DELIVERY_EXAMPLE = OpenApiExample(
         "attempted_at": "2026-01-03T00:00:00.000000Z",
     },
     response_only=True,
+)
+DELIVERY: dict[str, Any] = {
+    "responses": {200: FullDeliverySerializer},
+    "examples": [
+        OpenApiExample(
+            "Delivery",
+            {
+                "id": "msg_0123456789abcdef0123456789abcdef",
+                "event": "notification.test",
+                "state": "delivered",
+                "attempts": 1,
+                "response_code": 204,
+                "created_at": "2026-01-01T00:00:00.000000Z",
+                "attempted_at": "2026-01-01T00:00:00.100000Z",
+                "headers": {
+                    "Content-Type": "application/json",
+                    "User-Agent": "Relayer-Management-Service",
+                    "webhook-id": "msg_0123456789abcdef0123456789abcdef",
+                },
+                "payload": {
+                    "type": "notification.test",
+                    "timestamp": "2026-01-01T00:00:00.000000Z",
+                    "data": {"notification_id": "notification-1"},
+                },
+                "attempt_log": [
+                    {"started_at": "2026-01-01T00:00:00.100000Z", "milliseconds": 12, "response_code": 204}
+                ],
+            },
+            response_only=True,
+        )
+    ],
+}
+REPLAY_DELIVERIES = jobs.started(
+    ReplayDeliveriesSerializer, {"filter": {"state": "failed", "created_from": "2026-01-01T00:00:00Z"}}
 )
 DELIVERIES: dict[str, Any] = {"responses": {200: DeliverySerializer(many=True)}, "examples": [DELIVERY_EXAMPLE]}
 

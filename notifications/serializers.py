@@ -1,25 +1,31 @@
-from datetime import datetime
 from typing import Any
 
+import orjson
 from django.core.validators import ProhibitNullCharactersValidator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 
 from notifications import signing
+from notifications.list_filters import DELIVERY_FILTERS
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
+from relayer_service.api.filters import filter_serializer
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
+    BodySerializer,
     BooleanField,
     ChoiceField,
     IntegerField,
     ListField,
+    MomentField,
     NewIdentifierField,
+    ObjectField,
     StringField,
 )
+from relayer_service.net import outgoing
 from relayer_service.net.addresses import without_user_info
-from relayer_service.storage.clock import timestamp
 
+MAX_ATTEMPTS_SHOWN = 100
 MAX_EVENTS = 100
 EVENTS_HELP = (
     "The events that it receives, by name or by group: `relayer.*`, `transaction.*`, `notification.*`, `token.*`. By "
@@ -111,11 +117,6 @@ class ManagedNotificationSerializer(NotificationSerializer):
     events = EventsField(help_text=EVENTS_HELP)
 
 
-class MomentField(StringField):
-    def to_representation(self, value: datetime) -> str:
-        return timestamp(value)
-
-
 class DeliverySerializer(ResourceSerializer):
     """The delivery of one event to a webhook. Fields without a value are omitted."""
 
@@ -128,6 +129,71 @@ class DeliverySerializer(ResourceSerializer):
     created_at = MomentField()
     attempted_at = MomentField(required=False, help_text="When the last attempt began.")
     next_attempt_at = MomentField(source="due_at", required=False, help_text="Set while it is pending.")
+
+
+class AttemptSerializer(ResourceSerializer):
+    """One request of a delivery. Fields without a value are omitted."""
+
+    started_at = MomentField(help_text="Its `webhook-timestamp`, which is in whole seconds.")
+    milliseconds = IntegerField(max_value=2**31 - 1)
+    response_code = IntegerField(max_value=999, required=False)
+    error = StringField(required=False)
+
+
+class FullAttemptSerializer(AttemptSerializer):
+    """One request of a delivery, with what the target answered. Fields without a value are omitted."""
+
+    response_body = StringField(
+        source="answer", required=False, help_text="The first 2 kB; only for tokens with the scope `manage`."
+    )
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {"type": "string"}})
+class HeadersField(ObjectField):
+    """HTTP headers by name."""
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class PayloadField(ObjectField):
+    """The JSON object that a webhook receives."""
+
+
+class FullDeliverySerializer(DeliverySerializer):
+    """A delivery with its request and its attempts. Fields without a value are omitted."""
+
+    headers = HeadersField(
+        help_text="The headers that are the same at every attempt. Signatures are not shown: with one, anyone could "
+        "send the event again."
+    )
+    payload = PayloadField(help_text="The body of each attempt.")
+    attempt_log = ListField(
+        child=FullAttemptSerializer(),
+        help_text=f"The attempts, newest first, also those before a replay; at most {MAX_ATTEMPTS_SHOWN}.",
+    )
+
+    def to_representation(self, instance: Delivery) -> dict[str, Any]:
+        attempts = instance.attempts.order_by("-id")[:MAX_ATTEMPTS_SHOWN]
+        # As in the admin: those who may change the target see its answers, which may repeat what it was sent.
+        shown = FullAttemptSerializer() if self.context["request"].auth.has_scope("manage") else AttemptSerializer()
+        return {
+            **DeliverySerializer().to_representation(instance),
+            "headers": {**outgoing.HEADERS, "webhook-id": instance.identifier},
+            "payload": orjson.Fragment(bytes(instance.body)),
+            "attempt_log": [shown.to_representation(attempt) for attempt in attempts],
+        }
+
+
+DeliveryFilterSerializer = filter_serializer(
+    "DeliveryFilterSerializer",
+    "The deliveries that match all of these; without any, all deliveries.",
+    DELIVERY_FILTERS,
+)
+
+
+class ReplayDeliveriesSerializer(BodySerializer):
+    """The deliveries to send again."""
+
+    filter = DeliveryFilterSerializer()
 
 
 class CreateNotificationSerializer(CreateSerializer):

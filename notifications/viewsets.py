@@ -14,29 +14,36 @@ from rest_framework.serializers import BaseSerializer
 from notifications import schema
 from notifications.deleting import delete_logs, drop_deliveries, is_in_use
 from notifications.emitting import send_test_event
+from notifications.list_filters import DELIVERY_FILTERS
 from notifications.models import Delivery, Notification
 from notifications.replay import replay
 from notifications.serializers import (
     CreateNotificationSerializer,
     DeliverySerializer,
+    FullDeliverySerializer,
     ManagedNotificationSerializer,
+    ReplayDeliveriesSerializer,
     UpdateManagedNotificationSerializer,
     UpdateNotificationSerializer,
 )
 from relayer_service import extensions
-from relayer_service.api import idempotency
+from relayer_service.api import idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, NotFound
-from relayer_service.api.filters import begins, one_of
+from relayer_service.api.filters import begins, narrow
 from relayer_service.api.lists import ListMixin
+from relayer_service.api.pagination import CursorPageRequest
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.audit.recording import acted, deleted, record
+from relayer_service.storage.newest import newest_with
 
 IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
-DELIVERY_FILTERS = {
-    "state": one_of({state: Q(state=state) for state in Delivery.State.values}, "Only deliveries in this state.")
-}
+DELIVERY_NOT_FOUND = "Delivery with ID {} not found"
+
+
+class DeliveryPage(CursorPageRequest):
+    columns = ("created_at", "id")
 
 
 @extend_schema_view(
@@ -58,18 +65,22 @@ class NotificationViewSet(
     request_serializer_classes = {
         "create": CreateNotificationSerializer,
         "partial_update": UpdateNotificationSerializer,
+        "replay_deliveries": ReplayDeliveriesSerializer,
     }
     action_extensions = dict.fromkeys(
-        ("list", "create", "retrieve", "destroy", "deliveries", "replay", "test"), "lifecycle"
+        ("list", "create", "retrieve", "destroy", "deliveries", "delivery", "replay", "replay_deliveries", "test"),
+        "lifecycle",
     )
-    action_scopes = dict.fromkeys(("list", "retrieve", "deliveries"), "read") | dict.fromkeys(
-        ("create", "partial_update", "destroy", "replay", "test"), "manage"
+    action_scopes = dict.fromkeys(("list", "retrieve", "deliveries", "delivery"), "read") | dict.fromkeys(
+        ("create", "partial_update", "destroy", "replay", "replay_deliveries", "test"), "manage"
     )
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
-    idempotent_actions = {"create": "lifecycle", "test": "lifecycle"}
+    idempotent_actions = dict.fromkeys(("create", "replay_deliveries", "test"), "lifecycle")
     action_errors = {
+        "delivery": {HTTPStatus.NOT_FOUND: DELIVERY_NOT_FOUND.format("msg_1")},
         "replay": {HTTPStatus.CONFLICT: IN_PROGRESS},
+        "replay_deliveries": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
         "test": {HTTPStatus.CONFLICT: DISABLED},
         # The contract's text.
         "partial_update": {HTTPStatus.NOT_FOUND: "Notification not found"},
@@ -96,19 +107,47 @@ class NotificationViewSet(
     @extend_schema(
         operation_id="list_deliveries", summary="List the deliveries of a notification", **schema.DELIVERIES
     )
-    @action(detail=True, serializer_class=DeliverySerializer, list_filters=DELIVERY_FILTERS)
+    @action(
+        detail=True,
+        serializer_class=DeliverySerializer,
+        list_filters=DELIVERY_FILTERS,
+        pagination_class=DeliveryPage,
+    )
     def deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
         """Return the deliveries, newest first."""
-        return self.list_response(self.get_object().deliveries.order_by("-created_at", "-id"))
+        order = ("-notification_id", "-created_at", "-id")
+        return self.growing_list_response(
+            newest_with(Delivery.objects.all(), "notification_id", self.get_object().pk, *order)
+        )
+
+    # As all IDs of deliveries begin: `deliveries/replay` is another path.
+    @extend_schema(operation_id="get_delivery", summary="Get a delivery", **schema.DELIVERY)
+    @action(detail=True, url_path="deliveries/(?P<delivery_id>msg_[^/]+)", serializer_class=FullDeliverySerializer)
+    def delivery(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
+        """Return a delivery with its payload, headers and attempts."""
+        return Response(self.get_serializer(self._delivery(delivery_id)).data)
+
+    def _delivery(self, delivery_id: str) -> Delivery:
+        delivery: Delivery | None = self.get_object().deliveries.filter(identifier=delivery_id).first()
+        if delivery is None:
+            raise NotFound(DELIVERY_NOT_FOUND.format(delivery_id))
+        return delivery
+
+    @extend_schema(operation_id="replay_deliveries", summary="Send many deliveries again", **schema.REPLAY_DELIVERIES)
+    @action(detail=True, methods=["post"], url_path="deliveries/replay")
+    def replay_deliveries(self, request: Request, **kwargs: Any) -> HttpResponse:
+        """Start a job that sends the deliveries of a filter again; those in flight are skipped."""
+        return idempotency.run_idempotently(self, self._valid, self._start_replay)
+
+    def _start_replay(self, serializer: Any) -> Any:
+        rows = narrow(self.get_object().deliveries.all(), DELIVERY_FILTERS, serializer.validated_data["filter"])
+        return jobs.start(self.request, "replay_deliveries", rows)
 
     @extend_schema(operation_id="replay_delivery", summary="Send a delivery again", **schema.REPLAY)
     @action(detail=True, methods=["post"], url_path="deliveries/(?P<delivery_id>[^/]+)/replay")
     def replay(self, request: Request, delivery_id: str, **kwargs: Any) -> Response:
         """Send a delivery again from the start of the schedule, with the same ID and body."""
-        deliveries = self.get_object().deliveries
-        delivery = deliveries.filter(identifier=delivery_id).first()
-        if delivery is None:
-            raise NotFound(f"Delivery with ID {delivery_id} not found")
+        delivery = self._delivery(delivery_id)
         with transaction.atomic():
             if not replay(Delivery.objects.filter(pk=delivery.pk)):
                 raise Conflict(IN_PROGRESS)

@@ -10,6 +10,8 @@ from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitV
 from relayer_service import extensions
 from relayer_service.admin.accounts import sign_in
 from relayer_service.admin.search import palette
+from relayer_service.api.jobs import JobViewSet
+from relayer_service.api.routers import ResourceRouter
 from relayer_service.api.schema_view import SchemaView
 from relayer_service.observability.health import MetricsView, health, ready
 
@@ -21,8 +23,10 @@ READ_ONLY: dict[str, Any] = {"http_method_names": ["get", "head"]}
 
 # The route of a relayer matches every path below `relayers/`, so `rpc` comes first.
 RESOURCES = ("signers", "notifications", "rpc", "transactions", "relayers", "tokens")
+router = ResourceRouter()
+router.register("jobs", JobViewSet)
 # One list, as every `include` costs time per request.
-API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns]
+API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").urlpatterns] + router.urls
 
 # Also under the paths of the published API.
 PROBES = [re_path(r"^health/?$", health), re_path(r"^ready/?$", ready)] if extensions.is_enabled("lifecycle") else []

@@ -4,8 +4,10 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 
+from relayer_service.api import jobs
 from relayers.serializers import (
     BalanceSerializer,
+    ChangeRelayersSerializer,
     CreateRelayerSerializer,
     ManagedRelayerSerializer,
     StatusSerializer,
@@ -87,6 +89,10 @@ UPDATE_RELAYER: dict[str, Any] = {
         RELAYER_EXAMPLE,
     ],
 }
+PAUSE = jobs.started(
+    ChangeRelayersSerializer, {"filter": {"network": "sepolia", "q": "staging-"}, "reason": "Maintenance of the nodes"}
+)
+RESUME = jobs.started(ChangeRelayersSerializer, {"filter": {"network": "sepolia", "q": "staging-"}})
 STATUS: dict[str, Any] = {
     "responses": {200: StatusSerializer},
     "examples": [

@@ -14,9 +14,11 @@ from notifications.models import Notification
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.exceptions import Forbidden
+from relayer_service.api.filters import filter_serializer
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
+    BodySerializer,
     BooleanField,
     ChoiceField,
     IntegerField,
@@ -34,6 +36,7 @@ from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import Resource
 from relayers import guards
 from relayers.account import Answers
+from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
 from relayers.top_ups import TopUpRequest, TopUpSerializer
@@ -389,3 +392,15 @@ class UpdateRelayerSerializer(FundedMixin, UpdateSerializer):
             if faults:
                 raise ValidationError(faults)
         return values
+
+
+RelayerFilterSerializer = filter_serializer(
+    "RelayerFilterSerializer", "The relayers that match all of these; without any, all relayers.", LIST_FILTERS
+)
+
+
+class ChangeRelayersSerializer(BodySerializer):
+    """The relayers to pause or resume."""
+
+    filter = RelayerFilterSerializer()
+    reason = StringField(required=False, max_length=500, help_text="Kept in the audit log of each relayer.")

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 from django.db.models import QuerySet
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
@@ -16,18 +17,20 @@ from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import networks
-from relayer_service.api import envelope
+from relayer_service.api import envelope, idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
-from relayer_service.api.filters import begins, equals, one_of
+from relayer_service.api.filters import narrow
 from relayer_service.api.lists import ListMixin
 from relayer_service.api.throttling import TokenRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers import guards, schema
-from relayers.models import CONDITIONS, NOT_FOUND, Relayer
+from relayers.list_filters import LIST_FILTERS
+from relayers.models import NOT_FOUND, Relayer
 from relayers.serializers import (
+    ChangeRelayersSerializer,
     CreateRelayerSerializer,
     ManagedRelayerSerializer,
     NetworkSerializer,
@@ -58,23 +61,27 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     queryset = Relayer.objects.all()
     lookup_url_kwarg = "relayer_id"
     serializer_class = RelayerSerializer
-    request_serializer_classes = {"create": CreateRelayerSerializer, "partial_update": UpdateRelayerSerializer}
+    request_serializer_classes = {
+        "create": CreateRelayerSerializer,
+        "partial_update": UpdateRelayerSerializer,
+        "pause": ChangeRelayersSerializer,
+        "resume": ChangeRelayersSerializer,
+    }
     action_extensions = dict.fromkeys(
-        ("create", "retrieve", "partial_update", "destroy", "status", "balance"), "lifecycle"
+        ("create", "retrieve", "partial_update", "destroy", "status", "balance", "pause", "resume"), "lifecycle"
     )
     action_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "read") | dict.fromkeys(
-        ("create", "partial_update", "destroy"), "manage"
+        ("create", "partial_update", "destroy", "pause", "resume"), "manage"
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
-    action_errors = {"balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: the connection failed."}}
-    idempotent_actions = {"create": "lifecycle"}
-    filter_extension = "lifecycle"
-    list_filters = {
-        "q": begins("identifier", "name"),
-        "network": equals("network", "Only relayers on this network."),
-        "signer_id": equals("signer__identifier", "Only relayers of this signer."),
-        "state": one_of(CONDITIONS, "Only relayers in this state; a relayer can be in several."),
+    action_errors = {
+        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: the connection failed."},
+        "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
+        "resume": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
     }
+    idempotent_actions = dict.fromkeys(("create", "pause", "resume"), "lifecycle")
+    filter_extension = "lifecycle"
+    list_filters = LIST_FILTERS
     throttle_classes = [TokenRateThrottle]
     rate_limit = "RATE_LIMIT_LIST_RELAYERS"
     # Actions that call nodes or a signer.
@@ -114,6 +121,26 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         except guards.DeletionRefused as refusal:
             raise Conflict(str(refusal), ErrorCode.IN_USE) from None
         return super().perform_destroy(instance)
+
+    @extend_schema(operation_id="pause_relayers", summary="Pause many relayers", **schema.PAUSE)
+    @action(detail=False, methods=["post"])
+    def pause(self, request: Request) -> HttpResponse:
+        """Start a job that pauses the relayers of a filter; those that are paused are skipped."""
+        return self._start_job("pause_relayers")
+
+    @extend_schema(operation_id="resume_relayers", summary="Resume many relayers", **schema.RESUME)
+    @action(detail=False, methods=["post"])
+    def resume(self, request: Request) -> HttpResponse:
+        """Start a job that resumes the relayers of a filter; those that are not paused are skipped."""
+        return self._start_job("resume_relayers")
+
+    def _start_job(self, kind: str) -> HttpResponse:
+        def start(serializer: Any) -> dict[str, Any]:
+            values = serializer.validated_data
+            rows = narrow(Relayer.objects.all(), LIST_FILTERS, values["filter"])
+            return jobs.start(self.request, kind, rows, values.get("reason", ""))
+
+        return idempotency.run_idempotently(self, self._valid, start)
 
     @extend_schema(operation_id="get_relayer_status", summary="Get a relayer's status", **schema.STATUS)
     @action(detail=True)

@@ -15,8 +15,6 @@ from rest_framework.response import Response
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import Conflict
 from relayer_service.api.filters import begins, equals
-from relayer_service.api.lists import MAX_OFFSET
-from relayer_service.api.pagination import PageRequest
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
@@ -94,7 +92,7 @@ class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, Destr
     list_filters = {"q": begins("symbol"), "network": equals("network", "Only fee tokens on this network.")}
     filter_extension = "lifecycle"
     id_taken_message = "A fee token with this symbol or address already exists on this network"
-    not_found_message = "Fee token not found"
+    not_found_message = "Fee token with ID {} not found"
     deleted_message = "Fee token deleted successfully"
     action_errors = {"partial_update": {HTTPStatus.CONFLICT: id_taken_message}}
     tags = ["Fee tokens"]
@@ -105,9 +103,8 @@ class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, Destr
 
     def list(self, request: Request) -> Response:
         """Return the fee tokens by network and symbol."""
-        rows, page = self.filter_queryset(self.get_queryset()), PageRequest.parse(request.query_params)
-        offset = min(page.offset, MAX_OFFSET)
-        shown = FeeTokenSerializer(rows[offset : offset + page.per_page], many=True).data if page.per_page else []
+        rows, page = self.filter_queryset(self.get_queryset()), self.get_page_request()
+        shown = FeeTokenSerializer(rows[page.offset : page.offset + page.per_page], many=True).data
         return Response(envelope.Page(shown, page.logs, page.pagination(rows.count())))
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from datetime import UTC, datetime
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -20,6 +19,7 @@ from relayer_service.api.serializers import (
     IntegerField,
     LiteralField,
     StringField,
+    TimeField,
 )
 from relayers.signatures.serializers import SignatureSerializer
 from transactions.models import Status, Transaction
@@ -33,7 +33,6 @@ MAX_DATA_BYTES = 131_072
 DECIMAL = re.compile(r"[0-9]{1,78}", re.ASCII)
 HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,64}", re.ASCII)
 DATA = re.compile(r"(?:0[xX])?((?:[0-9a-fA-F]{2})*)", re.ASCII)
-RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,12})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII | re.IGNORECASE)
 
 
 class AmountField(ExactAmountField):
@@ -95,19 +94,6 @@ class HexDataField(LiteralField):
         if len(decoded) > MAX_DATA_BYTES:
             self.fail("max_length")
         return decoded
-
-
-@extend_schema_field({"type": "string", "format": "date-time"})
-class TimeField(LiteralField):
-    default_error_messages = {"invalid": "a time with its offset as in RFC 3339 is required"}
-
-    def to_internal_value(self, data: Any) -> datetime:
-        if not isinstance(data, str) or not RFC_3339.fullmatch(data):
-            self.fail("invalid")
-        try:
-            return datetime.fromisoformat(data.upper()).astimezone(UTC)
-        except (ValueError, OverflowError):
-            self.fail("invalid")
 
 
 def parse_amount(data: Any) -> int | None:

@@ -11,7 +11,8 @@ from rest_framework.response import Response
 
 from relayer_service.api import envelope, idempotency
 from relayer_service.api.exceptions import NotFound
-from relayer_service.api.lists import MAX_COUNTED, MAX_OFFSET, capped
+from relayer_service.api.lists import count_up_to_cap
+from relayer_service.api.pagination import CursorPageRequest
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
@@ -33,6 +34,10 @@ NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, o
 
 class RelayerInPath(NamedTuple):
     identifier: str
+
+
+class TransactionPage(CursorPageRequest):
+    columns = ("sequence",)
 
 
 class TransactionViewSet(ResourceViewSet):
@@ -78,7 +83,7 @@ class TransactionViewSet(ResourceViewSet):
     not_found_message = NOT_FOUND
 
     @extend_schema(operation_id="list_transactions", summary="List the transactions of a relayer", **schema.LIST)
-    @action(detail=True, list_filters=LIST_FILTERS)
+    @action(detail=True, list_filters=LIST_FILTERS, pagination_class=TransactionPage)
     def transactions(self, request: Request, relayer_id: str) -> HttpResponse:
         """Return the transactions, newest first."""
         relayer = self._readable_relayer(relayer_id)
@@ -86,12 +91,12 @@ class TransactionViewSet(ResourceViewSet):
         by_status = "status" in request.query_params
         rows = rows.filter(relayer=relayer) if by_status else newest_with(rows, "relayer_id", relayer.pk)
         page = self.get_page_request()
-        total = capped(rows.order_by()[: MAX_COUNTED + 1].count(), page)
-        offset = min(page.offset, MAX_OFFSET)
-        found = list(rows[offset : offset + page.per_page]) if page.per_page else []
+        total = count_up_to_cap(rows, page)
+        found, has_more = page.read(rows)
         place = positions(found)
         shown = [_shown(row, relayer, place.get(row.pk)) for row in found]
-        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total)))
+        last = [found[-1].sequence] if has_more else None
+        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total, last)))
 
     @extend_schema(operation_id="send_transaction", summary="Send a transaction", **schema.SEND)
     @transactions.mapping.post

@@ -64,7 +64,7 @@ def may_see_jobs(request: HttpRequest) -> bool:
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
-    list_display = ["title", "shown_state", "progress", "actor", "created", "finished"]
+    list_display = ["title", "shown_state", "progress", "starter", "created", "finished"]
     list_per_page = 50
     paginator = NewestPaginator
     ordering = ["-id"]
@@ -97,6 +97,10 @@ class JobAdmin(ReadOnlyAdmin):
     @display(description="progress")
     def progress(self, job: Job) -> str:
         return f"{job.taken:,} of {job.total:,}"
+
+    @display(description="started by")
+    def starter(self, job: Job) -> str:
+        return job.started_by
 
     @display(description="created")
     def created(self, job: Job) -> str:
@@ -165,7 +169,8 @@ def progress(request: HttpRequest, job: Job) -> dict[str, Any]:
         chosen.done: f"{job.done:,}",
         **({f"Skipped ({chosen.left_alone})": f"{job.left_alone:,}"} if job.left_alone else {}),
         "Failed": alarm(job.failed),
-        "Started by": f"{job.actor}, {exact(job.created_at)}",
+        "Started by": f"{job.started_by}, {exact(job.created_at)}",
+        **({"Reason": job.reason} if job.reason else {}),
     }
     if job.is_over:
         facts["Ended"] = exact(job.finished_at)

@@ -37,4 +37,8 @@ SETTINGS = {
         "relayer_service.api.openapi.finish",
         "signers.schema.add_components",
     ],
+    "ENUM_NAME_OVERRIDES": {
+        "DeliveryState": "notifications.models.Delivery.State",
+        "JobState": "relayer_service.jobs.models.Job.State",
+    },
 }

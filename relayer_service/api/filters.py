@@ -1,4 +1,7 @@
-"""List filters: query parameters, which are ignored unless the viewset's `filter_extension` is enabled."""
+"""List filters: query parameters, which are ignored unless the viewset's `filter_extension` is enabled.
+
+The same filters in the body of a request choose the rows of a job.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +17,7 @@ from rest_framework.request import Request
 from relayer_service import extensions
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import API_NAMES
+from relayer_service.api.serializers import BodySerializer, ChoiceField, StringField, TimeField
 from relayer_service.storage.prefixes import starts_with
 
 Rows = QuerySet[Any]
@@ -24,8 +28,20 @@ class ListFilter:
     """A query parameter; `narrow` filters the rows by its value."""
 
     description: str
-    narrow: Callable[[Rows, str], Rows]
+    narrow: Callable[[Rows, Any], Rows]
     choices: Sequence[str] = ()
+    is_time: bool = False
+
+    def field(self) -> Any:
+        """Return the field of a body with this filter, which checks and converts a value."""
+        options: dict[str, Any] = {"required": False, "help_text": self.description}
+        if self.choices:
+            return ChoiceField(self.choices, **options)
+        return TimeField(**options) if self.is_time else StringField(**options)
+
+    def read(self, text: str) -> Any:
+        """Return the value of a query parameter."""
+        return self.field().run_validation(text) if self.choices or self.is_time else text
 
 
 def equals(lookup: str, description: str) -> ListFilter:
@@ -36,6 +52,18 @@ def one_of(conditions: Mapping[str, Q], description: str) -> ListFilter:
     """Return a filter by the name of a condition, with underscores for spaces."""
     named = {name.replace(" ", "_"): condition for name, condition in conditions.items()}
     return ListFilter(description, lambda rows, value: rows.filter(named[value]), list(named))
+
+
+def time_range(column: str, name: str) -> dict[str, ListFilter]:
+    """Return filters by the start and the end of a range of times, named like `created_from` and `created_before`."""
+
+    def bound(lookup: str, description: str) -> ListFilter:
+        return ListFilter(description, lambda rows, value: rows.filter(**{f"{column}__{lookup}": value}), is_time=True)
+
+    return {
+        f"{name}_from": bound("gte", f"Only those {name} at this time or later: RFC 3339, with its offset."),
+        f"{name}_before": bound("lt", f"Only those {name} before this time: RFC 3339, with its offset."),
+    }
 
 
 def begins(*columns: str) -> ListFilter:
@@ -56,10 +84,11 @@ class ListFilters(BaseFilterBackend):
                 continue
             if len(values) > 1:
                 raise ValidationError({name: ["given more than once"]}, ErrorCode.DUPLICATE)
-            if each.choices and values[0] not in each.choices:
-                fault = f"must be one of: {', '.join(each.choices)}"
-                raise ValidationError({name: [fault]}, ErrorCode.INVALID_CHOICE)
-            queryset = each.narrow(queryset, values[0])
+            try:
+                value = each.read(values[0])
+            except ValidationError as error:
+                raise ValidationError({name: error.detail}) from None
+            queryset = each.narrow(queryset, value)
         return queryset
 
     def get_schema_operation_parameters(self, view: Any) -> list[dict[str, Any]]:
@@ -69,7 +98,7 @@ class ListFilters(BaseFilterBackend):
                 "in": "query",
                 "required": False,
                 "description": each.description,
-                "schema": {"type": "string", **({"enum": list(each.choices)} if each.choices else {})},
+                "schema": _schema(each),
                 "x-extension": view.filter_extension,
             }
             for name, each in self.enabled(view).items()
@@ -80,3 +109,22 @@ class ListFilters(BaseFilterBackend):
         """Return the filters of a view, unless their extension is off."""
         extension = getattr(view, "filter_extension", "")
         return view.list_filters if extension and extensions.is_enabled(extension) else {}
+
+
+def _schema(each: ListFilter) -> dict[str, Any]:
+    if each.choices:
+        return {"type": "string", "enum": list(each.choices)}
+    return {"type": "string", **({"format": "date-time"} if each.is_time else {})}
+
+
+def filter_serializer(name: str, doc: str, filters: Mapping[str, ListFilter]) -> Any:
+    """Return the class of an object with the filters of a list, all optional; `narrow` applies its values."""
+    fields = {each: filters[each].field() for each in filters}
+    return type(name, (BodySerializer,), {"__doc__": doc, "__module__": __name__, **fields})
+
+
+def narrow(rows: Rows, filters: Mapping[str, ListFilter], values: Mapping[str, Any]) -> Rows:
+    """Return the rows that match all values of a body's filter."""
+    for name, value in values.items():
+        rows = filters[name].narrow(rows, value)
+    return rows

@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 
 from relayer_service.api import envelope
-from relayer_service.api.pagination import PageRequest
+from relayer_service.api.pagination import CursorPageRequest, PageRequest
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.counting import BUCKET_ROWS, PART_ROWS, PARTS
 
@@ -48,8 +48,6 @@ CHOSEN = {
     "postgresql": "{table}.sequence = ANY(ARRAY(SELECT sequence FROM chosen))",
     "sqlite": "{table}.sequence IN (SELECT sequence FROM chosen)",
 }
-# More rows than any table has, and within the range of the database's integers.
-MAX_OFFSET = 2**62
 # Counting takes as long as reading, so filtered lists are counted up to this number.
 MAX_COUNTED = 10_000
 
@@ -79,13 +77,28 @@ class ListMixin(ResourceViewSet):
         page = self.get_page_request()
         serializer_class: Any = self.get_serializer_class()
         read = self.filtered_page if queryset.query.where else self.table_page
-        total, rows = read(queryset, serializer_class.columns(), min(page.offset, MAX_OFFSET), page.per_page)
+        total, rows = read(queryset, serializer_class.columns(), page.offset, page.per_page)
         if queryset.query.where:
             total = capped(total, page)
         shown = [*map(serializer_class.writer(), rows)]
+        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total)))
+
+    def growing_list_response(self, queryset: QuerySet[Any]) -> HttpResponse:
+        """Return a page of a list that grows while it is read; `pagination_class` is a `CursorPageRequest`."""
+        queryset = self.filter_queryset(queryset)
+        page: CursorPageRequest = self.get_page_request()
+        serializer_class: Any = self.get_serializer_class()
+        total = count_up_to_cap(queryset, page)
+        # The position of a row comes after its columns.
+        columns = (*serializer_class.columns(), *page.columns)
+        rows, has_more = page.read(queryset.values_list(*columns)) if total != 0 else ([], False)
+        last = rows[-1][-len(page.columns) :] if has_more else None
+        shown = [*map(serializer_class.writer(), rows)]
+        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total, last)))
+
+    def _rendered(self, page: envelope.Page) -> HttpResponse:
         renderer = self.request.accepted_renderer
-        body = renderer.render(envelope.Page(shown, page.logs, page.pagination(total)))
-        return HttpResponse(body, content_type=renderer.media_type)
+        return HttpResponse(renderer.render(page), content_type=renderer.media_type)
 
     @staticmethod
     def table_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:
@@ -109,6 +122,11 @@ class ListMixin(ResourceViewSet):
         with connection.cursor() as cursor:
             cursor.execute(sql, parameters)
             return total, cursor.fetchall()
+
+
+def count_up_to_cap(queryset: QuerySet[Any], page: CursorPageRequest) -> int | None:
+    """Return the total of a growing list, capped; None if the request has a cursor, which needs none."""
+    return None if page.position is not None else capped(queryset.order_by()[: MAX_COUNTED + 1].count(), page)
 
 
 def capped(total: int, page: PageRequest) -> int:

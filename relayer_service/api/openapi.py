@@ -6,6 +6,7 @@ from typing import Any, Literal
 from django.urls import URLPattern
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
@@ -60,6 +61,23 @@ CODED_COMPONENTS: dict[str, dict[str, Any]] = {
 }
 EXAMPLE_CODES = {HTTPStatus.BAD_REQUEST: ErrorCode.REQUIRED, HTTPStatus.NOT_FOUND: ErrorCode.NOT_FOUND}
 ERROR_CODE = "The code of the error, of a bad request that of its first fault. Codes are stable."
+CURSOR_PAGINATION = ResolvedComponent(  # type: ignore[no-untyped-call]
+    "CursorPagination",
+    ResolvedComponent.SCHEMA,
+    {
+        "type": "object",
+        "description": "Without `current_page` and `total_items` if the request has a `cursor`.",
+        "properties": {
+            **COMPONENTS["Pagination"]["properties"],
+            "next_cursor": {
+                "type": "string",
+                "description": "The `cursor` of the rows that follow; absent if there are none.",
+            },
+        },
+        "required": ["per_page"],
+    },
+    object="CursorPagination",
+)
 REQUEST_ID = {"schema": {"type": "string"}, "description": "The ID of the request, as in the log."}
 ERROR_HEADERS: dict[HTTPStatus, dict[str, Any]] = {
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": {"schema": {"type": "string", "examples": ["Bearer"]}}},
@@ -145,15 +163,16 @@ def describe_tags(document: dict[str, Any]) -> None:
         ]
 
 
-def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
+def success_schema(data: dict[str, Any], pagination: str = "") -> dict[str, Any]:
+    """Return the schema of a success envelope, with the component of its pagination if it is a list."""
     properties: dict[str, Any] = {
         "data": data,
         "error": {"type": "string"},
         "metadata": {"$ref": "#/components/schemas/Metadata"},
         "success": {"const": True},
     }
-    if paginated:
-        properties["pagination"] = {"$ref": "#/components/schemas/Pagination"}
+    if pagination:
+        properties["pagination"] = {"$ref": f"#/components/schemas/{pagination}"}
     return object_schema(properties)
 
 
@@ -251,10 +270,19 @@ class ApiSchema(AutoSchema):
         if not getattr(self.view, "enveloped", True):
             return body
         for media in body.get("content", {}).values():
-            media["schema"] = success_schema(media["schema"], self._is_list_view(serializer))
+            media["schema"] = success_schema(media["schema"], self._pagination(serializer))
             for example in media.get("examples", {}).values():
                 example["value"] = self._example_envelope(example["value"])
         return body
+
+    def _pagination(self, serializer: Any) -> str:
+        """Return the name of the component that a list's pagination has; an empty name for other responses."""
+        if not self._is_list_view(serializer):
+            return ""
+        name: str = self.view.pagination_class.component
+        if name == CURSOR_PAGINATION.name:
+            self.registry.register_on_missing(CURSOR_PAGINATION)
+        return name
 
     def _example_envelope(self, value: Any) -> Any:
         if isinstance(value, dict) and set(value) >= {"data", "success"}:

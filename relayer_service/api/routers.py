@@ -26,14 +26,18 @@ class ResourceRouter(SimpleRouter):
     def get_routes(self, viewset: Any) -> list[Any]:
         """Return the routes; an extension's path below a resource accepts the contract's methods of a resource too.
 
-        An id may end like such a path, and the contract's operations must not depend on extensions.
+        An id may end like such a path, and the contract's operations must not depend on extensions. It may also be
+        equal to the last part of a path below the list, which accepts all methods of a resource.
         """
         needed = viewset.action_extensions
         detail = super().get_method_map(viewset, DETAIL.mapping)
         of_contract = {method: action for method, action in detail.items() if action not in needed}
+        enabled = self.get_method_map(viewset, DETAIL.mapping)
         found: Any = super().get_routes(viewset)
         return [
-            self._taking(route, of_contract) if route.detail and needed.keys() & set(route.mapping.values()) else route
+            self._taking(route, of_contract if route.detail else enabled)
+            if route.mapping != LIST.mapping and needed.keys() & set(route.mapping.values())
+            else route
             for route in found
         ]
 

@@ -1,7 +1,9 @@
 """Strict JSON fields and serializers: no coercion, no trimming, no unknown fields."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
@@ -15,6 +17,7 @@ from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.api.parsers import WrittenFloat
 from relayer_service.observability.logs import redact
+from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
 # Faults show no longer names of unknown fields: `redact` might not recognise a truncated secret.
@@ -25,6 +28,7 @@ IDENTIFIER = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 UNKNOWN_FIELD = ErrorDetail("unknown field", ErrorCode.UNKNOWN_FIELD)
 READ_ONLY = ErrorDetail("this field is read-only", ErrorCode.READ_ONLY)
 IMMUTABLE = ErrorDetail("this field cannot be changed", ErrorCode.IMMUTABLE)
+RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,12})?(Z|[+-]\d\d:[0-5]\d)", re.ASCII | re.IGNORECASE)
 REQUIRED: dict[str, Any] = {"required": "this field is required", "null": "null is not allowed here"}
 
 
@@ -130,6 +134,29 @@ class ExactAmountField(LiteralField):
         if isinstance(data, WrittenFloat) and data.has_exponent:
             self.fail("exponent")
         return super().run_validation(data)
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class MomentField(StringField):
+    """A time of a response."""
+
+    def to_representation(self, value: datetime) -> str:
+        return timestamp(value)
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class TimeField(LiteralField):
+    """A time of a request."""
+
+    default_error_messages = {"invalid": "a time with its offset as in RFC 3339 is required"}
+
+    def to_internal_value(self, data: Any) -> datetime:
+        if not isinstance(data, str) or not RFC_3339.fullmatch(data):
+            self.fail("invalid")
+        try:
+            return datetime.fromisoformat(data.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail("invalid")
 
 
 class ObjectField(LiteralField):

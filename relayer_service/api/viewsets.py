@@ -17,7 +17,7 @@ from relayer_service.api import envelope, idempotency
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import MAX_FAULTS, Conflict, NotFound, UnknownPath, is_of_extension
 from relayer_service.api.filters import ListFilter, ListFilters
-from relayer_service.api.pagination import PARAMETERS, PageRequest
+from relayer_service.api.pagination import PageRequest
 from relayer_service.api.parsers import MergePatchParser
 from relayer_service.api.serializers import shown_name
 from relayer_service.audit.recording import deleted, record
@@ -92,12 +92,13 @@ class ResourceViewSet(GenericViewSet[Any]):
     def has_ignored_body(self) -> bool:
         return self.request.META.get("CONTENT_LENGTH") not in NO_BODY and self.request.method in {"GET", "DELETE"}
 
-    def get_page_request(self) -> PageRequest:
+    def get_page_request(self) -> Any:
         """Return the requested page of a list; its logs have what is ignored of the request."""
         query = self.request.query_params
-        page = PageRequest.parse(query)
+        page_class: Any = self.pagination_class
+        page: PageRequest = page_class.from_request(query, self.request.path_info)
         if query:
-            known = {*PARAMETERS, *ListFilters.enabled(self), *self.query_parameters}
+            known = {*page.parameters, *ListFilters.enabled(self), *self.query_parameters}
             unknown = islice((name for name in query if name not in known), MAX_FAULTS)
             page.logs += [IGNORED_PARAMETER.format(shown_name(name)) for name in unknown]
         if self.has_ignored_body:
@@ -114,9 +115,11 @@ class ResourceViewSet(GenericViewSet[Any]):
 
     def get_object(self) -> Any:
         """Return the resource of a path, whose trailing slash may be part of the id."""
-        identifier: str = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
+        identifier: str
         if self.action in self.passed_on.values():
             identifier = self.request.path_info.split("/", PARTS_BEFORE_ID)[PARTS_BEFORE_ID]
+        else:
+            identifier = self.kwargs[self.lookup_url_kwarg or self.lookup_field]
         rows = self.get_queryset()
         for candidate in dict.fromkeys([identifier, identifier.removesuffix("/")]):
             if (row := rows.filter(identifier=candidate).first()) is not None:

@@ -39,10 +39,10 @@ def current() -> Actor:
 
 
 @contextmanager
-def acting_as(kind: ActorKind, name: str, request_id: str = "") -> Iterator[None]:
+def acting_as(kind: ActorKind, name: str, request_id: str = "", key: str = "") -> Iterator[None]:
     """Record the changes of a block as made by this actor."""
     acting = current()
-    actor = replace(acting, kind=kind, name=name, key="", request_id=request_id or acting.request_id)
+    actor = replace(acting, kind=kind, name=name, key=key, request_id=request_id or acting.request_id)
     token = finder.set(lambda: actor)
     try:
         yield

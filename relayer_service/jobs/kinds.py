@@ -37,6 +37,8 @@ class JobKind:
     in_transaction = True
     # Whether the audit log records its changes.
     is_recorded = True
+    # The reason that the caller sent.
+    reason = ""
 
     def run(self, keys: Sequence[int]) -> Result:
         raise NotImplementedError

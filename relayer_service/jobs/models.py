@@ -23,6 +23,18 @@ class Job(Leased):
     kind = models.CharField(max_length=32, editable=False)
     title = models.CharField("job", max_length=255, editable=False)
     actor = models.CharField("started by", max_length=255, editable=False)
+    # The defaults are in the database too, for processes of the previous release, which do not write these columns.
+    token_key = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The public part of the token that started it; empty if a user did.",
+    )
+    reason = models.TextField(
+        blank=True, default="", db_default="", editable=False, help_text="The reason that the caller sent."
+    )
     selection = models.TextField(editable=False, help_text="The rows (`storage/selections.py`).")
     total = models.PositiveIntegerField(editable=False)
     position = models.BigIntegerField(
@@ -58,6 +70,10 @@ class Job(Leased):
 
     def __str__(self) -> str:
         return self.title
+
+    @property
+    def started_by(self) -> str:
+        return f"{self.actor} (token)" if self.token_key else self.actor
 
     @property
     def taken(self) -> int:

@@ -34,13 +34,16 @@ class LeaseLostError(Exception):
     """Another worker has the job, or it was stopped."""
 
 
-def start(name: str, selection: Selection, actor: str) -> Job:
+def start(name: str, selection: Selection, actor: str, *, token_key: str = "", reason: str = "") -> Job:
+    """Start a job of a user, or of the token with this key."""
     chosen = kind(name)
     with transaction.atomic():
         job = Job.objects.create(
             kind=name,
             title=chosen.job_title.format(chosen.counted(len(selection))),
             actor=actor,
+            token_key=token_key,
+            reason=reason,
             selection=str(selection),
             total=len(selection),
             due_at=DatabaseNow(),
@@ -61,7 +64,8 @@ def run_job(pk: int) -> None:
     """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
         try:
-            with acting_as(ActorKind.USER, job.actor, request_id=f"job-{job.pk}"):
+            by = ActorKind.TOKEN if job.token_key else ActorKind.USER
+            with acting_as(by, job.actor, request_id=f"job-{job.pk}", key=job.token_key):
                 is_over = work(job, SLICE_SECONDS)
         except LeaseLostError:
             return
@@ -85,6 +89,7 @@ def prune_jobs() -> None:
 def work(job: Job, seconds: float) -> bool:
     """Run batches of a claimed job for the given time; return whether it is over."""
     chosen, selection = kind(job.kind), Selection.parse(job.selection)
+    chosen.reason = job.reason
     job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=DatabaseNow())
     until = time.monotonic() + seconds
     while not (is_over := _step(job, chosen, selection)) and time.monotonic() < until:

@@ -7,16 +7,21 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from notifications import signing
-from notifications.models import Delivery, Notification
+from notifications.events import all_events
+from notifications.models import Attempt, Delivery, Notification
 from relayer_service.api import idempotency
 from relayer_service.models import AuditEntry
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
+from tokens.writes import issue
 
 PATH = "/api/v1/notifications/hook-1/deliveries"
 MOMENT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
@@ -30,6 +35,7 @@ FAILED = {
     "created_at": "2026-01-02T03:04:06.000678Z",
     "attempted_at": "2026-01-02T04:04:05.000678Z",
 }
+TIME = "a time with its offset as in RFC 3339 is required"
 PENDING = {
     "id": "msg_1",
     "event": "relayer.paused",
@@ -62,7 +68,18 @@ def hook(db: None) -> Notification:
 
 
 @pytest.mark.parametrize(
-    ("query", "expected"), [("", [FAILED, PENDING]), ("?state=failed", [FAILED]), ("?state=delivered", [])]
+    ("query", "expected"),
+    [
+        ("", [FAILED, PENDING]),
+        ("?state=failed", [FAILED]),
+        ("?state=delivered", []),
+        ("?event=relayer.paused", [FAILED, PENDING]),
+        ("?event=relayer.resumed", []),
+        ("?created_from=2026-01-02T03:04:06.000678Z", [FAILED]),
+        ("?created_before=2026-01-02T03:04:06.000678Z", [PENDING]),
+        ("?created_from=2026-01-02T04:04:05%2B01:00&created_before=2026-01-02T02:04:06-01:00", [PENDING]),
+        ("?created_from=2026-01-02T03:04:06Z&state=pending", []),
+    ],
 )
 def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
     manager: Api, hook: Notification, query: str, expected: list[Any]
@@ -75,11 +92,62 @@ def test_the_deliveries_of_a_notification_are_listed_the_newest_first(
     [
         ("state=lost", "state: must be one of: pending, delivered, failed"),
         ("state=failed&state=pending", "state: given more than once"),
+        ("event=relayer.lost", f"event: must be one of: {', '.join(all_events())}"[:200]),
+        ("created_from=2026-01-02", f"created_from: {TIME}"),
+        ("created_from=2026-01-02T03:04:06", f"created_from: {TIME}"),
+        # A plus sign that is not encoded is a space.
+        ("created_before=2026-01-02T03:04:06+01:00", f"created_before: {TIME}"),
+        ("created_before=2026-02-30T00:00:00Z", f"created_before: {TIME}"),
+        ("created_before=0001-01-01T00:00:00%2B01:00", f"created_before: {TIME}"),
     ],
 )
-def test_a_state_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:
+def test_a_filter_that_cannot_be_is_refused(manager: Api, hook: Notification, query: str, fault: str) -> None:
     answer = manager.get(f"{PATH}?{query}")
     assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
+
+
+def delivery_log() -> list[dict[str, Any]]:
+    """Create two attempts, and return them as they are shown, without responses."""
+    delivery = Delivery.objects.get(identifier="msg_2")
+    first, second = MOMENT + timedelta(minutes=1), MOMENT + timedelta(hours=1)
+    Attempt.objects.create(delivery=delivery, started_at=first, milliseconds=15_000, error="No answer.")
+    refused = {"response_code": 500, "error": "The target returned HTTP 500.", "answer": "webhook-signature: v1,c2ln"}
+    Attempt.objects.create(delivery=delivery, started_at=second, milliseconds=12, **refused)
+    return [
+        {
+            "started_at": "2026-01-02T04:04:05.000678Z",
+            "milliseconds": 12,
+            "response_code": 500,
+            "error": "The target returned HTTP 500.",
+        },
+        {"started_at": "2026-01-02T03:05:05.000678Z", "milliseconds": 15_000, "error": "No answer."},
+    ]
+
+
+@pytest.mark.parametrize("scope", ["read", "manage"])
+def test_a_delivery_is_shown_without_signatures(hook: Notification, user: User, scope: str) -> None:
+    newest, oldest = delivery_log()
+    hook.set_signing_key("a key")
+    hook.save()
+    Delivery.objects.filter(identifier="msg_2").update(body=b'{"type":"relayer.paused","data":{"n":1e400}}')
+    reader = Api(issue(name="reader", user=user, scopes=[scope])[1])
+    with CaptureQueriesContext(connection) as queries:
+        answer = reader.get(f"{PATH}/msg_2")
+    # Those who may not change the target see no answers, which may repeat what it was sent.
+    body = {"response_body": "webhook-signature: v1,c2ln"} if scope == "manage" else {}
+    expected = {
+        **FAILED,
+        "headers": {
+            "Content-Type": "application/json",
+            "User-Agent": "Relayer-Management-Service",
+            "webhook-id": "msg_2",
+        },
+        "payload": {"type": "relayer.paused", "data": {"n": float("inf")}},
+        "attempt_log": [newest | body, oldest],
+    }
+    assert (answer.status, answer.body) == (200, bodies.success(expected))
+    # Token, notification, delivery and attempts.
+    assert len(queries) == 4
 
 
 def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
@@ -92,8 +160,9 @@ def test_a_delivery_is_replayed(manager: Api, hook: Notification) -> None:
 
 @pytest.mark.parametrize("identifier", ["msg_3", "msg_4", "msg_%00"])
 def test_a_delivery_of_another_notification_is_not_found(manager: Api, hook: Notification, identifier: str) -> None:
-    answer = manager.post(f"{PATH}/{identifier}/replay")
-    assert (answer.status, answer.body) == (404, bodies.failure(f"Delivery with ID {unquote(identifier)} not found"))
+    for answer in (manager.get(f"{PATH}/{identifier}"), manager.post(f"{PATH}/{identifier}/replay")):
+        unknown = bodies.failure(f"Delivery with ID {unquote(identifier)} not found")
+        assert (answer.status, answer.body) == (404, unknown)
 
 
 def test_a_test_event_is_sent(manager: Api, hook: Notification) -> None:

@@ -10,6 +10,7 @@ import yaml
 from django.contrib.auth.models import User
 
 from notifications.models import Notification
+from relayer_service.models import Job
 from relayers.models import Relayer
 from signers.models import Signer
 from tests.api import Api
@@ -36,14 +37,19 @@ OPERATIONS: dict[tuple[str, str], tuple[str, Any]] = {
     ("GET", "/api/v1/notifications/{notification_id}"): ("read", None),
     ("DELETE", "/api/v1/notifications/{notification_id}"): ("manage", None),
     ("GET", "/api/v1/notifications/{notification_id}/deliveries"): ("read", None),
+    ("GET", "/api/v1/notifications/{notification_id}/deliveries/{delivery_id}"): ("read", None),
     ("POST", "/api/v1/notifications/{notification_id}/deliveries/{delivery_id}/replay"): ("manage", None),
+    ("POST", "/api/v1/notifications/{notification_id}/deliveries/replay"): ("manage", {"filter": {}}),
     ("POST", "/api/v1/notifications/{notification_id}/test"): ("manage", None),
     ("POST", "/api/v1/relayers"): ("manage", RELAYER),
+    ("POST", "/api/v1/relayers/pause"): ("manage", {"filter": {}}),
+    ("POST", "/api/v1/relayers/resume"): ("manage", {"filter": {}}),
     ("GET", "/api/v1/relayers/{relayer_id}"): ("read", None),
     ("PATCH", "/api/v1/relayers/{relayer_id}"): ("manage", {}),
     ("DELETE", "/api/v1/relayers/{relayer_id}"): ("manage", None),
     ("GET", "/api/v1/relayers/{relayer_id}/status"): ("read", None),
     ("GET", "/api/v1/relayers/{relayer_id}/balance"): ("read", None),
+    ("GET", "/api/v1/jobs/{job_id}"): ("read", None),
     ("GET", "/api/v1/networks"): ("read", None),
     ("GET", "/api/v1/networks/{network_id}"): ("read", None),
     ("GET", "/api/v1/fee-tokens"): ("read", None),
@@ -69,13 +75,14 @@ PLACES = {
     "{notification_id}": "hook-1",
     "{delivery_id}": "msg_1",
     "{relayer_id}": "relayer-1",
+    "{job_id}": "1",
     "{network_id}": "evm:sepolia",
     "{fee_token_id}": "sepolia:USDC",
 }
 
 
 def rows() -> list[Any]:
-    return [model.objects.count() for model in (Signer, Relayer)] + [*Notification.objects.values_list("url")]
+    return [model.objects.count() for model in (Signer, Relayer, Job)] + [*Notification.objects.values_list("url")]
 
 
 def ask(api: Api, operation: tuple[str, str]) -> Any:
@@ -175,7 +182,18 @@ def test_without_the_extension_an_operation_is_as_unknown_as_any(
     assert (answer.status, answer.body) == (expected[0], bodies.failure(expected[1]))
 
 
-@pytest.mark.parametrize("ending", ["deliveries", "deliveries/msg_1/replay", "test", "test/"])
+ENDINGS = ["deliveries", "deliveries/msg_1", "deliveries/msg_1/replay", "deliveries/replay", "test", "test/"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_new_id_does_not_end_like_a_path_of_the_extension(manager: Api, ending: str) -> None:
+    body = {"id": f"hooks/{ending}", "url": "https://hooks.example.com"}
+    answer = manager.post("/api/v1/notifications", body)
+    fault = f"id: an id must not end with /{ending}, which is a path of the API"
+    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_an_id_that_ends_like_a_path_of_the_extension_can_be_updated(api: Api, ending: str) -> None:
     identifier = f"hooks/{ending}"
     factories.notification(identifier)

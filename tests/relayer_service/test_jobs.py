@@ -229,6 +229,14 @@ def test_a_job_leads_to_its_changes_in_the_audit_log_if_that_has_them(admin_clie
     assert f"auditentry/?q=job-{verify.pk}" in admin_client.get(page_of(verify)).content.decode()
 
 
+def test_a_job_of_a_token_has_its_name_and_reason(admin_client: Client) -> None:
+    selection = Selection.from_keys([1])
+    job = running.start("check_relayers", selection, "terraform", token_key="4BsmmmUhnwhg", reason="The nodes move.")
+    facts = admin_client.get(page_of(job)).context["facts"]
+    assert (facts["Started by"].split(", ")[0], facts["Reason"]) == ("terraform (token)", "The nodes move.")
+    assert "terraform (token)" in admin_client.get(LIST).content.decode()
+
+
 def test_nobody_changes_or_deletes_a_job(admin_client: Client) -> None:
     job = start(1)
     assert admin_client.get(f"{LIST}add/").status_code == 403
