@@ -55,7 +55,7 @@ def test_a_fee_token_is_created_read_listed_changed_and_deleted(
     assert (deleted.status, deleted.body) == (200, bodies.success("Fee token deleted successfully"))
     assert not PriceSource.objects.exists()
     gone = manager.get(PATH)
-    assert (gone.status, gone.body) == (404, bodies.failure("Fee token not found"))
+    assert (gone.status, gone.body) == (404, bodies.failure("Fee token with ID sepolia:USDC not found"))
     entries = AuditEntry.objects.filter(actor__startswith="terraform").order_by("pk")
     assert [entry.action for entry in entries] == ["created", "changed", "deleted"]
     assert entries[1].changes["margin_bps"] == [0, 7]
