@@ -12,6 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.request import HttpHeaders
 from django.http.response import HttpResponseBase
+from django.urls import Resolver404, resolve
 
 from relayer_service.api import envelope
 from relayer_service.api.envelope import Fault
@@ -104,9 +105,20 @@ def refuse_header(request: HttpRequest) -> HttpResponse:
     name = HttpHeaders.parse_header_name(request.META[UNREADABLE_HEADER]) or ""
     fault = f"{name[:MAX_NAME_LENGTH]}: the value of this header must be ASCII"
     if is_api_path(request.path_info):
-        return error_response(HTTPStatus.BAD_REQUEST, faults=[Fault(fault, ErrorCode.INVALID_HEADER)])
+        return bad_request(request, Fault(fault, ErrorCode.INVALID_HEADER))
     headers = {HEADER: ErrorCode.INVALID_HEADER}
     return HttpResponse(fault, status=HTTPStatus.BAD_REQUEST, headers=headers, content_type="text/plain")
+
+
+def bad_request(request: HttpRequest, fault: Fault) -> HttpResponse:
+    """Return the response to a request that reaches no view, with a code in its body as its view would."""
+    try:
+        view = resolve(request.path_info).func
+    except Resolver404:
+        view = None
+    action = getattr(view, "actions", {}).get((request.method or "").lower())
+    with_codes = action in getattr(getattr(view, "cls", None), "action_extensions", {})
+    return error_response(HTTPStatus.BAD_REQUEST, faults=[fault], with_codes=with_codes)
 
 
 class HttpsOnlyMiddleware(Middleware):
@@ -117,7 +129,7 @@ class HttpsOnlyMiddleware(Middleware):
             path = request.path_info
             if is_api_path(path) or (path == "/metrics" and "HTTP_AUTHORIZATION" in request.META):
                 fault = Fault("HTTPS is required", ErrorCode.HTTPS_REQUIRED)
-                return error_response(HTTPStatus.BAD_REQUEST, faults=[fault])
+                return bad_request(request, fault)
         return self.get_response(request)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from notifications.models import Delivery, Notification
 from relayers.models import Relayer
@@ -153,6 +154,14 @@ def test_every_patch_may_be_called_a_merge_patch(manager: Api) -> None:
     media_type = {"Content-Type": "application/merge-patch+json"}
     answer = manager.patch("/api/v1/signers/none", {}, headers=media_type)
     assert (answer.status, answer.headers["error-code"]) == (400, "not_supported")
+
+
+def test_a_fault_that_is_found_before_the_operation_has_a_code_too(client: Client, settings: Any) -> None:
+    settings.SECURE_SSL_REDIRECT = True
+    answers = {path: client.get(f"/api/v1/{path}").json() for path in ("signers/a", "signers", "nothing")}
+    uncoded = bodies.bad_request("HTTPS is required")
+    coded = bodies.bad_request("HTTPS is required", code="https_required")
+    assert answers == {"signers/a": coded, "signers": uncoded, "nothing": uncoded}
 
 
 def test_a_missing_scope_and_a_deleted_reference_have_codes(manager: Api, api: Api) -> None:
