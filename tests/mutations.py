@@ -945,6 +945,34 @@ MUTATIONS: dict[int, Mutation] = {
         ".count()",
         ("tests/transactions/test_private_transactions.py",),
     ),
+    153: Mutation(
+        "The successor of a revoked token is accepted.",
+        "tokens/models.py",
+        "            tokens = lock_with_successors(chosen)\n",
+        "            tokens = list(AccessToken.objects.filter(pk__in=chosen))\n",
+        ("tests/lifecycle/test_rotation.py",),
+    ),
+    154: Mutation(
+        "A token is rotated as often as it is asked to.",
+        "tokens/writes.py",
+        "        if token.replaced_at:\n",
+        "        if False:\n",
+        ("tests/lifecycle/test_rotation.py",),
+    ),
+    155: Mutation(
+        "A webhook receives events that it did not choose.",
+        "notifications/subscriptions.py",
+        "return event in names or group_of(event) in names or event == NOTIFICATION_TEST.name",
+        "return True",
+        ("tests/notifications/test_subscriptions.py",),
+    ),
+    156: Mutation(
+        "REST changes the signer of a relayer with open transactions.",
+        "relayers/writes.py",
+        'if self.is_new or "signer_id" in self.given:',
+        "if self.is_new:",
+        ("tests/transactions/test_guards.py",),
+    ),
 }
 
 
