@@ -1,4 +1,3 @@
-from datetime import datetime
 from typing import Any
 
 from django.core.validators import ProhibitNullCharactersValidator
@@ -8,9 +7,15 @@ from drf_spectacular.utils import extend_schema_field
 from notifications.models import Delivery, Notification, validate_webhook_url
 from notifications.writes import NotificationWrite
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
-from relayer_service.api.serializers import BooleanField, ChoiceField, IntegerField, NewIdentifierField, StringField
+from relayer_service.api.serializers import (
+    BooleanField,
+    ChoiceField,
+    IntegerField,
+    NewIdentifierField,
+    StringField,
+    TimestampField,
+)
 from relayer_service.net.addresses import without_user_info
-from relayer_service.storage.clock import timestamp
 
 URL_HELP = (
     "An absolute http or https URL without a user name or password. The port must be 80, 443 or at least 1024; "
@@ -59,11 +64,6 @@ class NotificationSerializer(ResourceSerializer):
     has_signing_key = FlagField(help_text="Whether a signing key is set.")
 
 
-class MomentField(StringField):
-    def to_representation(self, value: datetime) -> str:
-        return timestamp(value)
-
-
 class DeliverySerializer(ResourceSerializer):
     """The delivery of one event to a webhook. Fields without a value are omitted."""
 
@@ -73,9 +73,9 @@ class DeliverySerializer(ResourceSerializer):
     attempts = IntegerField(source="attempts_made", max_value=2**31 - 1)
     response_code = IntegerField(max_value=999, required=False, help_text="Of the last attempt.")
     error = StringField(required=False, help_text="The error of the last attempt.")
-    created_at = MomentField()
-    attempted_at = MomentField(required=False, help_text="When the last attempt began.")
-    next_attempt_at = MomentField(source="due_at", required=False, help_text="Set while it is pending.")
+    created_at = TimestampField()
+    attempted_at = TimestampField(required=False, help_text="When the last attempt began.")
+    next_attempt_at = TimestampField(source="due_at", required=False, help_text="Set while it is pending.")
 
 
 class CreateNotificationSerializer(CreateSerializer):

@@ -11,11 +11,20 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 
 from relayer_service import extensions
 from relayer_service.api import envelope, idempotency
+from relayer_service.api.parsers import StrictJSONParser
 from relayer_service.api.serializers import StrictSerializer
 
 # Marks the operations, components and tag of an extension.
 MARK = "x-extension"
 IDEMPOTENCY = "A request that is sent again with the same key within 24 hours returns the first response."
+# By name, what the contract's operations with a tag have in common.
+TAGS: dict[str, str] = {
+    "JSON-RPC": "JSON-RPC 2.0 calls through a relayer.",
+    "Notifications": "Webhook targets, with an optional key that signs what is sent to them.",
+    "Relayers": "Accounts on a network, each with a signer, an optional notification and policies.",
+    "Signers": "Local keys, and references to keys in external systems.",
+    "Webhooks": "Events that the service sends to the targets of notifications.",
+}
 LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
 
 
@@ -23,7 +32,7 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
-ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
+ERROR = {"data": {"const": None}, "message": {"type": "string"}, "success": {"const": False}}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "LogEntry": object_schema({"level": {"type": "string", "examples": ["log"]}, "message": {"type": "string"}}),
     "Metadata": object_schema({"logs": LOG_ENTRIES, "traces": {"type": "array", "items": {}}}),
@@ -84,7 +93,8 @@ def mark_components(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     of_contract = referred(document["paths"], schemas)
     marked = [node for node in schemas.values() if MARK in node]
-    marked += [node for path in document["paths"].values() for node in path.values() if MARK in node]
+    paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
+    marked += [node for path in paths for node in path.values() if MARK in node]
     for node in marked:
         inside = {key: value for key, value in node.items() if key != MARK}
         for name in referred(inside, schemas) - of_contract:
@@ -109,15 +119,17 @@ def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
 
 
 def describe_tags(document: dict[str, Any]) -> None:
-    """List the tags if there are extensions, with those of extensions last."""
-    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    """List the tags, with those of extensions last."""
+    paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
+    operations = [operation for path in paths for operation in path.values()]
     names = list(dict.fromkeys(name for operation in operations for name in operation["tags"]))
     added = {extensions.tag(name): name for name in extensions.BUILT if extensions.tag(name) in names}
-    if added:
-        document["tags"] = [{"name": name} for name in names if name not in added]
-        document["tags"] += [
-            {"name": tag, "description": extensions.BUILT[name], MARK: name} for tag, name in added.items()
-        ]
+    document["tags"] = [
+        {"name": name, **({"description": TAGS[name]} if name in TAGS else {})} for name in names if name not in added
+    ]
+    document["tags"] += [
+        {"name": tag, "description": extensions.BUILT[name], MARK: name} for tag, name in added.items()
+    ]
 
 
 def success_schema(data: dict[str, Any], paginated: bool) -> dict[str, Any]:
@@ -166,6 +178,10 @@ class ApiSchema(AutoSchema):
         marks = {MARK: extension}
         return [OpenApiParameter(idempotency.HEADER, schema, "header", description=text, extensions=marks)]
 
+    def map_parsers(self) -> list[str]:
+        # Merge patches are accepted too, but generators emit a function or a parameter for each content type.
+        return [StrictJSONParser.media_type]
+
     def get_response_serializers(self) -> Any:
         deleted = getattr(self.view, "deleted_message", "")
         if deleted and self.view.action == "destroy":
@@ -196,7 +212,7 @@ class ApiSchema(AutoSchema):
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         for status, message in self._errors().items():
-            bodies.setdefault(str(int(status)), self._error_body(status, message))
+            bodies.setdefault(str(int(status)), self.error_body(status, message))
         return bodies
 
     def _errors(self) -> dict[HTTPStatus, str]:
@@ -235,7 +251,7 @@ class ApiSchema(AutoSchema):
         return envelope.success(value)
 
     @staticmethod
-    def _error_body(status: HTTPStatus, message: str) -> dict[str, Any]:
+    def error_body(status: HTTPStatus, message: str) -> dict[str, Any]:
         example: dict[str, Any] = {"data": None, "message": message, "success": False}
         if status == HTTPStatus.BAD_REQUEST:
             example["metadata"] = {"logs": envelope.log_entries(["field: this field is required"])}

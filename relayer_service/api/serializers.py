@@ -1,16 +1,19 @@
 """Strict JSON fields and serializers: no coercion, no trimming, no unknown fields."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from relayer_service.api.exceptions import MAX_FAULTS
 from relayer_service.observability.logs import redact
+from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH, validate_identifier
 
 # Faults show no longer names of unknown fields: `redact` might not recognise a truncated secret.
@@ -51,6 +54,14 @@ class StringField(LiteralField, serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return data
+
+
+@extend_schema_field(OpenApiTypes.DATETIME)
+class TimestampField(StringField):
+    """A time in responses, as text in UTC with microseconds or as a `datetime`."""
+
+    def to_representation(self, value: str | datetime) -> str:
+        return timestamp(value) if isinstance(value, datetime) else value
 
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER_LENGTH, "pattern": IDENTIFIER})
