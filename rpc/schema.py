@@ -118,7 +118,9 @@ class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-cal
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in available_methods()]
-        return {"anyOf": [*params, {"type": "object", "description": OTHER_PARAMS}]}
+        known = {"anyOf": params} if len(params) > 1 else params[0]
+        # Not `anyOf`, of which some generators make one type with the fields of all.
+        return {"oneOf": [*params, {"type": "object", "not": known, "description": OTHER_PARAMS}]}
 
 
 class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]

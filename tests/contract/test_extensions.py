@@ -217,7 +217,7 @@ def test_the_document_has_a_method_of_an_extension_beside_those_of_the_contract(
     assert examples["Shout"]["summary"] == "A word (extension quotes)"
     assert examples["FeeEstimate"]["summary"] == "The fee of a transaction, in the network's coin"
     assert {"$ref": "#/components/schemas/ShoutParamsRequest"} in schemas["RpcRequest"]["properties"]["params"][
-        "anyOf"
+        "oneOf"
     ]
     results = {
         "feeEstimate": "#/components/schemas/FeeEstimateResult",
