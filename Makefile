@@ -4,7 +4,7 @@ BIN := .venv/bin
 TEST_ENV := DJANGO_SETTINGS_MODULE=tests.settings
 
 .DEFAULT_GOAL := help
-.PHONY: help run node test test-all check mutations format bench soak chaos lock schema clean
+.PHONY: help run node test test-all check mutations format bench soak chaos lock schema generators clean
 
 help:  ## Show what there is to make.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
@@ -20,7 +20,7 @@ node: tests/node/node_modules/installed  ## Run an Ethereum node of your own, to
 test: .venv/installed-dev tests/node/node_modules/installed  ## Run the tests, on SQLite and on PostgreSQL.
 	@$(BIN)/python -m tests.run
 
-test-all: .venv/installed-dev tests/node/node_modules/installed  ## Run those that take long too, as CI does.
+test-all: .venv/installed-dev tests/node/node_modules/installed tests/generators/installed  ## Run those that take long too, as CI does.
 	@$(BIN)/python -m tests.run --all
 
 check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift, mutation table.
@@ -32,6 +32,7 @@ check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment
 	$(BIN)/python -m tests.check_migrations
 	$(BIN)/python -m tests.check_deploy
 	$(BIN)/python -m tests.check_schema
+	$(BIN)/python -m tests.generators --check
 	$(BIN)/python -m tests.mutations --check
 
 mutations: .venv/installed-dev tests/node/node_modules/installed  ## Break the product in one place after another: its tests must notice.
@@ -43,6 +44,11 @@ format: .venv/installed-dev  ## Put the code into its standard form.
 
 schema: .venv/installed-dev  ## Write openapi.yaml and openapi-extensions.yaml anew.
 	$(BIN)/python -m tests.check_schema --write
+
+generators: .venv/installed-dev tests/generators/installed  ## Generate clients from both documents, compile and try them.
+	@command -v java >/dev/null || { echo "Cannot run: Java is needed (Debian: default-jre-headless)." >&2; exit 1; }
+	@test -e tests/generators/node_modules || { echo "Cannot run: Node.js with npm is needed." >&2; exit 1; }
+	$(BIN)/python -m tests.generators
 
 bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|..., all without it; FAST=1 for a look.
 	$(BIN)/python -m benchmarks.run $(AREA) $(if $(FAST),--fast)
@@ -60,9 +66,12 @@ lock: .venv/installed-dev  ## Pin the dependencies anew.
 	  --no-header --quiet --output-file requirements-providers.lock
 	$(BIN)/uv pip compile pyproject.toml --extra providers --group test --group check --universal --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements-dev.lock
+	$(BIN)/uv pip compile tests/generators/requirements.in --universal --generate-hashes --no-emit-index-url \
+	  --no-emit-find-links --no-header --quiet --output-file tests/generators/requirements.lock
 
 clean:  ## Remove what was installed and built; the data stays.
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis tests/node/node_modules
+	rm -rf tests/generators/.venv tests/generators/node_modules tests/generators/installed
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -81,3 +90,10 @@ clean:  ## Remove what was installed and built; the data stays.
 tests/node/node_modules/installed: tests/node/package-lock.json
 	@if command -v npm >/dev/null; then \
 	  cd tests/node && npm ci --ignore-scripts --no-audit --no-fund --silent && touch node_modules/installed; fi
+
+# Generators of clients, apart from the service; without npm, what needs them is skipped.
+tests/generators/installed: tests/generators/requirements.lock tests/generators/package-lock.json | .venv/bin/python
+	@$(BIN)/python -m venv tests/generators/.venv
+	@tests/generators/.venv/bin/python -m relayer_service.installation tests/generators/requirements.lock
+	@if command -v npm >/dev/null; then cd tests/generators && npm ci --ignore-scripts --no-audit --no-fund --silent; fi
+	@touch $@

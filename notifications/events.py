@@ -6,11 +6,13 @@ Each app declares its events in its `events.py`, with the type of their data.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Generic, TypedDict, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypedDict, TypeVar
 
 from django.apps import apps
 from django.utils.module_loading import module_has_submodule
 
+# A time in the format of API responses.
+Timestamp = Annotated[str, {"format": "date-time"}]
 Data = TypeVar("Data", bound=Mapping[str, object])
 
 
@@ -19,6 +21,10 @@ class Event(Generic[Data]):
     name: str
     data: type[Data]
     description: str
+    # The extension that adds the event to the OpenAPI document.
+    extension: ClassVar[str] = "lifecycle"
+    # The component of the OpenAPI document with the same fields as `data`, if there is one.
+    component: ClassVar[str] = ""
 
     def subject(self, data: Data) -> str:
         """Return the id of the relayer that the event is about, or "" for other events."""
@@ -41,7 +47,7 @@ class NotificationData(TypedDict):
 
 
 class NotificationFailingData(NotificationData):
-    failing_since: str
+    failing_since: Timestamp
     error: str
 
 

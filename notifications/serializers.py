@@ -17,10 +17,10 @@ from relayer_service.api.serializers import (
     ChoiceField,
     IntegerField,
     ListField,
-    MomentField,
     NewIdentifierField,
     ObjectField,
     StringField,
+    TimestampField,
 )
 from relayer_service.net import outgoing
 from relayer_service.net.addresses import without_user_info
@@ -126,15 +126,15 @@ class DeliverySerializer(ResourceSerializer):
     attempts = IntegerField(source="attempts_made", max_value=2**31 - 1)
     response_code = IntegerField(max_value=999, required=False, help_text="Of the last attempt.")
     error = StringField(required=False, help_text="The error of the last attempt.")
-    created_at = MomentField()
-    attempted_at = MomentField(required=False, help_text="When the last attempt began.")
-    next_attempt_at = MomentField(source="due_at", required=False, help_text="Set while it is pending.")
+    created_at = TimestampField()
+    attempted_at = TimestampField(required=False, help_text="When the last attempt began.")
+    next_attempt_at = TimestampField(source="due_at", required=False, help_text="Set while it is pending.")
 
 
 class AttemptSerializer(ResourceSerializer):
     """One request of a delivery. Fields without a value are omitted."""
 
-    started_at = MomentField(help_text="Its `webhook-timestamp`, which is in whole seconds.")
+    started_at = TimestampField(help_text="Its `webhook-timestamp`, which is in whole seconds.")
     milliseconds = IntegerField(max_value=2**31 - 1)
     response_code = IntegerField(max_value=999, required=False)
     error = StringField(required=False)

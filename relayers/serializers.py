@@ -27,6 +27,7 @@ from relayer_service.api.serializers import (
     ObjectField,
     StrictSerializer,
     StringField,
+    TimestampField,
     collecting,
 )
 from relayer_service.net import addresses, outgoing
@@ -157,13 +158,13 @@ class StatusSerializer(serializers.Serializer[Any]):
 
     network_type = StringField()
     balance = StringField(allow_null=True, help_text="In wei, as last read; null until it is first read.")
-    balance_at = StringField(allow_null=True, help_text="When the balance was read.")
+    balance_at = TimestampField(allow_null=True, help_text="When the balance was read.")
     nonce = StringField(allow_null=True, help_text="The nonce of the next transaction; null while it is unknown.")
     pending_transactions_count = IntegerField(max_value=MAX_COUNT, help_text="Transactions that are not mined yet.")
-    last_confirmed_transaction_timestamp = StringField(allow_null=True)
+    last_confirmed_transaction_timestamp = TimestampField(allow_null=True)
     paused = BooleanField()
     system_disabled = BooleanField()
-    checked_at = StringField(allow_null=True, help_text="When the account was last read.")
+    checked_at = TimestampField(allow_null=True, help_text="When the account was last read.")
 
     def to_representation(self, instance: Relayer) -> dict[str, Any]:
         return {

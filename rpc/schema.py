@@ -1,16 +1,14 @@
 """The JSON-RPC call in the OpenAPI document: its request, and a response for each method."""
 
 from copy import copy
-from functools import cache
 from typing import Any
 
 from django.conf import settings
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, PolymorphicProxySerializer
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework import serializers
 
-from relayer_service import extensions
 from relayer_service.api.openapi import MARK, ApiSchema
 from relayer_service.api.serializers import ChoiceField, IntegerField, StringField
 from rpc.errors import RpcError
@@ -31,8 +29,8 @@ QUOTE = {
     "method": "feeQuote",
     "network": "sepolia",
     "block_number": "9700000",
-    "block_time": "2026-11-15T12:00:00.000Z",
-    "valid_until": "2026-11-15T12:00:12.000Z",
+    "block_time": "2026-11-15T12:00:00.000000Z",
+    "valid_until": "2026-11-15T12:00:12.000000Z",
     "gas": {"estimate": "21000", "buffer": "0", "expected": "21000", "maximum": "21000"},
     "gas_price": {
         "base_fee": "1650000000",
@@ -121,7 +119,9 @@ class RpcParams(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-cal
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         params = [auto_schema.resolve_serializer(each.params_class, direction).ref for each in available_methods()]
-        return {"anyOf": [*params, {"type": "object", "description": OTHER_PARAMS}]}
+        known = {"anyOf": params} if len(params) > 1 else params[0]
+        # Not `anyOf`, of which some generators make one type with the fields of all.
+        return {"oneOf": [*params, {"type": "object", "not": known, "description": OTHER_PARAMS}]}
 
 
 class RpcRequest(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
@@ -146,24 +146,34 @@ class RpcErrorSerializer(serializers.Serializer[Any]):
     description = StringField(help_text="The cause of this failure.")
 
 
-class RpcFailureSerializer(serializers.Serializer[Any]):
-    """The response to a failed call."""
+class RpcResultField(serializers.Field[Any, Any, Any, Any]):
+    """The result of any method."""
+
+
+class RpcResult(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    target_class = RpcResultField
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        resolve: Any = auto_schema.resolve_serializer
+        results = {method.name: resolve(method.result_class, direction) for method in available_methods()}
+        for name, component in results.items():
+            component.schema["properties"]["method"]["const"] = name
+        if len(results) == 1:
+            (only,) = results.values()
+            return dict(only.ref)
+        # Without a discriminator, generated clients try one schema after another and drop unknown fields.
+        mapping = {name: component.ref["$ref"] for name, component in results.items()}
+        one_of = [component.ref for component in results.values()]
+        return {"oneOf": one_of, "discriminator": {"propertyName": "method", "mapping": mapping}}
+
+
+class RpcResponseSerializer(serializers.Serializer[Any]):
+    """The response to a call: `result` if it succeeded, else `error`."""
 
     jsonrpc = ChoiceField([VERSION])
     id = RpcIdField(allow_null=True)
-    error = RpcErrorSerializer()
-
-
-@cache
-def success_of(method: Method) -> type[serializers.Serializer[Any]]:
-    fields = {
-        "__doc__": f"The response to {method.name}.",
-        "jsonrpc": ChoiceField([VERSION]),
-        "id": RpcIdField(allow_null=True),
-        "result": method.result_class(),
-    }
-    name = method.name[0].upper() + method.name[1:]
-    return type(f"{name}SuccessSerializer", (serializers.Serializer,), fields)
+    result = RpcResultField(required=False)
+    error = RpcErrorSerializer(required=False)
 
 
 CALL: dict[str, Any] = {
@@ -191,7 +201,7 @@ class RpcSchema(ApiSchema):
         of_contract = {method.params_class for method in available_methods() if not method.extension}
         for method in available_methods():
             if method.extension:
-                resolve(success_of(method), "response").schema[MARK] = method.extension
+                resolve(method.result_class, "response").schema[MARK] = method.extension
                 if method.params_class not in of_contract:
                     resolve(method.params_class, "request").schema[MARK] = method.extension
         return operation
@@ -206,16 +216,7 @@ class RpcSchema(ApiSchema):
         )
 
     def get_response_serializers(self) -> Any:
-        answers = PolymorphicProxySerializer(
-            component_name="RpcResponse",
-            serializers=[*map(success_of, available_methods()), RpcFailureSerializer],
-            resource_type_field_name=None,
-        )
-        return {200: OpenApiResponse(answers, description="The method's result or an error.")}
-
-    def get_tags(self) -> list[str]:
-        used = dict.fromkeys(method.extension for method in available_methods() if method.extension)
-        return [*super().get_tags(), *map(extensions.tag, used)]
+        return {200: OpenApiResponse(RpcResponseSerializer, description="The method's result or an error.")}
 
     def get_examples(self) -> list[OpenApiExample]:
         examples = []

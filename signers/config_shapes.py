@@ -1,4 +1,7 @@
-"""The signer types of the contract's section 2.2, and the config of each: its fields, and which of them are secret."""
+"""The signer types of the contract's section 2.2, and the config of each: its fields, and which of them are secret.
+
+Labels are for staff and name products; docstrings are for the OpenAPI document and use the contract's neutral words.
+"""
 
 from typing import Any, ClassVar
 
@@ -61,14 +64,14 @@ class LocalConfig(ConfigSerializer):
 
 
 class CloudKeyConfig(ConfigSerializer):
-    """A key in AWS KMS; the credentials are those of the service's environment."""
+    """A key in a cloud key-management service; the credentials are those of the service's environment."""
 
     key_id = ShownField()
     region = ShownField()
 
 
 class SecretStoreConfig(ConfigSerializer):
-    """A key that is read from HashiCorp Vault's KV store."""
+    """A key that is read from a secret store."""
 
     destination: ClassVar[tuple[str, ...]] = ("address",)
 
@@ -81,13 +84,13 @@ class SecretStoreConfig(ConfigSerializer):
 
 
 class SecretStoreTransitConfig(SecretStoreConfig):
-    """A key that signs inside HashiCorp Vault's Transit engine."""
+    """A key that signs inside a secret store."""
 
     pubkey = ShownField()
 
 
 class KeyServiceConfig(ConfigSerializer):
-    """A key held by Turnkey."""
+    """A key held by a key service."""
 
     api_private_key = StringField()
     api_public_key = ShownField()
@@ -97,7 +100,7 @@ class KeyServiceConfig(ConfigSerializer):
 
 
 class WalletServiceConfig(ConfigSerializer):
-    """An account held by Coinbase CDP."""
+    """An account held by a wallet service."""
 
     account_address = ShownField()
     api_key_id = ShownField()
@@ -106,7 +109,7 @@ class WalletServiceConfig(ConfigSerializer):
 
 
 class SecondCloudKeyConfig(ConfigSerializer):
-    """A key in Google Cloud KMS, with the service account that uses it."""
+    """A key in the second cloud key-management service, with the service account that uses it."""
 
     key = KeyRequestConfig()
     service_account = ServiceAccountRequestConfig()

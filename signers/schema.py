@@ -8,17 +8,19 @@ from rest_framework import serializers
 from signers.config_shapes import CONFIGS, ConfigSerializer, SignerType
 from signers.serializers import CreateSignerSerializer, SignerSerializer
 
-VAULT = {"address": "https://vault.example.com:8200", "key_name": "relayer-1"}
-APP_ROLE = {"role_id": "<AppRole role ID>", "secret_id": "<AppRole secret ID>"}
+# The first account of local Ethereum nodes such as Hardhat's, whose key is public.
+TEST_KEY = "0xac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80"
+SECRET_STORE = {"address": "https://secrets.example.com:8200", "key_name": "relayer-1"}
+ROLE = {"role_id": "<role ID>", "secret_id": "<secret ID>"}
 EXAMPLES: dict[SignerType, dict[str, Any]] = {
-    SignerType.PLAIN: {"key": "<32-byte key in hex>"},
+    SignerType.PLAIN: {"key": TEST_KEY},
     SignerType.PROVIDER_A_KMS: {"key_id": "1234abcd-12ab-34cd-56ef-1234567890ab", "region": "eu-central-1"},
     SignerType.PROVIDER_B_KMS: {
         "key": {"location": "europe-west3", "key_ring_id": "relayers", "key_id": "relayer-1", "key_version": 1},
-        "service_account": {"project_id": "example", "client_email": "relayer@example.iam.gserviceaccount.com"},
+        "service_account": {"project_id": "example", "client_email": "relayer@example.com"},
     },
-    SignerType.PROVIDER_C: {**VAULT, "mount_point": "secret", **APP_ROLE},
-    SignerType.PROVIDER_C_TRANSIT: {**VAULT, "pubkey": "<Ed25519 public key in base64>", **APP_ROLE},
+    SignerType.PROVIDER_C: {**SECRET_STORE, "mount_point": "secret", **ROLE},
+    SignerType.PROVIDER_C_TRANSIT: {**SECRET_STORE, "pubkey": "<Ed25519 public key in base64>", **ROLE},
     SignerType.PROVIDER_D: {
         "api_private_key": "<API private key>",
         "api_public_key": "<API public key>",
@@ -33,10 +35,11 @@ EXAMPLES: dict[SignerType, dict[str, Any]] = {
         "wallet_secret": "<wallet secret>",
     },
 }
-
+# The summaries of examples, by default the description of the config.
+SUMMARIES = {SignerType.PLAIN: "The key of a public test account, which must never hold funds."}
 
 SIGNER_EXAMPLE = OpenApiExample(
-    "Signer", {"id": "signer-1", "type": "provider_c", "config": VAULT}, response_only=True
+    "Signer", {"id": "signer-1", "type": "provider_c", "config": SECRET_STORE}, response_only=True
 )
 
 
@@ -62,7 +65,7 @@ CREATE_SIGNER: dict[str, Any] = {
         OpenApiExample(
             signer_type.value,
             {"id": f"{signer_type.value}-1", "type": signer_type.value, "config": example},
-            summary=signer_type.label,
+            summary=SUMMARIES.get(signer_type) or str(CONFIGS[signer_type].__doc__),
             request_only=True,
         )
         for signer_type, example in EXAMPLES.items()

@@ -2,14 +2,14 @@
 
 from typing import TypedDict
 
-from notifications.events import Event
+from notifications.events import Event, Timestamp
 
 
 class TokenExpiringData(TypedDict):
     name: str
     # The public part.
     token: str
-    expires_at: str
+    expires_at: Timestamp
 
 
 TOKEN_EXPIRING = Event(

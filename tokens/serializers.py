@@ -10,7 +10,7 @@ from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, Rotation
 
 
 @extend_schema_field(OpenApiTypes.DATETIME)
-class MomentField(StringField):
+class TimestampField(StringField):
     """A time in UTC."""
 
 
@@ -29,7 +29,7 @@ class RotatedTokenSerializer(serializers.Serializer[Any]):
     """The old token of a rotation."""
 
     token = StringField(help_text="The public part of the token.")
-    expires_at = MomentField(help_text="When it is no longer accepted.")
+    expires_at = TimestampField(help_text="When it is no longer accepted.")
 
 
 class RotationSerializer(serializers.Serializer[Any]):
@@ -39,7 +39,7 @@ class RotationSerializer(serializers.Serializer[Any]):
     name = StringField()
     scopes = ListField(child=StringField(), help_text="Those of the old token.")
     allowed_relayers = ListField(child=StringField(), help_text="Those of the old token; empty: all.")
-    expires_at = MomentField(allow_null=True, help_text="When the old token would have expired; null: never.")
+    expires_at = TimestampField(allow_null=True, help_text="When the old token would have expired; null: never.")
     replaces = RotatedTokenSerializer()
 
     def to_representation(self, instance: Rotation) -> dict[str, Any]:

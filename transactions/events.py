@@ -1,5 +1,7 @@
 """Events of transactions and lanes. A status that is not in `BY_STATUS` sends no webhook."""
 
+from typing import TypeVar
+
 from notifications.events import Event
 from relayers.events import RelayerData, RelayerEvent
 from transactions.models import Status
@@ -7,6 +9,9 @@ from transactions.representation import TransactionData
 
 
 class TransactionEvent(Event[TransactionData]):
+    extension = "transactions"
+    component = "Transaction"
+
     def subject(self, data: TransactionData) -> str:
         return data["relayer_id"]
 
@@ -40,6 +45,13 @@ TRANSACTION_CONTRADICTED = TransactionEvent(
 )
 
 
+Data = TypeVar("Data", bound=RelayerData)
+
+
+class SendingEvent(RelayerEvent[Data]):
+    extension = "transactions"
+
+
 class RefusalData(RelayerData):
     # A rule of the relayer or of the token.
     rule: str
@@ -49,7 +61,7 @@ class RefusalData(RelayerData):
     selector: str | None
 
 
-TRANSACTION_REFUSED = RelayerEvent(
+TRANSACTION_REFUSED = SendingEvent(
     "transaction.refused", RefusalData, "A spending rule refused a transaction: nothing is sent."
 )
 
@@ -73,8 +85,8 @@ class NonceUsedData(RelayerData):
     hash: str
 
 
-RELAYER_HELD = RelayerEvent("relayer.held", LaneHoldData, "A relayer sends no new transactions until it is released.")
-RELAYER_RELEASED = RelayerEvent("relayer.released", LaneHoldData, "A relayer sends new transactions again.")
-RELAYER_NONCE_USED = RelayerEvent(
+RELAYER_HELD = SendingEvent("relayer.held", LaneHoldData, "A relayer sends no new transactions until it is released.")
+RELAYER_RELEASED = SendingEvent("relayer.released", LaneHoldData, "A relayer sends new transactions again.")
+RELAYER_NONCE_USED = SendingEvent(
     "relayer.nonce_used", NonceUsedData, "A nonce of a relayer's account was used by another program."
 )

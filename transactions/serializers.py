@@ -20,6 +20,7 @@ from relayer_service.api.serializers import (
     LiteralField,
     StringField,
     TimeField,
+    TimestampField,
 )
 from relayers.signatures.serializers import SignatureSerializer
 from transactions.models import Status, Transaction
@@ -216,10 +217,10 @@ class TransactionSerializer(serializers.Serializer[Any]):
     speed = ChoiceField(choices=Transaction.Speed.choices, allow_null=True)
     signature = SignatureSerializer(allow_null=True)
     is_canceled = BooleanField()
-    created_at = StringField()
-    sent_at = StringField(allow_null=True)
-    confirmed_at = StringField(allow_null=True)
-    valid_until = StringField()
+    created_at = TimestampField()
+    sent_at = TimestampField(allow_null=True)
+    confirmed_at = TimestampField(allow_null=True)
+    valid_until = TimestampField()
     block_number = IntegerField(max_value=2**63 - 1, allow_null=True)
     gas_used = IntegerField(max_value=2**63 - 1, allow_null=True)
     effective_gas_price = StringField(allow_null=True)

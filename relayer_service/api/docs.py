@@ -4,17 +4,16 @@ from relayer_service import __version__
 
 SETTINGS = {
     "TITLE": "Relayer Management Service",
-    # The version of the API, as the contract has it; the description has that of the software.
-    "VERSION": "v1 (main branch)",
+    # Generators give their packages this version, so that it must be one that package managers accept.
+    "VERSION": __version__,
     "OAS_VERSION": "3.1.0",
     "DESCRIPTION": (
         "Manage signers, notifications and relayers, and make JSON-RPC calls through a relayer.\n\n"
-        "All paths start with `/api/v1`. This document describes the API of the main development branch, which "
-        "includes unreleased features; a stable release line v1.1.x exists for production use.\n\n"
+        "All paths start with `/api/v1`. The version of this document is that of the software that serves it.\n\n"
         "Send `Authorization: Bearer <ACCESS_TOKEN>` with every request. Every response except that of the "
-        "JSON-RPC call is a JSON envelope.\n\n"
-        f"Software version: {__version__}."
+        "JSON-RPC call is a JSON envelope."
     ),
+    "CONTACT": {"name": "The maintainers of the Relayer Management Service"},
     "LICENSE": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
     "SERVERS": [{"url": "/", "description": "This service"}],
     "SERVE_PUBLIC": True,
@@ -34,8 +33,10 @@ SETTINGS = {
     "PREPROCESSING_HOOKS": ["relayer_service.api.openapi.keep_api_paths"],
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
-        "relayer_service.api.openapi.finish",
         "signers.schema.add_components",
+        "relayer_service.api.health_schema.add_paths",
+        "notifications.webhooks_schema.add_webhooks",
+        "relayer_service.api.openapi.finish",
     ],
     "ENUM_NAME_OVERRIDES": {
         "DeliveryState": "notifications.models.Delivery.State",

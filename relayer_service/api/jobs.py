@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from relayer_service.api.exceptions import NotFound
 from relayer_service.api.filters import Rows
 from relayer_service.api.representation import ResourceSerializer
-from relayer_service.api.serializers import ChoiceField, IntegerField, LiteralField, MomentField, StringField
+from relayer_service.api.serializers import ChoiceField, IntegerField, LiteralField, StringField, TimestampField
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.jobs import running
 from relayer_service.jobs.models import Job
@@ -59,9 +59,9 @@ class JobSerializer(ResourceSerializer):
     )
     failed = IntegerField(max_value=MAX_COUNT)
     failures = FailuresField(help_text="The first ten failures.")
-    created_at = MomentField()
-    started_at = MomentField(required=False)
-    finished_at = MomentField(required=False)
+    created_at = TimestampField()
+    started_at = TimestampField(required=False)
+    finished_at = TimestampField(required=False)
 
 
 JOB_EXAMPLE = OpenApiExample(

@@ -15,12 +15,20 @@ from relayer_service.api import envelope, idempotency
 from relayer_service.api.envelope import Fault
 from relayer_service.api.error_codes import HEADER, ErrorCode, code_of_status
 from relayer_service.api.exceptions import is_of_extension
-from relayer_service.api.parsers import MergePatchParser
+from relayer_service.api.parsers import StrictJSONParser
 from relayer_service.api.serializers import StrictSerializer
 
 # Marks the operations, components and tag of an extension.
 MARK = "x-extension"
 IDEMPOTENCY = "A request that is sent again with the same key within 24 hours returns the first response."
+# By name, what the contract's operations with a tag have in common.
+TAGS: dict[str, str] = {
+    "JSON-RPC": "JSON-RPC 2.0 calls through a relayer.",
+    "Notifications": "Webhook targets, with an optional key that signs what is sent to them.",
+    "Relayers": "Accounts on a network, each with a signer, an optional notification and policies.",
+    "Signers": "Local keys, and references to keys in external systems.",
+    "Webhooks": "Events that the service sends to the targets of notifications.",
+}
 LOG_ENTRIES = {"type": "array", "items": {"$ref": "#/components/schemas/LogEntry"}}
 
 
@@ -29,7 +37,7 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 FAULTS = {"type": "array", "items": {"$ref": "#/components/schemas/Fault"}}
-ERROR = {"data": {"type": "null"}, "message": {"type": "string"}, "success": {"const": False}}
+ERROR = {"data": {"const": None}, "message": {"type": "string"}, "success": {"const": False}}
 COMPONENTS: dict[str, dict[str, Any]] = {
     "LogEntry": object_schema({"level": {"type": "string", "examples": ["log"]}, "message": {"type": "string"}}),
     "Metadata": object_schema({"logs": LOG_ENTRIES, "traces": {"type": "array", "items": {}}}),
@@ -127,7 +135,8 @@ def mark_components(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     of_contract = referred(document["paths"], schemas)
     marked = [node for node in schemas.values() if MARK in node]
-    marked += [node for path in document["paths"].values() for node in path.values() if MARK in node]
+    paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
+    marked += [node for path in paths for node in path.values() if MARK in node]
     for node in marked:
         inside = {key: value for key, value in node.items() if key != MARK}
         for name in referred(inside, schemas) - of_contract:
@@ -152,15 +161,17 @@ def referred(node: Any, schemas: dict[str, Any]) -> set[str]:
 
 
 def describe_tags(document: dict[str, Any]) -> None:
-    """List the tags if there are extensions, with those of extensions last."""
-    operations = [operation for path in document["paths"].values() for operation in path.values()]
+    """List the tags, with those of extensions last."""
+    paths = [*document["paths"].values(), *document.get("webhooks", {}).values()]
+    operations = [operation for path in paths for operation in path.values()]
     names = list(dict.fromkeys(name for operation in operations for name in operation["tags"]))
     added = {extensions.tag(name): name for name in extensions.BUILT if extensions.tag(name) in names}
-    if added:
-        document["tags"] = [{"name": name} for name in names if name not in added]
-        document["tags"] += [
-            {"name": tag, "description": extensions.BUILT[name], MARK: name} for tag, name in added.items()
-        ]
+    document["tags"] = [
+        {"name": name, **({"description": TAGS[name]} if name in TAGS else {})} for name in names if name not in added
+    ]
+    document["tags"] += [
+        {"name": tag, "description": extensions.BUILT[name], MARK: name} for tag, name in added.items()
+    ]
 
 
 def success_schema(data: dict[str, Any], pagination: str = "") -> dict[str, Any]:
@@ -210,6 +221,10 @@ class ApiSchema(AutoSchema):
         marks = {MARK: extension}
         return [OpenApiParameter(idempotency.HEADER, schema, "header", description=text, extensions=marks)]
 
+    def map_parsers(self) -> list[str]:
+        # Merge patches are accepted too, but generators emit a function or a parameter for each content type.
+        return [StrictJSONParser.media_type]
+
     def get_response_serializers(self) -> Any:
         deleted = getattr(self.view, "deleted_message", "")
         if deleted and self.view.action == "destroy":
@@ -230,11 +245,6 @@ class ApiSchema(AutoSchema):
             schema["additionalProperties"] = False
         return schema
 
-    def map_parsers(self) -> list[str]:
-        """Omit the other name of JSON for PATCH: generators create a method or a type for each content type."""
-        inherited: Any = super().map_parsers
-        return [media_type for media_type in inherited() if media_type != MergePatchParser.media_type]
-
     def _get_request_body(self, direction: Literal["request", "response"] = "request") -> dict[str, Any] | None:
         inherited: Any = super()._get_request_body
         body: dict[str, Any] | None = inherited(direction)
@@ -245,7 +255,7 @@ class ApiSchema(AutoSchema):
     def _get_response_bodies(self, direction: Literal["request", "response"] = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         for status, message in self._errors().items():
-            bodies.setdefault(str(int(status)), self._error_body(status, message))
+            bodies.setdefault(str(int(status)), error_body(status, message, is_coded=is_of_extension(self.view)))
         return bodies
 
     def _errors(self) -> dict[HTTPStatus, str]:
@@ -292,24 +302,24 @@ class ApiSchema(AutoSchema):
             value = envelope.Page(value, [], {"current_page": 1, "per_page": 10, "total_items": 1})
         return envelope.success(value)
 
-    def _error_body(self, status: HTTPStatus, message: str) -> dict[str, Any]:
-        is_coded = status == HTTPStatus.BAD_REQUEST and is_of_extension(self.view)
-        faults = [Fault("field: this field is required", ErrorCode.REQUIRED)]
-        example = envelope.failure(
-            message, faults=faults if status == HTTPStatus.BAD_REQUEST else (), with_codes=is_coded
-        )
-        component = "BadRequest" if is_coded else "Error"
-        content = {"schema": {"$ref": f"#/components/schemas/{component}"}, "examples": {"Error": {"value": example}}}
-        code = EXAMPLE_CODES.get(status) or code_of_status(status)
-        return {
-            "description": message,
-            "content": {"application/json": content},
-            "headers": {
-                "X-Request-ID": REQUEST_ID,
-                HEADER: {"schema": {"type": "string", "examples": [code.value]}, "description": ERROR_CODE},
-                **ERROR_HEADERS.get(status, {}),
-            },
-        }
+
+def error_body(status: HTTPStatus, message: str, *, is_coded: bool) -> dict[str, Any]:
+    """Return the response of an error; with `is_coded`, the faults of a bad request have codes."""
+    is_bad = status == HTTPStatus.BAD_REQUEST
+    faults = [Fault("field: this field is required", ErrorCode.REQUIRED)] if is_bad else []
+    example = envelope.failure(message, faults=faults, with_codes=is_coded)
+    component = "BadRequest" if is_bad and is_coded else "Error"
+    content = {"schema": {"$ref": f"#/components/schemas/{component}"}, "examples": {"Error": {"value": example}}}
+    code = EXAMPLE_CODES.get(status) or code_of_status(status)
+    return {
+        "description": message,
+        "content": {"application/json": content},
+        "headers": {
+            "X-Request-ID": REQUEST_ID,
+            HEADER: {"schema": {"type": "string", "examples": [code.value]}, "description": ERROR_CODE},
+            **ERROR_HEADERS.get(status, {}),
+        },
+    }
 
 
 class ExactInteger(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]

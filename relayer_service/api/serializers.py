@@ -8,6 +8,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, ClassVar
 
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ErrorDetail, ValidationError
@@ -74,6 +75,14 @@ class StringField(LiteralField, serializers.CharField):
         return data
 
 
+@extend_schema_field(OpenApiTypes.DATETIME)
+class TimestampField(StringField):
+    """A time in responses, as text in UTC with microseconds or as a `datetime`."""
+
+    def to_representation(self, value: str | datetime) -> str:
+        return timestamp(value) if isinstance(value, datetime) else value
+
+
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": MAX_IDENTIFIER_LENGTH, "pattern": IDENTIFIER})
 class IdentifierField(StringField):
     default_validators = [validate_identifier]
@@ -134,14 +143,6 @@ class ExactAmountField(LiteralField):
         if isinstance(data, WrittenFloat) and data.has_exponent:
             self.fail("exponent")
         return super().run_validation(data)
-
-
-@extend_schema_field({"type": "string", "format": "date-time"})
-class MomentField(StringField):
-    """A time of a response."""
-
-    def to_representation(self, value: datetime) -> str:
-        return timestamp(value)
 
 
 @extend_schema_field({"type": "string", "format": "date-time"})

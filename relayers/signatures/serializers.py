@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, extend_schema_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -66,6 +66,8 @@ class SignMessageSerializer(BodySerializer):
         return {"digest": message_digest(attrs["message"]), "size": len(attrs["message"].encode())}
 
 
+# Generators that convert names to camel case would have one field twice.
+@extend_schema_serializer(exclude_fields=["primaryType"])
 class SignTypedDataSerializer(BodySerializer):
     """Typed data to sign (EIP-712): its two hashes, or the whole of it, which is checked and hashed here."""
 

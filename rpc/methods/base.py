@@ -14,6 +14,7 @@ class Method(ABC):
     name: ClassVar[str]
     network_type: ClassVar[str]
     params_class: ClassVar[type[StrictSerializer]]
+    # Its field `method` is the name of the method, from which clients know the type of the result.
     result_class: ClassVar[type[Serializer[Any]]]
     # The extension that the method belongs to; empty for the contract's methods.
     extension: ClassVar[str] = ""

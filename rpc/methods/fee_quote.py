@@ -12,7 +12,8 @@ from chain.fee_history import SPEEDS, BaseFeeSource
 from chain.gas_price import GasPrice
 from chain.native_fee import Gas
 from relayer_service.amounts import BASIS_POINTS, Amount, rate_text, with_bps
-from relayer_service.api.serializers import ChoiceField, IntegerField, ListField, StringField
+from relayer_service.api.serializers import ChoiceField, IntegerField, ListField, StringField, TimestampField
+from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
 from rpc.errors import RpcError
 from rpc.fees.quote import FeeQuote as Quoted
@@ -122,8 +123,8 @@ class FeeQuoteResult(serializers.Serializer[Any]):
     method = StringField(help_text="`feeQuote`.")
     network = StringField(help_text="The network's name.")
     block_number = StringField(help_text="The node's head block.")
-    block_time = serializers.DateTimeField()
-    valid_until = serializers.DateTimeField(help_text="When the next block is due or a price becomes stale.")
+    block_time = TimestampField()
+    valid_until = TimestampField(help_text="When the next block is due or a price becomes stale.")
     gas = QuotedGas()
     gas_price = QuotedPrice()
     gas_fee = QuotedAmount()
@@ -167,9 +168,9 @@ def result(quoted: Quoted, now: float) -> dict[str, Any]:
     }
 
 
-def moment(timestamp: float) -> str:
-    """Return a Unix time in the format of RFC 3339."""
-    return datetime.fromtimestamp(timestamp, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def moment(seconds: float) -> str:
+    """Return a Unix time in the format of API responses."""
+    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 def _gas(gas: Gas) -> dict[str, str]:

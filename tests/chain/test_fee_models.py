@@ -224,7 +224,7 @@ def test_a_transfer_costs_what_its_kind_of_network_charges(
         "method": "feeQuote",
         "network": "hardhat",
         "block_number": "7",
-        "block_time": "2023-11-14T22:13:20.000Z",
+        "block_time": "2023-11-14T22:13:20.000000Z",
         "gas": case.gas,
         "gas_price": case.gas_price,
         "gas_fee": case.gas_fee,

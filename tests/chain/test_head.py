@@ -207,10 +207,10 @@ def test_a_head_of_any_age_is_good_enough_for_the_local_network() -> None:
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     ("timestamp", "block_time"),
-    [(hex(MAX_TIMESTAMP), "9999-12-31T23:59:59.000Z"), (hex(MAX_TIMESTAMP - 1), "9999-12-31T23:59:58.000Z")],
+    [(hex(MAX_TIMESTAMP), "9999-12-31T23:59:59.000000Z"), (hex(MAX_TIMESTAMP - 1), "9999-12-31T23:59:58.000000Z")],
 )
 def test_a_quote_at_the_end_of_all_dates_is_valid_to_that_end(settings: Any, timestamp: str, block_time: str) -> None:
     settings.EXTENSIONS = ["quotes"]
     with node_answering(eth_getBlockByNumber={"result": HEAD | {"timestamp": timestamp}}) as node:
         result = quote(relayer_at(node.url))["result"]
-    assert (result["block_time"], result["valid_until"]) == (block_time, "9999-12-31T23:59:59.000Z")
+    assert (result["block_time"], result["valid_until"]) == (block_time, "9999-12-31T23:59:59.000000Z")

@@ -13,6 +13,7 @@ from pytest_django import Settings
 from rest_framework import serializers
 
 from relayer_service import extensions
+from relayer_service.api.openapi import TAGS
 from relayer_service.api.serializers import StrictSerializer, StringField
 from rpc import schema
 from rpc.methods import METHODS
@@ -44,19 +45,24 @@ class Volume(serializers.Serializer[Any]):
 class ShoutResult(serializers.Serializer[Any]):
     """What was shouted."""
 
+    method = StringField()
     word = StringField()
     volume = Volume()
+
+
+class WhisperResult(ShoutResult):
+    """What was whispered."""
 
 
 class Shout(Method):
     name = "shout"
     network_type = "evm"
     params_class: ClassVar[type[StrictSerializer]] = ShoutParams
-    result_class = ShoutResult
+    result_class: ClassVar[type[serializers.Serializer[Any]]] = ShoutResult
     extension = "quotes"
 
     def run(self, relayer: RpcRelayer, params: Mapping[str, Any]) -> dict[str, Any]:
-        return {"word": params["word"].upper(), "volume": {"decibels": "80"}}
+        return {"method": self.name, "word": params["word"].upper(), "volume": {"decibels": "80"}}
 
 
 class Whisper(Shout):
@@ -64,6 +70,7 @@ class Whisper(Shout):
 
     name = "whisper"
     params_class = FeeEstimateParams
+    result_class = WhisperResult
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +130,8 @@ def test_a_method_of_an_extension_that_is_off_is_answered_like_an_unknown_one(ap
 
 def test_a_method_of_an_extension_that_is_on_is_answered(api: Api, on: None) -> None:
     relayer()
-    assert call(api, "shout").body == bodies.rpc_result({"word": "HELLO", "volume": {"decibels": "80"}})
+    result = {"method": "shout", "word": "HELLO", "volume": {"decibels": "80"}}
+    assert call(api, "shout").body == bodies.rpc_result(result)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +171,7 @@ def test_keys_and_filters_are_those_of_the_extension_that_a_viewset_names(
 def test_the_document_has_nothing_of_extensions_that_are_off(api: Api, off: None) -> None:
     found = document(api)
     assert marks(found) == {}
-    assert "tags" not in found
+    assert "webhooks" not in found
     text = str(found).lower()
     assert [word for word in ("extension", "shout", "volume", "polish") if word in text] == []
 
@@ -181,9 +189,8 @@ def test_the_document_marks_all_that_an_extension_brings_and_nothing_else(api: A
             "/components/schemas/PolishRequest",
             "/components/schemas/ShoutParamsRequest",
             "/components/schemas/ShoutResult",
-            "/components/schemas/ShoutSuccess",
             "/components/schemas/Volume",
-            "/components/schemas/WhisperSuccess",
+            "/components/schemas/WhisperResult",
             "/tags/5",
         ],
         "quotes",
@@ -193,8 +200,9 @@ def test_the_document_marks_all_that_an_extension_brings_and_nothing_else(api: A
 def test_the_document_lists_the_tags_of_extensions_last(api: Api, on: None) -> None:
     found = document(api)
     described = {"name": TAG, "description": extensions.BUILT["quotes"], "x-extension": "quotes"}
-    names = ["items", "Notifications", "Relayers", "JSON-RPC", "Signers"]
-    assert found["tags"] == [*({"name": name} for name in names), described]
+    names = ["Notifications", "Relayers", "JSON-RPC", "Signers"]
+    own = [{"name": name, "description": TAGS[name]} for name in names]
+    assert found["tags"] == [{"name": "items"}, *own, described]
     assert found["paths"]["/api/v1/items/{identifier}/polish"]["post"]["tags"] == [TAG]
     assert found["paths"]["/api/v1/items"]["get"]["tags"] == ["items"]
 
@@ -202,7 +210,7 @@ def test_the_document_lists_the_tags_of_extensions_last(api: Api, on: None) -> N
 def test_the_document_has_a_method_of_an_extension_beside_those_of_the_contract(api: Api, on: None) -> None:
     found = document(api)
     operation, schemas = found["paths"][RPC]["post"], found["components"]["schemas"]
-    assert operation["tags"] == ["JSON-RPC", TAG]
+    assert operation["tags"] == ["JSON-RPC"]
     assert (
         "Methods: `feeEstimate`, `shout` (extension quotes), `whisper` (extension quotes).\n"
         in operation["description"]
@@ -211,9 +219,18 @@ def test_the_document_has_a_method_of_an_extension_beside_those_of_the_contract(
     assert examples["Shout"]["summary"] == "A word (extension quotes)"
     assert examples["FeeEstimate"]["summary"] == "The fee of a transaction, in the network's coin"
     assert {"$ref": "#/components/schemas/ShoutParamsRequest"} in schemas["RpcRequest"]["properties"]["params"][
-        "anyOf"
+        "oneOf"
     ]
-    assert {"$ref": "#/components/schemas/ShoutSuccess"} in schemas["RpcResponse"]["oneOf"]
+    results = {
+        "feeEstimate": "#/components/schemas/FeeEstimateResult",
+        "shout": "#/components/schemas/ShoutResult",
+        "whisper": "#/components/schemas/WhisperResult",
+    }
+    assert schemas["RpcResponse"]["properties"]["result"] == {
+        "oneOf": [{"$ref": reference} for reference in results.values()],
+        "discriminator": {"propertyName": "method", "mapping": results},
+    }
+    assert schemas["ShoutResult"]["properties"]["method"] == {"type": "string", "const": "shout"}
 
 
 def test_a_document_that_differs_from_the_code_is_found(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def quote(api: Api, **params: Any) -> Answer:
 
 
 def moment(timestamp: int) -> str:
-    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
 
 
 def test_a_quote_says_what_a_fee_rests_on(api: Api, node: FeeNode) -> None:
