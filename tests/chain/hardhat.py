@@ -20,6 +20,7 @@ from eth_abi.abi import decode, encode
 from eth_utils.abi import function_signature_to_4byte_selector
 from eth_utils.address import to_checksum_address
 
+from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import HARDHAT, Unavailable
 
 # Where an OP-stack chain and Scroll have their oracles, and Arbitrum its interface to the node.
@@ -119,7 +120,7 @@ class Chain:
     def rpc(self, method: str, *params: Any) -> Any:
         """Return the result of a call; the node's error is raised."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
-        with self.http.open(self.url, json.dumps(request).encode(), timeout=60) as response:
+        with self.http.open(self.url, json.dumps(request).encode(), timeout=PATIENCE_SECONDS) as response:
             answer = json.load(response)
         if "error" in answer:
             raise NodeError(answer["error"])
