@@ -52,12 +52,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose what runs on the second engine, and put first what one process runs together."""
+    """Choose what runs on the second engine, and put first what one process runs together, and files that take long.
+
+    A long file at the end would leave the other processes without work.
+    """
     if os.environ.get("TEST_ONLY_DATABASE"):
         kept = [item for item in items if touches_database(item)]
         config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
         items[:] = kept
-    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+    long_files = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: (not item.nodeid.startswith(TOGETHER), item.path not in long_files))
 
 
 class FileScheduling(LoadScopeScheduling):

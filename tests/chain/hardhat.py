@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import time
@@ -19,6 +20,7 @@ from eth_abi.abi import decode, encode
 from eth_utils.abi import function_signature_to_4byte_selector
 from eth_utils.address import to_checksum_address
 
+from tests.concurrency import PATIENCE_SECONDS
 from tests.servers import HARDHAT, Unavailable
 
 # Where an OP-stack chain and Scroll have their oracles, and Arbitrum its interface to the node.
@@ -53,14 +55,22 @@ class Contract:
 
 @functools.cache
 def contracts() -> dict[str, Contract]:
-    """Compile all contracts, once in a process."""
+    """Compile all contracts; the result is kept beside the compiler until one of them changes."""
     executable = shutil.which("node")
     if executable is None or not (HARDHAT / "node_modules/solc").exists():
         raise Unavailable("solc: there is no Node.js, or `npm ci` was not run in tests/node")
-    done = subprocess.run([executable, "compile.js"], cwd=HARDHAT, check=True, stdout=subprocess.PIPE, timeout=120)
+    sources = [HARDHAT / "compile.js", HARDHAT / "package-lock.json", *sorted((HARDHAT / "contracts").glob("*.sol"))]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()
+    kept = HARDHAT / f"node_modules/contracts-{digest}.json"
+    if not kept.exists():
+        done = subprocess.run([executable, "compile.js"], cwd=HARDHAT, check=True, stdout=subprocess.PIPE)
+        # Whole or not at all, as other processes may be doing the same.
+        written = kept.with_suffix(f".{os.getpid()}")
+        written.write_bytes(done.stdout)
+        written.replace(kept)
     return {
         name: Contract(bytes.fromhex(one["creation"]), bytes.fromhex(one["runtime"]), constructor_types(one["abi"]))
-        for name, one in json.loads(done.stdout).items()
+        for name, one in json.loads(kept.read_bytes()).items()
     }
 
 
@@ -110,7 +120,7 @@ class Chain:
     def rpc(self, method: str, *params: Any) -> Any:
         """Return the result of a call; the node's error is raised."""
         request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
-        with self.http.open(self.url, json.dumps(request).encode(), timeout=60) as response:
+        with self.http.open(self.url, json.dumps(request).encode(), timeout=PATIENCE_SECONDS) as response:
             answer = json.load(response)
         if "error" in answer:
             raise NodeError(answer["error"])

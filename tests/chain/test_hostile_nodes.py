@@ -105,6 +105,7 @@ def node(settings: Any) -> Iterator[HostileNode]:
 
 
 @pytest.mark.django_db
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("method", "kind", "token", "policies"),
     [

@@ -1,7 +1,9 @@
 import importlib
+from functools import cache
 from typing import Any
 
 from django.apps import AppConfig
+from django.conf import settings
 from django.core.signals import setting_changed
 from django.urls import clear_url_caches
 
@@ -12,17 +14,24 @@ class SampleConfig(AppConfig):
     def ready(self) -> None:
         from rpc import relayer_lookup
 
-        setting_changed.connect(build_urls_anew)
+        setting_changed.connect(route_extensions)
         # Tests change rows, and call at once.
         relayer_lookup.CACHE_SECONDS = 0
 
 
-def build_urls_anew(setting: str, **kwargs: Any) -> None:
+def route_extensions(setting: str, **kwargs: Any) -> None:
     """Route what the extensions have that a test switches on or off; a service does it once, when it starts."""
     if setting != "EXTENSIONS":
         return
     from relayer_service.urls import RESOURCES
 
-    for name in (*(f"{app}.urls" for app in RESOURCES), "relayer_service.urls", "tests.sample.urls"):
-        importlib.reload(importlib.import_module(name))
+    names = (*(f"{app}.urls" for app in RESOURCES), "relayer_service.urls", "tests.sample.urls")
+    for name, routes in zip(names, built_routes(names, tuple(settings.EXTENSIONS)), strict=True):
+        importlib.import_module(name).urlpatterns = routes  # type: ignore[attr-defined]
     clear_url_caches()
+
+
+@cache
+def built_routes(names: tuple[str, ...], enabled: tuple[str, ...]) -> list[list[Any]]:
+    """Return the routes of each module, built once for each choice of extensions: it takes longer than most tests."""
+    return [importlib.reload(importlib.import_module(name)).urlpatterns for name in names]

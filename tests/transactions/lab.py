@@ -83,8 +83,9 @@ def attempts(row: Transaction) -> list[Attempt]:
     return list(Attempt.objects.filter(transaction=row).order_by("number"))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def mempool_node() -> Iterator[MempoolChain]:
+    """A node for the tests of one process, as each takes seconds to start."""
     try:
         contracts()
         found = MempoolChain()

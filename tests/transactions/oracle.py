@@ -21,6 +21,7 @@ from django.db import models
 
 from notifications.models import Delivery
 from tests.chain.hardhat import Chain, encode_call
+from tests.concurrency import PATIENCE_SECONDS
 from transactions import invariants
 from transactions.events import BY_STATUS, TRANSACTION_REPLACED
 from transactions.models import FINAL, OPEN, Attempt, Lane, Status, StatusChange, Transaction
@@ -44,7 +45,7 @@ def batch(chain: Chain, calls: Sequence[tuple[str, list[Any]]]) -> list[Any]:
         for number, (method, params) in enumerate(calls)
     ]
     request = urllib.request.Request(chain.url, json.dumps(body).encode(), {"Content-Type": "application/json"})
-    with chain.http.open(request, timeout=60) as response:
+    with chain.http.open(request, timeout=PATIENCE_SECONDS) as response:
         answers = {answer["id"]: answer["result"] for answer in json.load(response)}
     return [answers[number] for number in range(len(calls))]
 

@@ -10,12 +10,10 @@ import pytest
 from tests.chain.answering_node import ChangeNetwork
 from tests.transactions import accounts
 from tests.transactions.engines import Killed, at_step, kill, let_time_pass
-from tests.transactions.lab import Lab, attempts, lab, mempool, mempool_node
+from tests.transactions.lab import Lab, attempts
 from tests.transactions.oracle import record
 from transactions import actions
 from transactions.models import Attempt, Transaction
-
-__all__ = ["lab", "mempool", "mempool_node"]
 
 Purpose = Attempt.Purpose
 

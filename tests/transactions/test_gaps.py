@@ -7,14 +7,12 @@ import pytest
 from relayer_service.models import AuditEntry
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
-from tests.transactions.hardhat import RECEIVER, LocalChain, local_chain, local_node
+from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions.gaps import fill_gap
 from transactions.lanes import leasing
 from transactions.models import Lane, Transaction
 from transactions.settlement.watching import look
-
-__all__ = ["local_chain", "local_node"]
 
 pytestmark = pytest.mark.django_db
 

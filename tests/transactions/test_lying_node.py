@@ -48,7 +48,7 @@ def ask(node: LyingNode, *calls: tuple[str, list[Any]]) -> Any:
     body = json.dumps(asked if len(asked) > 1 else asked[0]).encode()
     # urllib does not take the user info of a URL.
     url = f"http://127.0.0.1:{node.server.server_address[1]}"
-    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=60) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, body), timeout=PATIENCE_SECONDS) as response:
         return json.load(response)
 
 

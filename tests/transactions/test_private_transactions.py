@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.transactions.lab import Lab, attempts, is_final, let_time_pass, mempool, mempool_node
+from tests.transactions.lab import Lab, attempts, is_final, let_time_pass
 from tests.transactions.lying_node import LyingNode, lying_node
 from tests.transactions.mempool import MempoolChain
 from tests.transactions.private_node import PrivateNode, private_node
 from transactions import actions
 from transactions.models import Attempt, Transaction
-
-__all__ = ["mempool", "mempool_node"]
 
 Purpose = Attempt.Purpose
 

@@ -8,15 +8,13 @@ import pytest
 
 from tests.relayers import factories as relayers
 from tests.transactions import factories
-from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain, local_chain, local_node
+from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions import actions, dry_run
 from transactions.lanes import leasing, work
 from transactions.models import Attempt, Lane, Status, Transaction
 from transactions.reserves import in_flight_costs
 from transactions.topups import opening
-
-__all__ = ["local_chain", "local_node"]
 
 pytestmark = pytest.mark.django_db
 

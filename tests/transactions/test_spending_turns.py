@@ -10,8 +10,8 @@ from relayers.models import Relayer
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
 from tests.transactions.engines import Killed, at_step, kill, let_time_pass
-from tests.transactions.hardhat import RECEIVER, LocalChain, local_chain, local_node
-from tests.transactions.lab import Lab, lab, mempool, mempool_node
+from tests.transactions.hardhat import RECEIVER, LocalChain
+from tests.transactions.lab import Lab
 from tests.transactions.lane_values import GWEI, NOW, attempt, found, network, row
 from tests.transactions.limits import limit_relayer, policy, used
 from tests.transactions.single_turns import take_turn
@@ -20,8 +20,6 @@ from transactions.lanes.monitoring import Bump, review_price
 from transactions.models import Charge, Lane, Transaction
 from transactions.settlement.watching import look
 from transactions.spending.budgets import GasBudget
-
-__all__ = ["lab", "local_chain", "local_node", "mempool", "mempool_node"]
 
 
 @pytest.fixture

@@ -16,15 +16,13 @@ from signers.backends.base import SignerError
 from tests.relayers import factories as relayer_factories
 from tests.relayers.factories import KEY
 from tests.transactions import factories
-from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain, local_chain, local_node
+from tests.transactions.hardhat import GWEI, RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions.changes import Changes
 from transactions.lanes import broadcasting, leasing, outcomes, signing
 from transactions.lanes.commits import LeaseLost
 from transactions.models import Attempt, Lane, Transaction
 from transactions.settlement.watching import look
-
-__all__ = ["local_chain", "local_node"]
 
 pytestmark = pytest.mark.django_db
 

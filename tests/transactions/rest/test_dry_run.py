@@ -12,12 +12,10 @@ from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
 from tests.servers import free_port
-from tests.transactions.hardhat import RECEIVER, LocalChain, local_chain, local_node
+from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.limits import limit_relayer, used
 from tests.transactions.rest.requests import PATH, TRANSFER
 from transactions.models import Charge, Lane, Transaction
-
-__all__ = ["local_chain", "local_node"]
 
 DRY_RUN = f"{PATH}?dry_run=true"
 STATE = {"source": "state", "rule": "paused", "allowed": True, "text": "The relayer accepts transactions."}
