@@ -143,10 +143,17 @@ class SourceField(ObjectField):
         return dict(entry.validated_data)
 
 
+class AmountTextField(shape.AmountField):
+    """An amount that staff may have written with leading zeros."""
+
+    def to_representation(self, value: Any) -> str:
+        return str(int(value))
+
+
 class PriceSourceSerializer(SourceEntry):
     """A price source, with the fields of its kind."""
 
-    min_liquidity = shape.AmountField(
+    min_liquidity = AmountTextField(
         required=False, source="min_liquidity_text", help_text="In wei. A pair that holds less has no price."
     )
 

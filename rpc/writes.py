@@ -63,7 +63,7 @@ class FeeTokenWrite(Write[FeeToken]):
         """Set all sources; those that are the same as stored ones, in any order, are kept."""
         removed, kept, added = [] if self.is_new else list(self.row.sources.all()), [], []
         for source in sources:
-            same = next((each for each in removed if each.audited() == source.audited()), None)
+            same = next((each for each in removed if _values(each) == _values(source)), None)
             if same is None:
                 added.append(source)
             else:
@@ -120,6 +120,12 @@ class FeeTokenWrite(Write[FeeToken]):
         for row in rows:
             row._prefetched_objects_cache = {}
         prefetch_related_objects(rows, "sources")
+
+
+def _values(source: PriceSource) -> dict[str, Any]:
+    """Return what staff set of a source, to compare it; they may have written an amount with leading zeros."""
+    values = source.audited()
+    return values | ({"min_liquidity": int(values["min_liquidity"])} if "min_liquidity" in values else {})
 
 
 def _save_sources(writes: Sequence[FeeTokenWrite]) -> None:
