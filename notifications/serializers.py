@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from typing import Any
 
 import orjson
@@ -219,7 +220,6 @@ class UpdateNotificationSerializer(UpdateSerializer):
     """The fields of a notification to change; omitted fields are unchanged."""
 
     answer_class = NotificationSerializer
-    create_class = CreateNotificationSerializer
     write_class = NotificationWrite
 
     type = TypeField(required=False)
@@ -228,6 +228,11 @@ class UpdateNotificationSerializer(UpdateSerializer):
         help_text="If absent or null, the key is unchanged; an empty string removes it; any other string replaces it. "
         "Never returned in a response."
     )
+
+    @classmethod
+    def immutable_names(cls) -> Collection[str]:
+        # Without the extension, the other fields of a new notification do not exist.
+        return ("id",)
 
 
 @extend_schema_serializer(component_name="UpdateNotification")

@@ -23,7 +23,7 @@ NOT_SUPPORTED = {
     "code": -32001,
     "message": "Token not supported",
     "description": "Fees cannot be quoted in this token on sepolia: it is not registered or has no price source. Use "
-    "one of: ETH, USDC.",
+    "one of: ETH.",
 }
 QUOTE = {
     "method": "feeQuote",

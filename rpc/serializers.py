@@ -194,25 +194,6 @@ class FeeTokenSerializer(representation.ResourceSerializer):
         }
 
 
-class UpdateFeeTokenSerializer(representation.UpdateSerializer):
-    """Changes of a fee token; omitted fields stay. Its network and symbol identify it and cannot be changed."""
-
-    answer_class = FeeTokenSerializer
-    write_class = FeeTokenWrite
-
-    address = EvmAddressField(required=False, help_text="The contract of the token.")
-    enabled = BooleanField(required=False)
-    margin_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=MARGIN_HELP)
-    max_spread_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=SPREAD_HELP)
-    sources = ListField(child=PriceSourceField(), max_length=MAX_SOURCES, required=False, help_text=SOURCES_HELP)
-    confirm_rates = BooleanField(
-        required=False, help_text="If true, the age of all fixed rates restarts now, even if they are unchanged."
-    )
-
-    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        return attrs | source_rows(attrs)
-
-
 class CreateFeeTokenSerializer(representation.CreateSerializer):
     """A fee token to create."""
 
@@ -226,6 +207,26 @@ class CreateFeeTokenSerializer(representation.CreateSerializer):
     margin_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=MARGIN_HELP)
     max_spread_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=SPREAD_HELP)
     sources = ListField(child=PriceSourceField(), max_length=MAX_SOURCES, help_text=SOURCES_HELP)
+
+    def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        return attrs | source_rows(attrs)
+
+
+class UpdateFeeTokenSerializer(representation.UpdateSerializer):
+    """Changes of a fee token; omitted fields stay. Its network and symbol identify it and cannot be changed."""
+
+    answer_class = FeeTokenSerializer
+    write_class = FeeTokenWrite
+    create_class = CreateFeeTokenSerializer
+
+    address = EvmAddressField(required=False, help_text="The contract of the token.")
+    enabled = BooleanField(required=False)
+    margin_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=MARGIN_HELP)
+    max_spread_bps = IntegerField(max_value=BASIS_POINTS, required=False, help_text=SPREAD_HELP)
+    sources = ListField(child=PriceSourceField(), max_length=MAX_SOURCES, required=False, help_text=SOURCES_HELP)
+    confirm_rates = BooleanField(
+        required=False, help_text="If true, the age of all fixed rates restarts now, even if they are unchanged."
+    )
 
     def values(self, attrs: dict[str, Any]) -> dict[str, Any]:
         return attrs | source_rows(attrs)

@@ -25,7 +25,7 @@ class TokenViewSet(ResourceViewSet):
     action_extensions = {"rotate": "lifecycle"}
     action_scopes = {"rotate": "rotate"}
     action_errors = {"rotate": {HTTPStatus.CONFLICT: ALREADY_ROTATED}}
-    actions_without_body = {"rotate"}
+    actions_with_optional_body = {"rotate"}
     tags = ["Tokens"]
 
     @extend_schema(operation_id="rotate_token", summary="Rotate the token of the request", **schema.ROTATE)

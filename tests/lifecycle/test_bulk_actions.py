@@ -189,7 +189,7 @@ def test_the_relayers_of_a_filter_are_paused_and_resumed(manager: Api) -> None:
 def test_a_filter_that_cannot_be_starts_no_job(manager: Api, path: str, body: Any, faults: list[str]) -> None:
     factories.notification("hook-1")
     answer = manager.post(path, body)
-    assert (answer.status, answer.body) == (400, bodies.bad_request(*faults))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(*faults))
     assert not Job.objects.exists()
 
 
@@ -200,7 +200,7 @@ def test_a_filter_that_matches_more_rows_than_a_job_can_have_is_refused(
     monkeypatch.setattr(jobs, "MAX_SELECTED", 4)
     answer = manager.post(PAUSE, {"filter": {}})
     fault = "filter: more than 1,000,000 rows match; narrow it"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
     assert manager.post(PAUSE, {"filter": {"network": "sepolia"}}).status == 201
 
 
@@ -215,7 +215,7 @@ def test_a_request_that_is_sent_again_with_its_key_starts_no_second_job(manager:
 
 def test_no_job_is_started_for_an_unknown_notification(manager: Api) -> None:
     answer = manager.post(REPLAY, {"filter": {}})
-    assert (answer.status, answer.body) == (404, bodies.failure("Notification not found"))
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID hook-1 not found"))
 
 
 @pytest.mark.parametrize("identifier", ["0", "1" + "0" * 30, "one", "1.0", "%D9%A1", "%00"])

@@ -97,6 +97,9 @@ def test_the_tables_have_every_operation() -> None:
     documented: dict[str, set[tuple[str, str]]] = {}
     for path, operations in paths.items():
         for method, operation in operations.items():
+            if operation.get("security") == []:
+                # The health paths, which need no token.
+                continue
             documented.setdefault(operation.get("x-extension", ""), set()).add((method.upper(), path))
     # `test_permissions.py` in `tests/transactions/rest` and `tests/relayers/signatures` have those of the others.
     del documented["transactions"], documented["signing"]
@@ -190,7 +193,7 @@ def test_a_new_id_does_not_end_like_a_path_of_the_extension(manager: Api, ending
     body = {"id": f"hooks/{ending}", "url": "https://hooks.example.com"}
     answer = manager.post("/api/v1/notifications", body)
     fault = f"id: an id must not end with /{ending}, which is a path of the API"
-    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(fault))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

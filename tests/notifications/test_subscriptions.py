@@ -131,7 +131,7 @@ def test_a_choice_that_is_none_is_refused(manager: Api, events: Any, fault: str)
         fault
     )
     body = {"id": "other", "url": "https://hooks.example.com", "events": events}
-    assert manager.post("/api/v1/notifications", body).body == bodies.bad_request(fault)
+    assert bodies.uncoded(manager.post("/api/v1/notifications", body).body) == bodies.bad_request(fault)
     assert [each.url for each in Notification.objects.all()] == ["https://hooks.example.com/hook"]
 
 
