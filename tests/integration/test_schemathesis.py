@@ -28,13 +28,13 @@ from tokens.writes import issue
 MAX_SECONDS = 900
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
-# What is meant to be so in the extensions: nodes may not answer; a body that is well formed can name what does not
-# exist, or break a rule of the relayer; a notification whose id ends like a path of the extension can be changed
-# there; servers strip the spaces around a header, here the only thing that can be wrong with a request.
+# What is meant to be so in the extensions: nodes may not answer, and no worker runs; a body that is well formed can
+# name what does not exist, or break a rule of the relayer; a notification whose id ends like a path of the extension
+# can be changed there; servers strip the spaces around a header, here the only thing that can be wrong with a request.
 RULES = """
 
 [[operations]]
-include-path-regex = "/balance$"
+include-path-regex = "/(balance|ready)$"
 checks.not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 503]
 
 [[operations]]
