@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from relayer_service import __version__
 from tests.api import WireApi
 from tests.browser.conftest import TakeScreenshot
 
@@ -36,7 +37,7 @@ def test_swagger_ui_calls_the_api_with_a_token(visitor: Page, port: int, token: 
 def test_swagger_ui_shows_the_contract(visitor: Page, take_screenshot: TakeScreenshot) -> None:
     visitor.goto("/api/docs", wait_until="networkidle")
     expect(visitor.get_by_role("heading", name="Relayer Management Service")).to_be_visible()
-    expect(visitor.get_by_text("a stable release line v1.1.x exists for production use")).to_be_visible()
+    expect(visitor.get_by_text("The version of this document is that of the software that serves it.")).to_be_visible()
     take_screenshot(visitor, "api-docs")
 
 
@@ -70,7 +71,7 @@ def test_swagger_ui_fills_in_a_change_that_changes_nothing(visitor: Page) -> Non
 
 def test_redoc_shows_the_contract(visitor: Page) -> None:
     visitor.goto("/api/redoc", wait_until="networkidle")
-    expect(visitor.get_by_role("heading", name="Relayer Management Service (v1 (main branch))")).to_be_visible()
+    expect(visitor.get_by_role("heading", name=f"Relayer Management Service ({__version__})")).to_be_visible()
     expect(visitor.get_by_text("/api/v1/items", exact=True).first).to_be_visible()
 
 
@@ -78,6 +79,19 @@ def test_redoc_searches_in_the_browser(visitor: Page) -> None:
     visitor.goto("/api/redoc", wait_until="networkidle")
     visitor.get_by_placeholder("Search...").press_sequentially("create")
     expect(visitor.locator("[data-role='search:results']").get_by_text("items_create")).to_be_visible()
+
+
+@pytest.mark.parametrize("path", ["/api/docs", "/api/redoc"])
+@pytest.mark.parametrize(("chosen", "background"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(28, 32, 34)")])
+def test_the_documentation_has_the_theme_of_the_admin_and_links_to_it(
+    page: Page, path: str, chosen: str, background: str
+) -> None:
+    page.goto("/admin/")
+    page.evaluate("theme => localStorage.setItem('adminTheme', JSON.stringify(theme))", chosen)
+    page.goto(path, wait_until="networkidle")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
+    page.get_by_role("link", name="Admin", exact=True).click()
+    page.wait_for_url("**/admin/")
 
 
 @pytest.mark.parametrize("path", ["/api/docs", "/api/redoc"])
