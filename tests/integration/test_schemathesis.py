@@ -28,16 +28,10 @@ from tokens.writes import issue
 MAX_SECONDS = 900
 METHODS = {"get", "head", "post", "patch", "put", "delete", "options", "trace"}
 
-<<<<<<< HEAD
-# What is meant to be so in the extensions: nodes may not answer; a body that is well formed can name what does not
-# exist, or break a rule of the relayer; a cursor is that of a response; a notification or relayer whose id is like a
-# path of the extension is found there; servers strip the spaces around a header, here the only thing that can be wrong
-# with a request.
-=======
 # What is meant to be so in the extensions: nodes may not answer, and no worker runs; a body that is well formed can
-# name what does not exist, or break a rule of the relayer; a notification whose id ends like a path of the extension
-# can be changed there; servers strip the spaces around a header, here the only thing that can be wrong with a request.
->>>>>>> docs25
+# name what does not exist, or break a rule of the relayer; a cursor is that of a response; a notification or relayer
+# whose id is like a path of the extension is found there; servers strip the spaces around a header, here the only
+# thing that can be wrong with a request.
 RULES = """
 
 [[operations]]
@@ -137,11 +131,7 @@ def test_no_answer_of_the_extensions_is_undocumented(transactional_db: None, use
         # A stand-in of the tests, which echoes.
         options = ("--exclude-path=/api/v1/items/{identifier}/polish", "--warnings=off")
         output = stated(port, token, tmp_path, 8, *options, rules=RULES)
-<<<<<<< HEAD
-    assert "42 selected / 43 total" in output
-=======
-    assert "39 selected / 40 total" in output
->>>>>>> docs25
+    assert "50 selected / 51 total" in output
 
 
 def test_the_document_is_valid_openapi_3_1(wire: WireApi, document: dict[str, Any]) -> None:
