@@ -209,7 +209,7 @@ class CreateNotificationSerializer(CreateSerializer):
     signing_key = NewSigningKeyField(
         help_text="If absent, null or empty, events are not signed. Never returned in a response."
     )
-    enabled = EnabledField(required=False, default=True, help_text="Whether events are sent.")
+    enabled = EnabledField(required=False, help_text="Whether events are sent; true by default.")
     events = EventsField(required=False, allow_null=True, help_text=EVENTS_HELP)
 
     def partial_row(self, valid: dict[str, Any]) -> Notification:
