@@ -50,13 +50,18 @@ class DeliveryPage(CursorPageRequest):
     list=extend_schema(operation_id="list_notifications", summary="List notifications", **schema.NOTIFICATION),
     create=extend_schema(operation_id="create_notification", summary="Create a notification", **schema.CREATE),
     retrieve=extend_schema(operation_id="get_notification", summary="Get a notification", **schema.NOTIFICATION),
-    partial_update=extend_schema(operation_id="update_notification", summary="Update a notification", **schema.UPDATE),
+    partial_update=extend_schema(
+        operation_id="update_notification",
+        summary="Update a notification",
+        description="Change the fields of a notification that are sent; omitted fields are unchanged.",
+        **schema.UPDATE,
+    ),
     destroy=extend_schema(operation_id="delete_notification", summary="Delete a notification"),
 )
 class NotificationViewSet(
     ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMixin, DestroyMixin, ResourceViewSet
 ):
-    """Change the fields of a notification that are sent; omitted fields are unchanged."""
+    """Webhooks, and their deliveries."""
 
     queryset = Notification.objects.all()
     lookup_url_kwarg = "notification_id"

@@ -31,7 +31,7 @@ def print_banner() -> None:
         ]
     else:
         where = "" if settings.DATA_DIR == settings.BASE_DIR / "var" else f"DATA_DIR={settings.DATA_DIR} "
-        lines.append(f"New token    {where}.venv/bin/python manage.py issue_token NAME")
+        lines.append(f"New token    {where}PROFILE=local .venv/bin/python manage.py issue_token NAME --scope manage")
     print("\n" + "\n".join(lines) + "\nPress Ctrl-C to stop.\n", flush=True)
 
 

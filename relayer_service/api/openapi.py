@@ -207,11 +207,10 @@ class ApiSchema(AutoSchema):
         return [{"bearer": [scope]}] if (scope := self._scope()) else super().get_auth()
 
     def get_description(self) -> str:  # type: ignore[override]  # the stubs are of another version
-        scope = self._scope()
-        if not scope:
-            return str(super().get_description())
-        own = vars(type(self.view)).get(self.view.action)
-        return f"{getattr(own, '__doc__', None) or ''} Requires the scope `{scope}`.".strip()
+        own = getattr(vars(type(self.view)).get(self.view.action), "__doc__", None)
+        # Not the text of the viewset, which is about all of its operations.
+        text = str(super().get_description()) if own else f"{self.get_summary()}."
+        return f"{text} Requires the scope `{scope}`." if (scope := self._scope()) else text
 
     def get_override_parameters(self) -> list[Any]:
         if not (extension := idempotency.extension(self.view)):
@@ -268,7 +267,7 @@ class ApiSchema(AutoSchema):
             errors[HTTPStatus.CONFLICT] = self.view.id_taken_message
         if in_use := getattr(self.view, "in_use_message", "") if self.view.action == "destroy" else "":
             errors[HTTPStatus.CONFLICT] = in_use
-        if self._scope():
+        if self.view.action in getattr(self.view, "action_scopes", {}) and any(map(extensions.is_enabled, extensions.BUILT)):
             errors[HTTPStatus.FORBIDDEN] = HTTPStatus.FORBIDDEN.phrase
         errors |= getattr(self.view, "action_errors", {}).get(self.view.action, {})
         return dict(sorted(errors.items()))

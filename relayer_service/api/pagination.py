@@ -73,7 +73,9 @@ class PageRequest(BasePagination):
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
         def parameter(name: str, description: str, default: int) -> dict[str, Any]:
-            schema = {"type": "integer", "minimum": 0, "default": default}
+            # Generated clients always send a parameter with a default, and a cursor cannot be combined with a page.
+            shown = {} if CURSOR in self.parameters and name == "page" else {"default": default}
+            schema = {"type": "integer", "minimum": 0, **shown}
             return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
 
         maximum = settings.PAGINATION_MAX_PER_PAGE

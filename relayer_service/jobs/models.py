@@ -6,6 +6,7 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 
+from relayer_service.observability import tracing
 from relayer_service.storage.leases import Leased
 
 MAX_FAILURES_NAMED = 10
@@ -34,6 +35,14 @@ class Job(Leased):
     )
     reason = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="The reason that the caller sent."
+    )
+    traceparent = models.CharField(
+        max_length=tracing.MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The trace of the request that started it.",
     )
     selection = models.TextField(editable=False, help_text="The rows (`storage/selections.py`).")
     total = models.PositiveIntegerField(editable=False)

@@ -13,6 +13,7 @@ from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.background.tasks import periodic, push, task
 from relayer_service.jobs.kinds import JobKind, Result, kind
 from relayer_service.jobs.models import MAX_FAILURES_NAMED, Job
+from relayer_service.observability import tracing
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.databases import is_unavailable
 from relayer_service.storage.selections import Selection
@@ -44,6 +45,7 @@ def start(name: str, selection: Selection, actor: str, *, token_key: str = "", r
             actor=actor,
             token_key=token_key,
             reason=reason,
+            traceparent=tracing.traceparent.get(),
             selection=str(selection),
             total=len(selection),
             due_at=DatabaseNow(),
@@ -65,7 +67,8 @@ def run_job(pk: int) -> None:
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
         try:
             by = ActorKind.TOKEN if job.token_key else ActorKind.USER
-            with acting_as(by, job.actor, request_id=f"job-{job.pk}", key=job.token_key):
+            acting = acting_as(by, job.actor, request_id=f"job-{job.pk}", key=job.token_key)
+            with acting, tracing.following(job.traceparent):
                 is_over = work(job, SLICE_SECONDS)
         except LeaseLostError:
             return

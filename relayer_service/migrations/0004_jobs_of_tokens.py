@@ -20,4 +20,9 @@ class Migration(migrations.Migration):
             name='token_key',
             field=models.CharField(blank=True, db_default='', default='', editable=False, help_text='The public part of the token that started it; empty if a user did.', max_length=12),
         ),
+        migrations.AddField(
+            model_name='job',
+            name='traceparent',
+            field=models.CharField(blank=True, db_default='', default='', editable=False, help_text='The trace of the request that started it.', max_length=55),
+        ),
     ]
