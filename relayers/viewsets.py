@@ -108,10 +108,10 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         return rows if self.action == "list" else rows.select_related("signer", "notification", "funding_relayer")
 
     def get_object(self) -> Any:
-        body: Any = self.request.data
-        if self.action == "partial_update" and "signer_id" in body:
+        if self.action == "partial_update" and "signer_id" in self.request.data:
             # Before the relayer, as replacing its key does.
-            signers = Signer.objects.select_for_update(no_key=True).filter(identifier=body["signer_id"])
+            identifier = self.request.data["signer_id"]
+            signers = Signer.objects.select_for_update(no_key=True).filter(identifier=identifier)
             list(signers.values_list("pk"))
         return super().get_object()
 
