@@ -39,6 +39,7 @@ from relayer_service.storage.newest import newest_with
 
 IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
+NOT_FOUND_IN_CONTRACT = "Notification not found"
 DELIVERY_NOT_FOUND = "Delivery with ID {} not found"
 
 
@@ -87,8 +88,7 @@ class NotificationViewSet(
         "replay": {HTTPStatus.CONFLICT: IN_PROGRESS},
         "replay_deliveries": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
         "test": {HTTPStatus.CONFLICT: DISABLED},
-        # The contract's text.
-        "partial_update": {HTTPStatus.NOT_FOUND: "Notification not found"},
+        "partial_update": {HTTPStatus.NOT_FOUND: NOT_FOUND_IN_CONTRACT},
     }
     list_filters = {"q": begins("identifier")}
     filter_extension = "lifecycle"
@@ -102,6 +102,9 @@ class NotificationViewSet(
         if self.action == "partial_update" and extensions.is_enabled("lifecycle"):
             return UpdateManagedNotificationSerializer
         return super().get_serializer_class()
+
+    def get_not_found_message(self) -> str:
+        return NOT_FOUND_IN_CONTRACT if self.action == "partial_update" else super().get_not_found_message()
 
     def get_queryset(self) -> QuerySet[Any]:
         rows = super().get_queryset()

@@ -108,8 +108,9 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         return rows if self.action == "list" else rows.select_related("signer", "notification", "funding_relayer")
 
     def get_object(self) -> Any:
-        body: Any = self.request.data
-        if self.action == "partial_update" and "signer_id" in body:
+        # Read for this action alone: the body of others is ignored, whatever it is.
+        body: Any = self.request.data if self.action == "partial_update" else {}
+        if "signer_id" in body:
             # Before the relayer, as replacing its key does.
             signers = Signer.objects.select_for_update(no_key=True).filter(identifier=body["signer_id"])
             list(signers.values_list("pk"))

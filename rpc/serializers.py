@@ -19,6 +19,7 @@ from relayer_service.api.serializers import (
     ObjectField,
     StrictSerializer,
     StringField,
+    TimestampField,
 )
 from relayer_service.storage.clock import timestamp
 from relayers.policies import MAX_AMOUNT
@@ -176,7 +177,7 @@ class FeeTokenSerializer(representation.ResourceSerializer):
     sources = ListField(child=PriceSourceField())
     decimals = IntegerField(max_value=255, required=False, help_text="Read from the contract.")
     rate = StringField(required=False, help_text="Tokens for one native coin, as last read.")
-    rated_at = StringField(required=False, help_text="When the rate was last read.")
+    rated_at = TimestampField(required=False, help_text="When the rate was last read.")
     rate_error = StringField(required=False, help_text="Why the last attempt to read the rate failed.")
 
     def to_representation(self, instance: FeeToken) -> dict[str, Any]:

@@ -29,6 +29,7 @@ ROTATION = (
     "A new token with the same rights, limits and expiry is issued and shown once. The old one is accepted for the "
     "overlap, then expires. A token can be rotated once."
 )
+MAX_FAMILY_SHOWN = 20
 
 
 class TokenStateFilter(StateFilter):
@@ -123,11 +124,10 @@ class AccessTokenAdmin(ResourceAdmin):
 
     @display(description="rotation")
     def rotation(self, token: AccessToken) -> str:
-        family = AccessToken.objects.filter(family=token.family).order_by("pk") if token.family else []
-        lines = []
-        for other in family:
-            if other.pk != token.pk:
-                lines.append(("Replaced by" if other.pk > token.pk else "Succeeds", link(other), other.state))
+        """The newest of its family: a program may rotate its token every hour."""
+        family = AccessToken.objects.exclude(family="").filter(family=token.family).exclude(pk=token.pk)
+        newest = reversed(family.order_by("-pk")[:MAX_FAMILY_SHOWN])
+        lines = [("Replaced by" if each.pk > token.pk else "Succeeds", link(each), each.state) for each in newest]
         return format_html_join("", "<div>{} {}, {}</div>", lines) or "none"
 
     @admin.action(description="Disable selected tokens", permissions=["change"])

@@ -1,17 +1,10 @@
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from relayer_service.api.serializers import BodySerializer, IntegerField, ListField, StringField
+from relayer_service.api.serializers import BodySerializer, IntegerField, ListField, StringField, TimestampField
 from relayer_service.storage.clock import timestamp
 from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, Rotation
-
-
-@extend_schema_field(OpenApiTypes.DATETIME)
-class TimestampField(StringField):
-    """A time in UTC."""
 
 
 class RotateTokenSerializer(BodySerializer):

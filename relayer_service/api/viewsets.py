@@ -127,8 +127,10 @@ class ResourceViewSet(GenericViewSet[Any]):
                 return row
         if is_of_extension(self) and self._is_below(rows, identifier):
             raise UnknownPath
-        messages = self.action_errors.get(self.action, {})
-        raise NotFound(messages.get(HTTPStatus.NOT_FOUND, self.not_found_message).format(identifier))
+        raise NotFound(self.get_not_found_message().format(identifier))
+
+    def get_not_found_message(self) -> str:
+        return self.not_found_message
 
     @staticmethod
     def _is_below(rows: QuerySet[Any], path: str) -> bool:

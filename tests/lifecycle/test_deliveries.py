@@ -165,6 +165,11 @@ def test_a_delivery_of_another_notification_is_not_found(manager: Api, hook: Not
         assert (answer.status, answer.body) == (404, unknown)
 
 
+def test_a_delivery_of_an_unknown_notification_is_not_found(manager: Api, db: None) -> None:
+    answer = manager.get("/api/v1/notifications/none/deliveries/msg_2")
+    assert (answer.status, answer.body) == (404, bodies.failure("Notification with ID none not found"))
+
+
 def test_a_test_event_is_sent(manager: Api, hook: Notification) -> None:
     answer = manager.post("/api/v1/notifications/hook-1/test")
     sent = Delivery.objects.get(event="notification.test")

@@ -117,6 +117,9 @@ def test_a_body_on_a_get_or_delete_is_ignored_with_a_note(manager: Api) -> None:
     factories.notification("hook-1")
     found = manager("GET", "/api/v1/signers/signer-1", raw=b"{}")
     assert found.body == bodies.success({"id": "signer-1", "type": "local", "config": {}}, logs=[IGNORED_BODY])
+    factories.relayer()
+    status = manager("GET", "/api/v1/relayers/relayer-1/status", raw=b"\xff").body
+    assert [entry["message"] for entry in status["metadata"]["logs"]] == [IGNORED_BODY]
     listed = manager("GET", "/api/v1/networks?per_page=0", raw=b"{}").body
     assert [entry["message"] for entry in listed["metadata"]["logs"]] == [IGNORED_BODY]
     gone = manager("DELETE", "/api/v1/notifications/hook-1", raw=b"\xff")

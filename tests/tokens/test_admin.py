@@ -251,3 +251,17 @@ def test_deleting_a_token_disables_its_successors_unless_it_expired(
     new = rotate(old.pk, timedelta(hours=0 if is_over else 1)).new
     admin_client.post(f"{LIST}{old.pk}/delete/", {"post": "yes"})
     assert [*AccessToken.objects.values_list("pk", "enabled")] == [(new.pk, is_over)]
+
+
+def test_the_page_of_a_token_shows_the_newest_of_its_family(
+    admin_client: Client, admin_user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tokens.admin.MAX_FAMILY_SHOWN", 2)
+    family = [issue(name="ci", user=admin_user)[0]]
+    for _ in range(3):
+        family.append(rotate(family[-1].pk).new)
+    page = admin_client.get(f"{LIST}{family[-1].pk}/change/").content.decode()
+    assert [token.pk for token in family if f"{LIST}{token.pk}/change/" in page.partition("Succeeds")[2]] == [
+        family[1].pk,
+        family[2].pk,
+    ]
