@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from django.core import exceptions
@@ -15,7 +14,6 @@ from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.exceptions import Forbidden
 from relayer_service.api.filters import filter_serializer
-from relayer_service.api.parsers import WrittenFloat
 from relayer_service.api.representation import CreateSerializer, ResourceSerializer, UpdateSerializer
 from relayer_service.api.serializers import (
     BodySerializer,
@@ -40,7 +38,7 @@ from relayers.account import Answers
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import EvmPolicies, EvmPoliciesPatch, merge_policies
-from relayers.top_ups import TopUpRequest, TopUpSerializer
+from relayers.top_ups import TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
 from signers.models import Signer
@@ -53,8 +51,6 @@ SIGNING_KINDS = "What the extension `signing` can sign with its key. A signed pe
 MAX_WEIGHT = 100
 MAX_URLS = 50
 MAX_COUNT = 2**31 - 1
-# The smallest number that JavaScript writes with an exponent.
-FIRST_EXPONENT = 1e21
 TOP_UP_HELP = "Its automatic top-up, which replaces the stored one. The token needs the scope `send`, too."
 PRIVATE_NODES = "Nodes that transactions are sent to alone with the policy `private_transactions`; never read from."
 FALLBACK_BLOCKS = "Blocks without being mined after which private transactions go to public nodes; unset: never."
@@ -218,30 +214,28 @@ class NetworkSerializer(serializers.Serializer[Any]):
         return shown
 
 
+class PoliciesRequest(EvmPolicies):
+    """Policies to store. Amounts can be strings: JavaScript rounds large numbers."""
+
+    gas_price_cap = WeiAmountField(required=False)  # type: ignore[assignment]  # it accepts more
+    min_balance = WeiAmountField(required=False)  # type: ignore[assignment]  # it accepts more
+
+
+class PoliciesPatchRequest(PoliciesRequest, EvmPoliciesPatch):
+    """Policies to change; null removes one."""
+
+
 @extend_schema_field(EvmPolicies)
 class PoliciesField(ObjectField):
-    """Policies. An amount of 22 digits or more that a client writes with an exponent is exact."""
-
-    shape: type[StrictSerializer] = EvmPolicies
+    shape: type[StrictSerializer] = PoliciesRequest
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        written = {name: exact(value) for name, value in super().to_internal_value(data).items()}
-        return dict(self.shape().run_validation(written))
+        return dict(self.shape().run_validation(super().to_internal_value(data)))
 
 
 @extend_schema_field(EvmPoliciesPatch)
 class PoliciesPatchField(PoliciesField):
-    """Policies to change; null removes one."""
-
-    shape = EvmPoliciesPatch
-
-
-def exact(value: Any) -> Any:
-    """Return the integer for a large number that was written with an exponent; any other value as it is."""
-    if not isinstance(value, WrittenFloat) or value < FIRST_EXPONENT:
-        return value
-    written = Decimal(value.text)
-    return int(written) if int(written) == written else value
+    shape = PoliciesPatchRequest
 
 
 @extend_schema_field(SpendingRules)

@@ -1,0 +1,114 @@
+"""Answers about relayers and networks: what was checked, what could not be, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from relayers.models import Relayer
+from signers.models import Signer
+from tests.api import Answer, Api
+from tests.contract import bodies
+from tests.relayers import factories
+from tests.servers import free_port
+
+EXPONENT = 'a number with an exponent may be rounded: send a string, such as "1000000000000000000000"'
+
+
+def answered(answer: Answer, data: Any, status: int = 200) -> None:
+    assert (answer.status, answer.body) == (status, bodies.success(data))
+
+
+@pytest.mark.parametrize(
+    ("patch", "amount"),
+    [
+        (b'{"policies":{"min_balance":null,"gas_price_cap":1.5e+21}}', "policies.gas_price_cap"),
+        (b'{"policies":{"min_balance":1e18,"gas_price_cap":1}}', "policies.min_balance"),
+        (b'{"spending_rules":{"max_value":1e+21,"max_value_per_day":"1"}}', "spending_rules.max_value"),
+        (b'{"top_up":{"funding_relayer_id":"relayer-2","minimum":"1","target":1e+21,"daily_limit":"9"}}',
+         "top_up.target"),
+    ],
+)  # fmt: skip
+def test_an_amount_with_an_exponent_is_refused(manager: Api, patch: bytes, amount: str) -> None:
+    factories.relayer(policies={"min_balance": 5})
+    answer = manager.patch("/api/v1/relayers/relayer-1", raw=patch)
+    assert (answer.status, bodies.uncoded(answer.body)) == (400, bodies.bad_request(f"{amount}: {EXPONENT}"))
+    assert Relayer.objects.get().policies == {"min_balance": 5}
+
+
+def test_amounts_of_policies_are_created_and_changed_as_strings(manager: Api) -> None:
+    factories.signer()
+    body = {"name": "R", "network": "sepolia", "network_type": "evm", "signer_id": "signer-1", "paused": False}
+    amount = 2**128 - 1
+    created = manager.post("/api/v1/relayers", body | {"id": "r", "policies": {"min_balance": str(amount)}})
+    assert (created.status, created.body["data"]["policies"]) == (201, {"min_balance": amount})
+    changed = manager.patch("/api/v1/relayers/r", {"policies": {"gas_price_cap": "7", "min_balance": None}})
+    assert (changed.status, changed.body["data"]["policies"]) == (200, {"gas_price_cap": 7})
+    refused = manager.patch("/api/v1/relayers/r", {"policies": {"gas_price_cap": str(amount + 1)}})
+    fault = f"policies.gas_price_cap: a whole number from 0 to {amount} is required"
+    assert (refused.status, bodies.uncoded(refused.body)) == (400, bodies.bad_request(fault))
+
+
+def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager: Api) -> None:
+    factories.signer("broken", "not a key")
+    urls = [{"url": f"http://127.0.0.1:{free_port()}", "weight": 100}]
+    body = {"id": "r", "name": "R", "network": "holesky", "network_type": "evm", "chain_id": 17000, "paused": False}
+    shown = {name: value for name, value in body.items() if name != "chain_id"}
+    data = shown | {"signer_id": "broken", "system_disabled": False, "custom_rpc_urls": urls}
+    node = "custom_rpc_urls[0].url: the chain ID of this node was not checked: the connection failed"
+    logs = [
+        "address: The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex.",
+        "network: holesky was shut down in 2025: use hoodi, or sepolia",
+        node,
+    ]
+    created = manager.post("/api/v1/relayers", body | {"signer_id": "broken", "custom_rpc_urls": urls})
+    assert (created.status, created.body) == (201, bodies.success(data, logs=logs))
+    changed = manager.patch("/api/v1/relayers/r", {"custom_rpc_urls": urls})
+    assert (changed.status, changed.body) == (200, bodies.success(data, logs=[node]))
+
+
+def test_the_status_of_a_relayer_is_that_of_its_last_check(manager: Api) -> None:
+    moment = timezone.now()
+    known = {"nonce": 7, "balance_text": str(2**100), "balance_at": moment - timedelta(hours=1)}
+    factories.relayer(**known, checked_at=moment, paused=True)
+    answered(
+        manager.get("/api/v1/relayers/relayer-1/status"),
+        {
+            "network_type": "evm",
+            "balance": str(2**100),
+            "balance_at": f"{moment - timedelta(hours=1):%Y-%m-%dT%H:%M:%S.%fZ}",
+            "nonce": "7",
+            "pending_transactions_count": 0,
+            "last_confirmed_transaction_timestamp": None,
+            "paused": True,
+            "system_disabled": False,
+            "checked_at": f"{moment:%Y-%m-%dT%H:%M:%S.%fZ}",
+        },
+    )
+
+
+def test_a_relayer_that_was_never_checked_says_so(manager: Api) -> None:
+    factories.relayer()
+    data = manager.get("/api/v1/relayers/relayer-1/status").body["data"]
+    assert [data[name] for name in ("balance", "balance_at", "nonce", "checked_at")] == [None] * 4
+
+
+def test_a_balance_that_no_node_returns_is_unavailable(manager: Api) -> None:
+    factories.relayer(network="hardhat", rpc_urls=[{"url": "http://127.0.0.1:9", "weight": 100}])
+    answer = manager.get("/api/v1/relayers/relayer-1/balance")
+    assert (answer.status, answer.body) == (503, bodies.failure("No node answered: the connection failed."))
+    assert (answer.headers["retry-after"], answer.headers["error-code"]) == ("5", "nodes_unavailable")
+
+
+def test_networks_are_found_by_a_prefix(manager: Api) -> None:
+    found = manager.get("/api/v1/networks?q=HARDH").body
+    assert [network["id"] for network in found["data"]] == ["evm:hardhat"]
+
+
+def test_lists_end_with_or_without_a_slash(manager: Api) -> None:
+    for resource in ("signers", "notifications", "relayers", "networks"):
+        assert manager.get(f"/api/v1/{resource}/").status == 200
+    assert (Signer.objects.count(), Relayer.objects.count()) == (0, 0)
