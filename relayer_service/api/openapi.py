@@ -267,7 +267,8 @@ class ApiSchema(AutoSchema):
             errors[HTTPStatus.CONFLICT] = self.view.id_taken_message
         if in_use := getattr(self.view, "in_use_message", "") if self.view.action == "destroy" else "":
             errors[HTTPStatus.CONFLICT] = in_use
-        if self.view.action in getattr(self.view, "action_scopes", {}) and any(map(extensions.is_enabled, extensions.BUILT)):
+        has_scopes = any(map(extensions.is_enabled, extensions.BUILT))
+        if has_scopes and self.view.action in getattr(self.view, "action_scopes", {}):
             errors[HTTPStatus.FORBIDDEN] = HTTPStatus.FORBIDDEN.phrase
         errors |= getattr(self.view, "action_errors", {}).get(self.view.action, {})
         return dict(sorted(errors.items()))

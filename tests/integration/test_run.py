@@ -89,7 +89,7 @@ def refusal(data_dir: Path, **extra: str) -> tuple[int, str, str]:
 
 PERMISSIONS = (
     "list, read and estimate fees; create, change and delete; send transactions, and read the relayers that send "
-    "them; sign messages and typed data"
+    "them; sign messages and typed data; replace itself by a new token"
 )
 
 

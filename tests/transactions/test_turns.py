@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import DatabaseError
 
-from chain.sending import Broadcast, Outcome
+from chain.sending import Broadcast, Outcome, SignedTransaction
 from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from signers.backends.base import SignerError
@@ -93,10 +93,10 @@ def test_a_signer_that_fails_leaves_no_nonce_behind(
     rows = [request(lane, value) for value in (1, 2, 3)]
     sign = signing.sign
 
-    def failing(signer: Any, address: str, draft: Any) -> Any:
+    def failing(signer: Any, address: str, draft: Any, *args: Any) -> Any:
         if draft.value == 2:
             raise SignerError("The server did not respond.", permanent=False)
-        return sign(signer, address, draft)
+        return sign(signer, address, draft, *args)
 
     monkeypatch.setattr("transactions.lanes.turn.sign", failing)
     assert take_turn(lane).failed
@@ -162,8 +162,8 @@ def test_an_unclear_outcome_is_followed_by_the_same_bytes(
     """Nobody knows who has them: never other bytes at another nonce (alto 748)."""
     row, sent = request(lane), []
 
-    def unclear(nodes: Any, transactions: Sequence[bytes], *args: Any, **kwargs: Any) -> list[Broadcast]:
-        sent.append(list(transactions))
+    def unclear(nodes: Any, transactions: Sequence[SignedTransaction], *args: Any, **kwargs: Any) -> list[Broadcast]:
+        sent.append([each.raw for each in transactions])
         return [Broadcast(outcome, "the node said something")] * len(transactions)
 
     monkeypatch.setattr(broadcasting, "send", unclear)
