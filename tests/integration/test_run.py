@@ -171,7 +171,7 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
         f"Admin        {again.url}/admin/",
         f"API docs     {again.url}/api/docs",
         "Extensions   none (enable them with: EXTENSIONS=lifecycle,quotes,signing,transactions make run)",
-        f"New token    DATA_DIR={service.data_dir} .venv/bin/python manage.py issue_token NAME",
+        f"New token    DATA_DIR={service.data_dir} PROFILE=local .venv/bin/python manage.py issue_token NAME --scope manage",
         "Press Ctrl-C to stop.",
         "",
     ]

@@ -6,6 +6,7 @@ from notifications.models import Delivery
 from tests.api import Api
 from tests.notifications.factories import send
 from tests.notifications.receivers import receiver
+from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
 from tests.relayers.stand_in_node import StandInNode, serve
 from tests.traces import TRACEPARENT, continues
@@ -36,3 +37,10 @@ def test_the_webhooks_of_a_request_continue_its_trace(manager: Api) -> None:
         3,
         None,
     )
+
+
+def test_the_webhooks_of_a_job_continue_the_trace_of_the_request_that_started_it(manager: Api) -> None:
+    factories.relayer(notification=factories.notification("hook-1"))
+    manager.post("/api/v1/relayers/pause", {"filter": {}}, headers={"traceparent": TRACEPARENT})
+    run_jobs()
+    assert Delivery.objects.get().traceparent == TRACEPARENT
