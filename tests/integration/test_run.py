@@ -165,13 +165,14 @@ def test_a_second_start_shows_no_secret_and_stops_cleanly_on_ctrl_c(service: Ser
     family = children(again.process.pid)
     assert {"relayer_service.server", "worker"} <= {word for command in family.values() for word in command.split()}
     assert again.stop(signal.SIGINT) == 0
+    command = "PROFILE=local .venv/bin/python manage.py"
     assert again.lines == [
         "",
         f"Service      {again.url}",
         f"Admin        {again.url}/admin/",
         f"API docs     {again.url}/api/docs",
         "Extensions   none (enable them with: EXTENSIONS=lifecycle,quotes,signing,transactions make run)",
-        f"New token    DATA_DIR={service.data_dir} PROFILE=local .venv/bin/python manage.py issue_token NAME --scope manage",
+        f"New token    DATA_DIR={service.data_dir} {command} issue_token NAME --scope manage",
         "Press Ctrl-C to stop.",
         "",
     ]
