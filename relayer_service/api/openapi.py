@@ -208,8 +208,9 @@ class ApiSchema(AutoSchema):
 
     def get_description(self) -> str:  # type: ignore[override]  # the stubs are of another version
         own = getattr(vars(type(self.view)).get(self.view.action), "__doc__", None)
+        summary = self.get_summary()
         # Not the text of the viewset, which is about all of its operations.
-        text = str(super().get_description()) if own else f"{self.get_summary()}."
+        text = f"{summary}." if summary and not own else str(super().get_description())
         return f"{text} Requires the scope `{scope}`." if (scope := self._scope()) else text
 
     def get_override_parameters(self) -> list[Any]:
