@@ -79,6 +79,7 @@ def test_a_backup_is_restored_with_all_that_is_in_it(tmp_path: Path) -> None:
         assert databases.secrets(apps, alias) == databases.SECRETS
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_move_from_sqlite_keeps_every_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -49,6 +49,7 @@ def check(outcomes: Sequence[Outcome]) -> None:
     assert statistics.median(abs(outcome.error) for outcome in outcomes) <= MAX_MEDIAN_ERROR
 
 
+@pytest.mark.long
 def test_the_paid_fee_is_at_most_the_maximum_and_near_the_expected_one(
     chain: Chain, deployed: Deployed, relayer: Relayer
 ) -> None:

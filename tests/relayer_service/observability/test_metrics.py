@@ -178,6 +178,7 @@ print(metrics.exposition().decode())
 """
 
 
+@pytest.mark.long
 def test_several_processes_are_counted_together(tmp_path: Path) -> None:
     environment = os.environ | {
         "DJANGO_SETTINGS_MODULE": "tests.settings",

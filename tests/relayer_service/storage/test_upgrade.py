@@ -65,6 +65,7 @@ def test_the_count_of_skipped_events_moves_to_its_own_table_and_back(
         assert list(deltas.order_by("pk").values_list("list_name", "bucket", "rows")) == kept
 
 
+@pytest.mark.long
 @pytest.mark.django_db(transaction=True)
 def test_a_filled_database_of_the_oldest_schema_goes_forwards_and_back(tmp_path: Path) -> None:
     with databases.empty("upgraded", tmp_path) as alias:
