@@ -22,7 +22,7 @@ from tests import servers
 
 NO_TESTS = 5
 # Processes for each engine: more than cores, as much of a test is waiting.
-PROCESSES = {"SQLite": 4, "PostgreSQL": 3}
+PROCESSES = {"SQLite": 3, "PostgreSQL": 2}
 # Redis has 16 databases: so many for the processes of each engine.
 REDIS_DATABASES = 8
 SLOWEST = 10
