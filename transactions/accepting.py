@@ -287,7 +287,7 @@ def _insert(row: Transaction, charges: NewCharges | None, condition: Also = NOTH
 
 
 def push_lane(lane: Lane) -> None:
-    """Have a worker take a turn of the lane once this transaction is committed."""
+    """Queue a turn of the lane for when this transaction is committed."""
     from transactions.tasks import wake_lane  # imports the engine, which web processes do not need before
 
     push(wake_lane, lane.pk)

@@ -44,7 +44,7 @@ def fill_refusal(lane: Lane, nonce: int) -> str:
 
 
 def fill_gap(lane_pk: int, nonce: int, reason: str = "") -> None:
-    """Have a lane close an unused nonce with a no-op in its next turn; raise `Refused` if it must not."""
+    """Request a no-op at an unused nonce in the next turn of a lane; raise `Refused` if it must not be closed."""
     with transaction.atomic():
         lanes = lock_lanes([lane_pk])
         if not lanes:

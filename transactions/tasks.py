@@ -8,7 +8,7 @@ from transactions.topups import sweeping
 
 @task()
 def wake_lane(lane_pk: int) -> None:
-    """Have this worker take a turn of a lane now."""
+    """Start a turn of a lane in this worker."""
     engine.wake(lane_pk)
 
 

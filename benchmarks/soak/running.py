@@ -111,7 +111,7 @@ class Soak:
         }
 
     def load(self) -> None:
-        """Let all callers call, and do to the service what is planned."""
+        """Run all callers, and what is planned against the service."""
         threads = [threading.Thread(target=caller.run, daemon=True) for caller in self.callers()]
         start = time.monotonic()
         for thread in threads:

@@ -115,7 +115,7 @@ class LoopService(Generic[Work]):
         self._active: Callable[[], Work] = partial(make, self)
 
     def wake(self, key: int) -> None:
-        """Have the work of a row start or go on, without waiting for it."""
+        """Start or continue the work of a row, without waiting for it."""
         with self._lock:
             if not self.stopping:
                 self._loop.call(lambda: self._loop.own(self._active).wake(key))

@@ -89,7 +89,7 @@ def require_room() -> None:
 
 
 def require_durability() -> None:
-    """Have the commit of this transaction survive a crash of the server, whatever the server's default is."""
+    """Make the commit of this transaction wait for the disk, whatever the server's default is."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL synchronous_commit = on")

@@ -155,7 +155,7 @@ def _seal(lane: Lane, counts: Counts) -> None:
 
 
 def _advance_search(lane: Lane, counts: Counts, is_explained: bool) -> None:
-    """Let the next search begin later, now and then: each look would write the lane otherwise."""
+    """Move the start of the next search forward, only now and then, as each time writes the lane."""
     assert lane.next_nonce is not None
     if counts.final is None or counts.final_block is None or not is_explained or lane.next_nonce < counts.final:
         return

@@ -105,7 +105,7 @@ def _go_on_later(lane: Lane, searched_block: int, final_block: int) -> None:
 
 
 def _explain(lane: Lane, nonce: int) -> None:
-    """Let the row say why it is not further."""
+    """Write into the row why it has not progressed."""
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=nonce, status__in=IN_FLIGHT)
     reason = NOT_FOUND.format(nonce)
     for row in lock_rows(rows.exclude(status_reason=reason)).values():

@@ -230,7 +230,7 @@ class Budget:
         return int(charge.reserved_text) if charge else 0
 
     def _set(self, row: Transaction, key: Key, amount: int) -> None:
-        """Let a row count this amount from the current hour on, instead of what it counted before."""
+        """Replace what a row counts by this amount, from the current hour on."""
         hour, charge = self._counters.hour, self._charges.get((row.pk, key))
         if charge is None:
             charge = Charge(transaction=row)
