@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, read_answers
+from chain.answers import BatchRefused, ChainError, Fault, check_chain_id, member_quantity, quantity, read_answers
+from chain.node_calls import Head, note_call
 from relayer_service.background.pools import Pool
 from relayer_service.net import node_http, outgoing
 from relayer_service.net.bounded import AnswerTooLarge, time_left
@@ -57,11 +58,25 @@ class Call:
 
 def attempt(url: str, calls: Sequence[Call], chain_id: int | None, seconds: float) -> list[Any]:
     """Return the answers of a node in the order of the calls: values, or errors of the chain."""
+    started = time.monotonic()
     try:
-        return _attempt(url, calls, chain_id, time.monotonic() + seconds)
-    except Fault:
+        answers = _attempt(url, calls, chain_id, started + seconds)
+    except Fault as fault:
+        note_call(url, time.monotonic() - started, fault)
         distrust(url, chain_id)
         raise
+    note_call(url, time.monotonic() - started, None, _head(calls, answers))
+    return answers
+
+
+def _head(calls: Sequence[Call], answers: Sequence[Any]) -> Head | None:
+    """Return the latest block, if it was asked for."""
+    for call, answer in zip(calls, answers, strict=True):
+        is_block = call.method == "eth_getBlockByNumber" and call.params[0] == "latest"
+        if is_block or call.method == "eth_blockNumber":
+            number = member_quantity(answer, "number") if is_block else quantity(answer)
+            return None if number is None else Head(number, member_quantity(answer, "timestamp"))
+    return None
 
 
 def check_chain(url: str, chain_id: int | None, seconds: float) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from django.conf import settings
 
 from chain import breakers, head
-from chain.answers import NO_CHAIN_ID, Fault, quantity
+from chain.answers import NO_CHAIN_ID, Fault, member_quantity, quantity
 from chain.attempts import Call, attempt
 from chain.errors import NodesUnreachable
 from relayer_service.background.pools import at_once
@@ -68,13 +68,13 @@ def answers(
 def in_order(
     nodes: Sequence[Node], chance: Callable[[], float] = random.random, *, chain_id: int | None = None
 ) -> list[str]:
-    """Return URLs in a random order by weight, paused ones last."""
+    """Return URLs in a random order by weight, those that are paused or taken out last."""
     # Weighted random order: the probability that a URL has the highest value is proportional to its weight.
     drawn = sorted(((chance() ** (1 / weight), url) for url, weight in nodes if weight > 0), reverse=True)
     urls = list(dict.fromkeys(url for _, url in drawn))
     # The order of one needs no round trip to the shared cache.
-    paused = breakers.paused(urls, chain_id) if len(urls) > 1 else set()
-    return sorted(urls, key=lambda url: url in paused)
+    avoided = breakers.avoided(urls, chain_id) if len(urls) > 1 else set()
+    return sorted(urls, key=lambda url: url in avoided)
 
 
 def note(url: str, fault: Fault, chain_id: int | None = None) -> None:
@@ -100,20 +100,26 @@ class NodeStatus:
     paused: bool = False
 
 
+def status(url: str, chain_id: int | None) -> NodeStatus:
+    """Return the status of a node; its head block is read with its time."""
+    return _status((url, 1), chain_id, bool(breakers.paused([url], chain_id)), head.CALL)
+
+
 def statuses(nodes: Sequence[Node], chain_id: int | None) -> list[NodeStatus]:
     """Return the status of every node, read concurrently."""
     paused = breakers.paused((url for url, _ in nodes), chain_id)
     return at_once(lambda node: _status(node, chain_id, node[0] in paused), nodes)
 
 
-def _status(node: Node, chain_id: int | None, paused: bool) -> NodeStatus:
+def _status(node: Node, chain_id: int | None, paused: bool, call: Call = head.NUMBER_CALL) -> NodeStatus:
     url, weight = node
     started = time.monotonic()
     try:
-        (answer,) = attempt(url, [head.NUMBER_CALL], chain_id, settings.NODE_ATTEMPT_SECONDS)
+        (answer,) = attempt(url, [call], chain_id, settings.NODE_ATTEMPT_SECONDS)
     except Fault as fault:
         return NodeStatus(mask(url), weight, error=str(fault), paused=paused)
-    milliseconds, block = round((time.monotonic() - started) * 1000), quantity(answer)
+    milliseconds = round((time.monotonic() - started) * 1000)
+    block = member_quantity(answer, "number") if call is head.CALL else quantity(answer)
     error = head.NO_HEAD if block is None else ""
     return NodeStatus(mask(url), weight, milliseconds, block, error, paused)
 

@@ -14,6 +14,7 @@ from eth_utils.crypto import keccak
 from chain import attempts
 from chain.answers import BatchRefused, Fault, rate_limited, refuses_batches
 from chain.attempts import Call
+from chain.node_calls import note_call
 from chain.send_outcomes import Outcome, Verdict, failed, judge_error, judge_result
 from relayer_service.net.outgoing import Answer
 from relayer_service.observability import tracing
@@ -41,8 +42,11 @@ def attempt(
         attempts.check_chain(url, chain_id, _until(deadline))
     except Fault as fault:
         return [failed(fault)] * len(transactions)
+    started = time.monotonic()
     verdicts = _send(url, transactions, deadline, one_at_a_time)
-    if any(verdict.fault for verdict in verdicts):
+    faults = [verdict.fault for verdict in verdicts if verdict.fault]
+    note_call(url, time.monotonic() - started, faults[0] if faults else None)
+    if faults:
         attempts.distrust(url, chain_id)
     return verdicts
 

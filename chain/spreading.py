@@ -15,7 +15,7 @@ MAX_WAITING = 64
 
 
 def spread(urls: Sequence[str], count: int, transactions: Sequence[SignedTransaction], chain_id: int | None) -> None:
-    """Send transactions to the first of these nodes that are not paused, without waiting for it."""
+    """Send transactions to the first of these nodes that are neither paused nor taken out, without waiting for it."""
     if urls and count > 0:
         _copies.submit(list(urls), count, list(transactions), chain_id)
 
@@ -46,8 +46,8 @@ class _Copies(ProcessState):
 
 
 def _copy(urls: list[str], count: int, transactions: list[SignedTransaction], chain_id: int | None) -> None:
-    paused = breakers.paused(urls, chain_id)
-    for url in [url for url in urls if url not in paused][:count]:
+    avoided = breakers.avoided(urls, chain_id)
+    for url in [url for url in urls if url not in avoided][:count]:
         verdicts = send_attempts.attempt(
             url, transactions, chain_id, settings.NODE_ATTEMPT_SECONDS, one_at_a_time=False
         )

@@ -51,11 +51,13 @@ class Draft:
     prices: Prices
 
     @property
+    def unsigned(self) -> bytes:
+        return self._encode([big_endian_int.serialize(self.chain_id), b"", b""] if self._is_legacy else [])
+
+    @property
     def digest(self) -> bytes:
         """What its signature signs."""
-        return bytes(
-            keccak(self._encode([big_endian_int.serialize(self.chain_id), b"", b""] if self._is_legacy else []))
-        )
+        return bytes(keccak(self.unsigned))
 
     def signed(self, recovery_id: int, r: int, s: int) -> bytes:
         """Return the encoding to broadcast."""
