@@ -10,6 +10,8 @@ from fractions import Fraction
 BASIS_POINTS = 10_000
 # Digits of a rate that does not terminate: more than any amount of 2^128 wei has.
 RATE_DIGITS = 40
+# From here on a whole number is shown with an exponent.
+LONG = 10**15
 RATE = re.compile(r"[0-9]{1,60}(\.[0-9]{1,60})?", re.ASCII)
 
 
@@ -46,6 +48,21 @@ def decimal_text(units: int, decimals: int) -> str:
     """Return an amount in the smallest unit as text in whole tokens, exact and without an exponent."""
     whole, part = divmod(units, 10**decimals)
     return f"{whole}.{part:0{decimals}}".rstrip("0") if part else str(whole)
+
+
+def rounded_text(units: int, decimals: int, digits: int) -> str:
+    """Return an amount for display with this number of significant digits, rounded down.
+
+    The whole part is rounded only if it is so long that it needs an exponent.
+    """
+    whole, part = divmod(units, 10**decimals)
+    if whole >= LONG:
+        first = str(whole)[:digits]
+        return f"{first[0]}.{first[1:]}e{len(str(whole)) - 1}"
+    padded = f"{part:0{decimals}}" if part else ""
+    significant = len(str(whole)) if whole else len(padded.lstrip("0")) - len(padded)
+    kept = padded[: max(0, digits - significant)].rstrip("0")
+    return f"{whole:,}.{kept}" if kept else f"{whole:,}"
 
 
 def rate_text(rate: Fraction) -> str:

@@ -6,16 +6,28 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 
 from django.db import models, transaction
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
 from relayer_service.jobs.models import Job
+from relayer_service.sign_in.models import SecondFactor, SignInAddress
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField, primary_key_id
 
-__all__ = ["AuditEntry", "EncryptionKey", "IdempotentRequest", "Job", "PeriodicRun", "RowDelta"]
+__all__ = [
+    "Acknowledgement",
+    "AuditEntry",
+    "EncryptionKey",
+    "IdempotentRequest",
+    "Job",
+    "PeriodicRun",
+    "RowDelta",
+    "SecondFactor",
+    "SignInAddress",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +66,8 @@ class PeriodicRun(models.Model):
     finished_at = models.DateTimeField(null=True, help_text="When a run last succeeded.")
     seconds = models.FloatField(null=True, help_text="The duration of that run.")
     failed = models.BooleanField(default=False, help_text="Whether the last run failed. The error is in the log.")
+    # Of the heartbeat alone, while it is reported that no worker is running: the last one before.
+    stopped_since = models.DateTimeField(null=True, editable=False)
 
     objects = PeriodicRunManager()
 
@@ -146,3 +160,26 @@ class EncryptionKey(models.Model):
 
     def __str__(self) -> str:
         return self.identifier
+
+
+class Acknowledgement(models.Model):
+    """A problem on the overview that staff know of: it is hidden until it gets worse, or ends and begins again."""
+
+    cause = models.CharField(max_length=300, unique=True, help_text="The key of the cause.")
+    title = models.CharField(max_length=300)
+    number = models.PositiveBigIntegerField(help_text="How many had the problem.")
+    severe = models.BooleanField(default=False)
+    by = models.CharField(max_length=150)
+    at = models.DateTimeField(default=timezone.now)
+    note = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        # Part of the overview.
+        default_permissions = ()
+        permissions = [("acknowledge", "Can acknowledge problems on the overview")]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def audited(self) -> dict[str, Any]:
+        return {"number": self.number, "acknowledged_by": self.by}

@@ -10,6 +10,8 @@ from contextlib import suppress
 # How long a stopping web process answers with `Connection: close`, in the first half on new connections too. Must be
 # longer than a proxy's keep-alive to this service.
 DRAIN_SECONDS = 2
+# How long a new web process waits before it checks the workers: those that start with it beat within this time.
+WATCH_AFTER_SECONDS = 40
 # From Linux's prctl.h.
 PR_SET_PDEATHSIG = 1
 

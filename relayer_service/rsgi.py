@@ -11,6 +11,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -48,6 +49,8 @@ class Application:
         self.stopping = False
 
     def __rsgi_init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        from relayer_service.observability.worker_watch import watch_forever  # needs the apps
+
         self.loop = loop
         self.answered: deque[asyncio.Future[None]] = deque()
         self._end_answered_forever()
@@ -61,6 +64,7 @@ class Application:
         # Objects loaded so far are excluded from garbage collection.
         gc.collect()
         gc.freeze()
+        threading.Thread(target=watch_forever, name="worker-watch", daemon=True).start()
         processes.wait_for_banner()
 
     def __rsgi_del__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from dotenv import load_dotenv
 
@@ -41,6 +42,10 @@ READY_REQUIRES = env.listing("READY_REQUIRES", "database,cache,migrations,encryp
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = not LOCAL
 SESSION_COOKIE_AGE = 12 * 60 * 60
+# Which users must have a second factor to use the admin; all others may.
+REQUIRE_SECOND_FACTOR = env.choice(
+    "REQUIRE_SECOND_FACTOR", "none" if LOCAL else "superusers", {"none", "superusers", "staff"}
+)
 SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
@@ -120,6 +125,8 @@ RATELIMIT_FAIL_OPEN = True
 
 # The function that finds tokens without a pepper for /ready, which cannot import `tokens`.
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
+# The function that web processes call to report stopped workers.
+WORKER_CHECK = "notifications.worker_check.check"
 
 # The backend of each signer type; replace a path to use a custom one.
 SIGNER_BACKENDS = {
@@ -138,6 +145,17 @@ WEBHOOK_SCHEDULE = env.integers(
 )
 # Of connection and response together.
 WEBHOOK_TIMEOUT_SECONDS = env.integer("WEBHOOK_TIMEOUT_SECONDS", 15, minimum=1)
+# The mail server of webhooks by e-mail; in the local profile, messages are printed if there is none.
+MAIL_SERVER = urlsplit(env.url("EMAIL_URL", ("smtp://", "smtp+starttls://", "smtps://")))
+EMAIL_HOST = MAIL_SERVER.hostname or ""
+EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL_SERVER.scheme == "smtp+starttls", MAIL_SERVER.scheme == "smtps"
+EMAIL_PORT = MAIL_SERVER.port or {"smtps": 465, "smtp+starttls": 587}.get(MAIL_SERVER.scheme, 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(MAIL_SERVER.username or ""), unquote(MAIL_SERVER.password or "")
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST or not LOCAL else 'console'}.EmailBackend"
+# Seconds for each step of a message; less than WEBHOOK_TIMEOUT_SECONDS, which applies to the whole.
+EMAIL_TIMEOUT = 10
+EMAIL_SUBJECT_PREFIX = "[Relayers]"
+DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "relayers@localhost")
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
 # Days to keep a finished delivery after its last attempt; 0 keeps it forever.
@@ -153,6 +171,8 @@ NODE_DEADLINE_SECONDS = env.integer("NODE_DEADLINE_SECONDS", 10, minimum=1)
 NODE_AND_SIGNER_PRIVATE_NETWORKS = env.networks("NODE_AND_SIGNER_PRIVATE_NETWORKS", "0.0.0.0/0,::/0")
 # How often each relayer is checked.
 HEALTH_CHECK_SECONDS = env.integer("HEALTH_CHECK_SECONDS", 60, minimum=1)
+# Days below which the event `relayer.balance_runway` reports that a balance will be used up; 0 reports none.
+BALANCE_RUNWAY_DAYS = env.integer("BALANCE_RUNWAY_DAYS", 3, maximum=365)
 
 # Days to keep an entry of the audit log; 0 keeps it forever.
 AUDIT_KEEP_DAYS = env.integer("AUDIT_KEEP_DAYS", 365, maximum=36_500)
@@ -170,6 +190,7 @@ JOB_KINDS = {
     "check_relayers": "relayers.tasks.CheckRelayers",
     "pause_relayers": "relayers.jobs.PauseRelayers",
     "resume_relayers": "relayers.jobs.ResumeRelayers",
+    "edit_relayers": "relayers.jobs.EditRelayers",
     "verify_signers": "signers.jobs.VerifySigners",
     "send_test_events": "notifications.jobs.SendTestEvents",
     "replay_deliveries": "notifications.jobs.ReplayDeliveries",
@@ -201,9 +222,10 @@ RPC_ID_AS_STRING = env.boolean("RPC_ID_AS_STRING", True)
 
 INSTALLED_APPS = [
     "relayer_service",
-    "unfold",
+    # Without its own admin site.
+    "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "django.contrib.admin",
+    "relayer_service.console.ConsoleConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -242,6 +264,7 @@ APPEND_SLASH = False
 CSRF_FAILURE_VIEW = "relayer_service.admin.errors.csrf_failure"
 LOGIN_URL = "admin:login"
 LOGIN_REDIRECT_URL = "admin:index"
+AUTHENTICATION_BACKENDS = ["relayer_service.sign_in.backends.SecondFactorBackend"]
 
 TEMPLATES = [
     {

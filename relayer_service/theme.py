@@ -24,6 +24,12 @@ def extension_link(title: str, icon: str, app: str, model: str) -> dict[str, Any
     return model_link(title, icon, app, model) | shown
 
 
+def is_of_relayers(request: Any) -> bool:
+    """Return whether a page is below the list of relayers, and not the page of nodes, which has its own link."""
+    nodes = reverse("admin:relayers_relayer_nodes")
+    return request.path.startswith(reverse("admin:relayers_relayer_changelist")) and not request.path.startswith(nodes)
+
+
 UNFOLD: dict[str, Any] = {
     "SITE_TITLE": "Relayer Management",
     "SITE_HEADER": "Relayer Management",
@@ -40,6 +46,12 @@ UNFOLD: dict[str, Any] = {
     # Brighter than the default, for contrast in dark mode.
     "COLORS": {"primary": {"500": "oklch(76% .17 305.504)"}},
     "DASHBOARD_CALLBACK": "relayer_service.admin.dashboard.add_cards",
+    "ACCOUNT": {
+        "navigation": [
+            {"title": "Two-factor authentication", "link": reverse_lazy("admin:second_factor")},
+            {"title": "Change password", "link": reverse_lazy("admin:password_change")},
+        ]
+    },
     "SIDEBAR": {
         "show_search": True,
         # `relayer_service/admin/search.py` replaces its backend.
@@ -54,12 +66,13 @@ UNFOLD: dict[str, Any] = {
             {
                 "title": "Fleet",
                 "items": [
-                    model_link("Relayers", "rocket_launch", "relayers", "relayer"),
+                    model_link("Relayers", "rocket_launch", "relayers", "relayer") | {"active": is_of_relayers},
+                    link("Networks and nodes", "lan", "admin:relayers_relayer_nodes", "relayers.view_relayer"),
                     extension_link("Transactions", "swap_horiz", "transactions", "transaction"),
                     extension_link("Lanes", "format_list_numbered", "transactions", "lane"),
                     model_link("Fee tokens", "paid", "rpc", "feetoken"),
                     model_link("Signers", "encrypted", "signers", "signer"),
-                    model_link("Notifications", "webhook", "notifications", "notification"),
+                    model_link("Webhooks", "webhook", "notifications", "notification"),
                     model_link("Deliveries", "outbox", "notifications", "delivery"),
                 ],
             },

@@ -9,7 +9,8 @@ from django.views.generic import RedirectView
 from drf_spectacular.views import SpectacularRedocView, SpectacularSwaggerSplitView
 
 from relayer_service import extensions
-from relayer_service.admin.accounts import sign_in
+from relayer_service.admin import getting_started
+from relayer_service.admin.incidents import acknowledge, undo
 from relayer_service.admin.search import palette
 from relayer_service.api.jobs import JobViewSet
 from relayer_service.api.routers import ResourceRouter
@@ -32,13 +33,26 @@ API = [pattern for app in RESOURCES for pattern in import_module(f"{app}.urls").
 # Also under the paths of the published API, where another method is 405 rather than a failed CSRF check.
 PROBES = [re_path(r"^health/?$", csrf_exempt(health)), re_path(r"^ready/?$", csrf_exempt(ready))]
 
+GETTING_STARTED: list[Any] = [
+    path(f"admin/getting-started/{route}/", admin.site.admin_view(view), name=name)
+    for route, view, name in (
+        ("demo", getting_started.demo_view, "getting_started_demo"),
+        ("dismiss", getting_started.dismiss, "getting_started_dismiss"),
+        ("<str:name>", getting_started.open_step, "getting_started_step"),
+    )
+]
+if settings.LOCAL:
+    GETTING_STARTED.append(path("demo/webhook", csrf_exempt(getting_started.receive_demo_event)))
+
 urlpatterns = [
     path("api/v1/", include([*(PROBES if extensions.is_enabled("lifecycle") else []), *API])),
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin", RedirectView.as_view(pattern_name="admin:index")),
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}relayer_service/favicon.svg")),
-    path("admin/login/", sign_in),
+    path("admin/attention/acknowledge/", admin.site.admin_view(acknowledge), name="acknowledge"),
+    path("admin/attention/undo/", admin.site.admin_view(undo), name="undo_acknowledgement"),
     path("admin/search/", admin.site.admin_view(palette)),
+    *GETTING_STARTED,
     path("admin/", admin.site.urls),
     path("health", health, name="health"),
     path("ready", ready, name="ready"),

@@ -1,30 +1,33 @@
-"""Items that need attention, at the top of the overview: each with a reason, its start and a link to fix it.
+"""Problems at the top of the overview, grouped by cause: one row each, with its number, its start and its list.
 
 An app declares one function per subject in its `AppConfig`, by position on the page:
 `attention_subjects = {20: "relayers.attention.relayers"}`. It returns None for staff who may not view the subject.
 """
 
-from collections import defaultdict
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from django.apps import apps
-from django.db.models import CharField, Count, Model, Q, QuerySet, Sum, Value
+from django.db.models import CharField, Count, F, IntegerField, Max, Min, Model, QuerySet, Sum, Value
+from django.db.models.functions import Cast, Now
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from django.utils.timesince import timesince
 
-from relayer_service.admin.references import and_more
 from relayer_service.models import PeriodicRun, RowDelta
 from relayer_service.observability import health
 
 Result = TypeVar("Result")
 
-SHOWN = 10
+# Causes of one subject that are read. There are as many as networks, errors and signers in trouble.
+MAX_CAUSES = 1_000
+NOT_SEVERE, ROWS = Value(0), Count("*")
 MINUTE = timedelta(minutes=1)
 # Work that is overdue by more than this is reported.
 LATE = 2 * MINUTE
@@ -40,12 +43,44 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class AttentionItem:
+class Example:
+    """The first row of a cause: its name, its page, and what is wrong with it."""
+
     name: str
-    # The page on which to fix it.
     url: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Everything that has the same problem for the same reason."""
+
+    # Identifies it from one request to the next, with the group: "relayers.low", "mainnet".
+    kind: str
+    group: str
+    title: str
+    number: int
+    # What is counted, in the singular.
+    unit: str
+    url: str
     since: datetime | None = None
+    # The theme's style of the number.
+    variant: str = "warning"
+    reason: str = ""
+    # The primary key of the first row.
+    first: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.kind}:{self.group}"
+
+    @property
+    def is_severe(self) -> bool:
+        return self.variant == "danger"
+
+    @property
+    def counted(self) -> str:
+        return f"{self.number:,} {self.unit if self.number == 1 else plural(self.unit)}"
 
     @property
     def duration(self) -> str:
@@ -54,30 +89,37 @@ class AttentionItem:
         return timesince(began, now, depth=1) if now - began >= MINUTE else "less than a minute"
 
 
-@dataclass(frozen=True)
-class AttentionGroup:
-    """One problem: the first items that have it, how many do, and the URL of their list."""
+def plural(unit: str) -> str:
+    return f"{unit.removesuffix('y')}ies" if unit.endswith("ry") else f"{unit}s"
 
-    title: str
-    items: Sequence[AttentionItem]
-    total: int
-    url: str = ""
-    # The theme's style of the number.
-    variant: str = "warning"
 
-    @property
-    def number(self) -> str:
-        return f"{self.total:,}"
-
-    @property
-    def more(self) -> str:
-        return and_more(self.total - len(self.items))
+def no_examples(causes: Sequence[Cause]) -> dict[str, Example]:
+    return {}
 
 
 @dataclass(frozen=True)
 class AttentionSubject:
+    """What was checked, the problems that were found, and a function for the first row of those that are shown."""
+
     name: str
-    groups: Sequence[AttentionGroup]
+    causes: Sequence[Cause]
+    examples: Callable[[Sequence[Cause]], Mapping[str, Example]] = no_examples
+
+
+class GroupedRows(NamedTuple):
+    """Rows of one kind and group: their number, the earliest start, the first key, and 1 if any of them is severe."""
+
+    kind: str
+    group: str
+    number: int
+    since: datetime | None
+    first: int
+    severe: int
+
+    def cause(self, title: str, unit: str, url: str, reason: str = "") -> Cause:
+        """Return their cause; with a reason, no row is an example of it."""
+        variant, first = "danger" if self.severe else "warning", None if reason else self.first
+        return Cause(self.kind, self.group, title, self.number, unit, url, self.since, variant, reason, first)
 
 
 def declared(attribute: str, request: HttpRequest) -> list[Any]:
@@ -87,16 +129,27 @@ def declared(attribute: str, request: HttpRequest) -> list[Any]:
     return [result for result in results if result is not None]
 
 
-def first_of(querysets: Mapping[str, QuerySet[Any]], conditions: Mapping[str, Q]) -> dict[str, list[Any]]:
-    """Return by name the first rows of each queryset that match its condition, in one query."""
-    branches = []
-    for name, rows in querysets.items():
-        first = rows.model._default_manager.filter(conditions[name]).order_by("pk").values("pk")[:SHOWN]
-        branches.append(rows.order_by().filter(pk__in=first).annotate(group=Value(name, output_field=CharField())))
-    found = defaultdict[str, list[Any]](list)
-    for row in branches[0].union(*branches[1:], all=True):
-        found[row.group].append(row)
-    return {name: sorted(found[name], key=lambda row: row.pk) for name in querysets}
+def grouped(
+    kind: str, rows: QuerySet[Any], by: Any, since: Any, severe: Any = NOT_SEVERE, number: Any = ROWS
+) -> QuerySet[Any, Any]:
+    """Return the query of the rows of one kind, grouped by an expression."""
+    # Names that no model has a field of.
+    labels = {"cause_kind": Value(kind, output_field=CharField()), "cause_group": Cast(by, CharField())}
+    totals = {
+        "cause_number": number,
+        "cause_since": Min(since),
+        "cause_first": Min("pk"),
+        "cause_severe": Max(Cast(severe, IntegerField())),
+    }
+    groups = rows.order_by().annotate(**labels).values(*labels).annotate(**totals)
+    found: QuerySet[Any, Any] = groups.values_list(*labels, *totals)
+    return found
+
+
+def read_groups(*queries: QuerySet[Any, Any]) -> list[GroupedRows]:
+    """Run queries of `grouped` as one; return their groups without empty ones."""
+    found = queries[0].union(*queries[1:], all=True).order_by("-cause_number")[:MAX_CAUSES]
+    return [GroupedRows(*row) for row in found if row[2]]
 
 
 def counts_of(numbers: Mapping[str, QuerySet[Any]]) -> dict[str, int]:
@@ -126,8 +179,9 @@ def read_once(request: HttpRequest, read: Callable[[], Result]) -> Result:
     return results[read]
 
 
-def periodic_runs() -> list[PeriodicRun]:
-    return list(PeriodicRun.objects.all())
+def periodic_runs() -> list[Any]:
+    """Return the last runs of periodic work, with their age by the database's clock."""
+    return list(PeriodicRun.objects.annotate(age=Now() - F("started_at")))
 
 
 def service(request: HttpRequest) -> AttentionSubject:
@@ -135,24 +189,22 @@ def service(request: HttpRequest) -> AttentionSubject:
     may_view_runs = request.user.has_perm("relayer_service.view_periodicrun")
     runs = read_once(request, periodic_runs) if may_view_runs else []
     heartbeat = next((run.finished_at for run in runs if run.name == "heartbeat"), None)
-    failed = [
-        AttentionItem(name.capitalize(), page, PARTS[name], heartbeat if name == "worker" else None)
+    causes = [
+        Cause(
+            *("service.part", name, f"Failing part of the service: {name}", 1, "part", page),
+            since=heartbeat if name == "worker" else None,
+            variant="danger",
+            reason=PARTS[name],
+        )
         for name, works in read_once(request, health.parts_that_work).items()
         if not works
     ]
-    work = [
-        AttentionItem(
-            run.name.replace("_", " ").capitalize(),
-            reverse("admin:relayer_service_periodicrun_change", args=[run.pk]),
-            "The last run failed. See the log for its error.",
-            run.finished_at,
+    if failed := [run for run in runs if run.failed]:
+        since = min((run.finished_at for run in failed if run.finished_at), default=None)
+        names = ", ".join(run.name.replace("_", " ") for run in failed)
+        reason = f"The last run failed: {names}. See the log for the errors."
+        url = reverse("admin:relayer_service_periodicrun_changelist")
+        causes.append(
+            Cause("service.periodic", "", "Failing periodic work", len(failed), "job", url, since, reason=reason)
         )
-        for run in runs
-        if run.failed
-    ]
-    list_url = reverse("admin:relayer_service_periodicrun_changelist")
-    groups = [
-        AttentionGroup("Failing parts of the service", failed, len(failed), page, "danger"),
-        AttentionGroup("Failing periodic work", work, len(work), list_url),
-    ]
-    return AttentionSubject("the service and its worker", [group for group in groups if group.total])
+    return AttentionSubject("the service and its worker", causes)

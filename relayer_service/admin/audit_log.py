@@ -39,7 +39,8 @@ class ObjectTypeFilter(DropdownFilter):
     parameter_name = "object_type"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name.capitalize()) for name in sorted(audited_admins(model_admin.admin_site))]
+        admins = audited_admins(model_admin.admin_site)
+        return sorted((name, str(each.opts.verbose_name).capitalize()) for name, each in admins.items())
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
         return queryset.filter(object_type=self.value()) if self.value() else queryset
@@ -91,12 +92,17 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return entry
 
     def _link(self, request: HttpRequest, entries: Iterable[Any]) -> None:
-        """Set the `url` of each entry to the page of its object, if that exists and the user may view it."""
+        """Set the `url` of each entry to the page of its object, if that exists and the user may view it.
+
+        The `kind` is the type as pages call it: a notification is a webhook.
+        """
         by_type: dict[str, list[Any]] = defaultdict(list)
+        admins = audited_admins(self.admin_site)
         for entry in entries:
             entry.url = ""
+            known = admins.get(entry.object_type)
+            entry.kind = known.opts.verbose_name if known else entry.object_type
             by_type[entry.object_type].append(entry)
-        admins = audited_admins(self.admin_site)
         for name, group in by_type.items():
             found = admins.get(name)
             if found is None or not found.has_view_permission(request):
@@ -117,18 +123,18 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     @display(description="object")
     def object(self, entry: Any) -> str:
-        name = f"{entry.object_type} {entry.object_id}"
+        name = f"{entry.kind} {entry.object_id}"
         if not entry.url:
             return format_html('<span class="audit">{}</span>', name)
         return format_html('<a class="audit underline" href="{}">{}</a>', entry.url, name)
 
     @display(description="action")
     def shown_action(self, entry: AuditEntry) -> str:
-        return str(entry.get_action_display())
+        return entry.title
 
     @display(description="what")
     def what(self, entry: AuditEntry) -> str:
-        lines = [*entry.lines, *([f"“{entry.reason}”"] if entry.reason else [])]
+        lines = [*entry.lines, *([entry.note] if entry.note else [])]
         return format_html_join("", '<div class="audit">{}</div>', ((line,) for line in lines)) or "-"
 
     def export_view(self, request: HttpRequest) -> HttpResponseBase:

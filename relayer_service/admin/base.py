@@ -8,7 +8,8 @@ from django.contrib.admin.widgets import AutocompleteSelect
 from django.db import connection
 from django.db.models import QuerySet
 from django.forms import Media
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
 from django.utils.functional import cached_property
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
@@ -18,9 +19,13 @@ from relayer_service.admin.audit import AuditedAdmin
 from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.errors import shown_permission
 from relayer_service.admin.filters import StateFilter
-from relayer_service.admin.lists import NewestPaginator, ResourceList, tabs
+from relayer_service.admin.getting_started import STEP
+from relayer_service.admin.lists import NewestPaginator, ResourceList, tab_counts, tabs
 from relayer_service.admin.panels import Panel, declared_panels
 from relayer_service.admin.references import is_key
+from relayer_service.storage import substrings
+
+DELETE = "delete_selected"
 
 
 class KeySelect(AutocompleteSelect):
@@ -40,7 +45,8 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
     ordering = ["-sequence"]
     # The indexed order of each sortable column. A column that is a method also needs an `ordering`.
     sort_orders: dict[str, Any] = {}
-    search_help_text = "The start of an ID"
+    # What a search compares, if it can find any part of it.
+    searched = ""
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER
     change_form_outer_before_template = "admin/panels.html"
@@ -66,12 +72,41 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         return ResourceList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
-        shown = [
-            {"models": [str(self.opts)], "items": tabs(request, each)}
+        response = super().changelist_view(request, extra_context)
+        changelist = getattr(response, "context_data", None) and response.context_data.get("cl")
+        if changelist:
+            response.context_data["tab_list"] = self._tabs(request, changelist)
+        return response
+
+    def _tabs(self, request: HttpRequest, changelist: ResourceList) -> list[dict[str, Any]]:
+        """Return the tabs by state; a search and other filters would be counted by reading the rows."""
+        is_whole = not changelist.query and not changelist.has_active_filters
+        return [
+            {"models": [str(self.opts)], "items": tabs(request, each, self._counts(request, each) if is_whole else {})}
             for each in self.get_list_filter(request)
             if isinstance(each, type) and issubclass(each, StateFilter)
         ]
-        return super().changelist_view(request, {"tab_list": shown, **(extra_context or {})})
+
+    def _counts(self, request: HttpRequest, state_filter: type[StateFilter]) -> dict[str | None, int]:
+        return tab_counts(self.get_queryset(request), state_filter) if state_filter.is_counted else {}
+
+    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
+        """Return the actions of the list: deletion, which Django has first, is the last."""
+        actions: dict[str, Any] = super().get_actions(request)
+        if DELETE in actions:
+            actions[DELETE] = actions.pop(DELETE)
+        return actions
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        changelist = super().get_changelist_instance(request)
+        if searched := self.get_searched(request):
+            parts = self.searches_parts(request)
+            changelist.search_help_text = f"{'Any part' if parts else 'The start'} of {searched}"
+            changelist.lacks_extension = "" if parts else substrings.EXTENSION
+        return changelist
+
+    def get_searched(self, request: HttpRequest) -> str:
+        return self.searched
 
     def get_sortable_by(self, request: HttpRequest) -> list[str]:
         return list(self.sort_orders)
@@ -83,8 +118,17 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
         if not text:
             return queryset, False
         sort = ORDER_VAR not in request.GET
-        texts = [(name, each) for name in self.get_search_fields(request) for each in self.searched_texts(name, text)]
-        return search.find(queryset, texts, sort=sort), False
+        if len(text) >= substrings.MIN_LENGTH and self.searches_parts(request, text):
+            return search.find_part(queryset, self.get_search_fields(request), text, sort=sort), False
+        return search.find(queryset, self.searched_starts(request, text), sort=sort), False
+
+    def searches_parts(self, request: HttpRequest, text: str = "") -> bool:
+        """Return whether a search finds any part of the searched columns, and not only their start."""
+        return substrings.can_search(self.model, self.get_search_fields(request))
+
+    def searched_starts(self, request: HttpRequest, text: str) -> list[tuple[str, str]]:
+        """Return each searched column with the text that it must start with."""
+        return [(name, each) for name in self.get_search_fields(request) for each in self.searched_texts(name, text)]
 
     def searched_texts(self, column: str, text: str) -> list[str]:
         return [text]
@@ -134,12 +178,18 @@ class ResourceAdmin(AuditedAdmin, ModelAdmin):
             if each.action_name in request.POST:
                 each.method(request, obj)
 
+    def response_post_save_add(self, request: HttpRequest, obj: Any) -> HttpResponse:
+        if STEP in request.GET:
+            return HttpResponseRedirect(reverse("admin:index"))
+        response: HttpResponse = super().response_post_save_add(request, obj)
+        return response
+
     def render_change_form(self, request: HttpRequest, context: Any, *args: Any, **kwargs: Any) -> Any:
         obj = kwargs.get("obj")
         if obj and request.method == "POST":
             # The form has set what was refused.
             obj = self.get_queryset(request).filter(pk=obj.pk).first()
-        shown = [panel for panel in self.panels if panel.may_view(request)] if obj else []
+        shown = [panel for panel in self.panels if panel.may_view(request) and panel.is_shown(obj)] if obj else []
         for panel in shown:
             context |= panel.context(request, obj)
         context["panels"] = [panel.template for panel in shown]

@@ -99,8 +99,9 @@ def ask(
     texts: Sequence[str],
     table: Table,
     form: forms.Form | None = None,
+    button: str = "",
 ) -> TemplateResponse:
-    """Return the page."""
+    """Return the page. Its button has the title, unless it has a text of its own."""
     context = {
         **model_admin.admin_site.each_context(request),
         "title": title,
@@ -108,6 +109,7 @@ def ask(
         "texts": texts,
         "table": table,
         "form": form,
+        "button": button or title,
         "hidden": pending.hidden,
         "back": pending.back,
     }

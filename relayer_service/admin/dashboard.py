@@ -10,11 +10,12 @@ from typing import Any
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 
 from relayer_service.admin.attention import declared, periodic_runs, read_once
 from relayer_service.admin.dates import ago
+from relayer_service.admin.getting_started import card as getting_started
+from relayer_service.admin.incidents import rows_of
 from relayer_service.audit.actors import ActorKind
 from relayer_service.models import AuditEntry
 from relayer_service.observability import health
@@ -24,7 +25,10 @@ CHANGES_SHOWN = 5
 
 @dataclass(frozen=True)
 class Card:
-    """A title, rows of cells that each start with a name, a chart, and the URL of the page with more."""
+    """A title, rows of cells that each start with a name, a chart, its ranges, and the URL of the page with more.
+
+    Without rows and chart it is a line with the text for an empty card.
+    """
 
     title: str
     rows: Sequence[Sequence[str]] = ()
@@ -32,13 +36,17 @@ class Card:
     url: str = ""
     chart: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    # Links of `range_links`, and the part of the page that they lead back to.
+    ranges: Sequence[Mapping[str, Any]] = ()
+    anchor: str = ""
 
 
 def add_cards(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    subjects = declared("attention_subjects", request)
-    groups = [group for subject in subjects for group in subject.groups]
-    attention = {"subjects": subjects, "groups": groups, "at": timezone.now()}
-    return context | {"title": "Overview", "attention": attention, "cards": declared("dashboard_cards", request)}
+    attention, cards = rows_of(request), declared("dashboard_cards", request)
+    quiet = [card for card in cards if not card.rows and not card.chart]
+    full = [card for card in cards if card not in quiet]
+    context |= {"title": "Overview", "getting_started": getting_started(request)}
+    return context | {"attention": attention, "cards": full, "quiet_cards": quiet}
 
 
 def link(text: str, url: str) -> str:
@@ -53,28 +61,36 @@ def alarm(count: int) -> str:
     return label(f"{count:,}", "danger") if count else "0"
 
 
-def outcome(ok: bool) -> str:
-    return label("ok", "success") if ok else label("failed", "danger")
-
-
 def readiness(request: HttpRequest) -> Card:
-    rows = [[name.capitalize(), outcome(works)] for name, works in read_once(request, health.parts_that_work).items()]
-    return Card("Readiness", rows, url=reverse("ready"))
+    parts = read_once(request, health.parts_that_work)
+    failed = [[name.capitalize(), label("failed", "danger")] for name, works in parts.items() if not works]
+    return Card("Readiness", failed, f"All {len(parts)} parts of the service work.", reverse("ready"))
 
 
 def periodic_work(request: HttpRequest) -> Card | None:
     if not request.user.has_perm("relayer_service.view_periodicrun"):
         return None
+    runs = read_once(request, periodic_runs)
+    problems = [(run, problem(run)) for run in runs]
     rows = [
-        [run.name.replace("_", " ").capitalize(), ago(run.finished_at), outcome(not run.failed)]
-        for run in read_once(request, periodic_runs)
+        [run.name.replace("_", " ").capitalize(), ago(run.finished_at), label(text, "danger")]
+        for run, text in problems
+        if text
     ]
+    on_time = f"All {len(runs)} periodic jobs are on time." if len(runs) > 1 else "The periodic job is on time."
     url = reverse("admin:relayer_service_periodicrun_changelist")
-    return Card("Periodic work", rows, "No worker has run yet.", url)
+    return Card("Periodic work", rows, on_time if runs else "No worker has run yet.", url)
+
+
+def problem(run: Any) -> str:
+    """Return what is wrong with periodic work; "" if nothing is."""
+    if run.failed:
+        return "failed"
+    return "late" if health.is_late(run.name, run.age) else ""
 
 
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
     own = AuditEntry.objects.filter(actor=request.user.get_username(), actor_kind=ActorKind.USER)
-    rows = [[entry.object_id, entry.get_action_display(), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
+    rows = [[entry.object_id, entry.title, ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
     return Card("Your last changes", rows, "You have not changed anything yet.")

@@ -37,9 +37,9 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
         )
     opts = model_admin.opts
     verb = "change" if view == "change" and request.method == "POST" else NEEDED.get(view, "view")
-    declared = getattr(getattr(model_admin, view, None), "allowed_permissions", None) or []
+    declared = getattr(declared_view(model_admin, view), "allowed_permissions", None) or []
     # Others than these are decided by a `has_..._permission` method.
-    verbs = [verb, *(each for each in declared if each in VERBAL_NOUNS)]
+    verbs = [verb, *(each for each in declared if each in VERBAL_NOUNS or named(each, opts))]
     missing = [shown_permission(verb, opts) for verb in verbs if not request.user.has_perm(permission(verb, opts))]
     missing += getattr(model_admin, "missing_to_add", lambda request: [])(request) if view == "add" else []
     if missing:
@@ -55,8 +55,13 @@ def permission(verb: str, opts: Any) -> str:
     return f"{opts.app_label}.{get_permission_codename(verb, opts)}"
 
 
+def named(verb: str, opts: Any) -> str:
+    """Return the name of a permission that the model declares, or an empty text."""
+    return str(dict(opts.permissions).get(get_permission_codename(verb, opts), ""))
+
+
 def shown_permission(verb: str, opts: Any) -> str:
-    return f"“Can {verb} {opts.verbose_name}” ({permission(verb, opts)})"
+    return f"“{named(verb, opts) or f'Can {verb} {opts.verbose_name}'}” ({permission(verb, opts)})"
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -77,6 +82,12 @@ def requested_view(request: HttpRequest) -> tuple[Any, str]:
     return None, ""
 
 
+def declared_view(model_admin: Any, view: str) -> Any:
+    """Return the action or the view of a panel with this name, which declares the permissions that it requires."""
+    owners = (each for each in getattr(model_admin, "panels", []) if view in each.views)
+    return getattr(next(owners, model_admin), view, None)
+
+
 def error_page(request: HttpRequest, status: HTTPStatus, title: str, text: str, opts: Any = None) -> HttpResponse:
     user = getattr(request, "user", None)
     if user is None:
@@ -86,5 +97,5 @@ def error_page(request: HttpRequest, status: HTTPStatus, title: str, text: str, 
         url = reverse(f"admin:{opts.app_label}_{opts.model_name}_changelist")
         links.insert(0, (capfirst(opts.verbose_name_plural), url))
     context = {**admin.site.each_context(request), "title": title, "text": text, "links": links, "status": int(status)}
-    template = "admin/error.html" if user.is_active and user.is_staff else "admin/error_signed_out.html"
+    template = "admin/error.html" if admin.site.has_permission(request) else "admin/error_signed_out.html"
     return render(request, template, context, status=status)

@@ -17,6 +17,8 @@ class StateFilter(DropdownFilter):
     title = "state"
     parameter_name = "state"
     conditions: Mapping[str, Q]
+    # Whether the tabs show their number of rows. It takes an index for each state, or few rows.
+    is_counted = True
 
     @classmethod
     def current_conditions(cls) -> Mapping[str, Q]:

@@ -46,11 +46,14 @@ def ask_or_start(
     if not pending.is_confirmed:
         explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - left_alone))
         return confirmation.ask(request, model_admin, pending, chosen.title, [explanation, *texts], table)
-    job = running.start(name, pending.selection, request.user.get_username())
+    announce(request, model_admin, running.start(name, pending.selection, request.user.get_username()))
+    return pending.leave()
+
+
+def announce(request: HttpRequest, model_admin: Any, job: Job) -> None:
     page = reverse("admin:relayer_service_job_change", args=[job.pk])
     text = format_html("Started in the worker: {}. {}.", job, text_link("View its progress", page))
     model_admin.message_user(request, text, messages.SUCCESS)
-    return pending.leave()
 
 
 def visible_kinds(request: HttpRequest) -> list[str]:

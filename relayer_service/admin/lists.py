@@ -1,22 +1,29 @@
-"""Lists of any size: sorted by indexed columns, with a tab per state and a bounded number of pages."""
+"""Lists of any size: sorted by indexed columns, with a tab per state, named filters and a bounded number of pages."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR
+from django.contrib.admin.views.main import ORDER_VAR
 from django.core.paginator import Page, Paginator
+from django.db import connection
 from django.db.models import QuerySet
 from django.db.models.expressions import OrderBy
 from django.http import HttpRequest
 from django.utils.functional import cached_property
+from django.utils.html import format_html
 from unfold.views import ChangeList
 
+from relayer_service.admin.active_filters import ActiveFilter, active_filters, first_page, without_filters
 from relayer_service.admin.filters import StateFilter
 from relayer_service.storage import counting
 from relayer_service.storage.nul import has_nul
 
 # Number of rows that a list has pages for, and that an action can select.
 MAX_LISTED = 10_000
+# Number of rows that a tab counts.
+MAX_COUNTED = 1_000
+COUNT = "(SELECT COUNT(*) FROM ({}) AS counted)"
 
 
 class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot subscript it
@@ -56,6 +63,7 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
 
 class ResourceList(ChangeList):
     tab: str | None = None
+    active_filters: list[ActiveFilter] = []
     filter_specs: list[Any]
 
     def get_queryset(self, request: HttpRequest, *args: Any, **kwargs: Any) -> QuerySet[Any]:
@@ -67,7 +75,9 @@ class ResourceList(ChangeList):
         self.tab = next((spec.value() for spec in tabs if spec.value()), None)
         self.filter_specs = [spec for spec in self.filter_specs if spec not in tabs]
         self.has_filters = bool(self.filter_specs)
-        self.has_active_filters = any(spec.used_parameters for spec in self.filter_specs)
+        self.active_filters = active_filters(request, self.filter_specs, self.model_admin.admin_site)
+        self.has_active_filters = bool(self.active_filters)
+        self.without_filters = without_filters(request, self.filter_specs)
         return rows
 
     def get_results(self, request: HttpRequest) -> None:
@@ -91,11 +101,13 @@ class ResourceList(ChangeList):
         return ordering
 
 
-def tabs(request: HttpRequest, state_filter: type[StateFilter]) -> list[dict[str, Any]]:
+def tabs(
+    request: HttpRequest, state_filter: type[StateFilter], counts: Mapping[str | None, int]
+) -> list[dict[str, Any]]:
+    """Return a tab per state, with its number of rows if that is counted."""
     name = state_filter.parameter_name
-    kept = request.GET.copy()
-    for each in (PAGE_VAR, ERROR_FLAG, name):
-        kept.pop(each, None)
+    kept = first_page(request)
+    kept.pop(name, None)
     states = list(state_filter.current_conditions())
     current = request.GET.get(name) if request.GET.get(name) in states else None
     items = []
@@ -104,5 +116,25 @@ def tabs(request: HttpRequest, state_filter: type[StateFilter]) -> list[dict[str
         if state:
             query[name] = state
         title, link = state.capitalize() if state else "All", f"?{query.urlencode()}"
+        if state in counts:
+            title = format_html('{} <span class="tab-count">{}</span>', title, _shown_count(state, counts[state]))
         items.append({"title": title, "link": link, "active": state == current, "has_permission": True})
     return items
+
+
+def _shown_count(state: str | None, count: int) -> str:
+    return f"{MAX_COUNTED:,}+" if state and count > MAX_COUNTED else f"{count:,}"
+
+
+def tab_counts(rows: QuerySet[Any], state_filter: type[StateFilter]) -> dict[str | None, int]:
+    """Return the number of rows by state in one query, each at most one more than is shown, and their total."""
+    parts, parameters = list[str](), list[Any]()
+    for condition in state_filter.current_conditions().values():
+        sql, values = rows.filter(condition).order_by().values("pk")[: MAX_COUNTED + 1].query.sql_with_params()
+        parts.append(COUNT.format(sql))
+        parameters += values
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {', '.join(parts)}", parameters)
+        counts = dict[str | None, int](zip(state_filter.current_conditions(), cursor.fetchone(), strict=True))
+    total = counting.total(rows.model)
+    return counts if total is None else {None: total, **counts}

@@ -29,6 +29,10 @@ class Panel(metaclass=forms.MediaDefiningClass):
     def may_view(self, request: HttpRequest) -> bool:
         return True
 
+    def is_shown(self, obj: Any) -> bool:
+        """Return whether the panel applies to an object."""
+        return True
+
     def context(self, request: HttpRequest, obj: Any) -> dict[str, Any]:
         raise NotImplementedError
 
@@ -46,20 +50,26 @@ class Panel(metaclass=forms.MediaDefiningClass):
         ]
 
 
-def object_view(permission: str, method: str = "POST") -> Callable[..., Any]:
-    """Make a panel's method a view of one object that requires a permission. None redirects to the object's page."""
+def object_view(permission: str, method: str = "POST", *, asks_first: bool = False) -> Callable[..., Any]:
+    """Make a panel's method a view of one object that requires a permission. None redirects to the object's page.
+
+    One that asks first is also opened with GET, for its confirmation page.
+    """
+    methods = ["GET", method] if asks_first else [method]
 
     def decorate(view: Callable[[Any, HttpRequest, Any], HttpResponse | None]) -> Callable[..., HttpResponse]:
         @wraps(view)
         def checked(panel: Panel, request: HttpRequest, object_id: str) -> HttpResponse:
-            if request.method != method:
-                return HttpResponseNotAllowed([method])
+            if request.method not in methods:
+                return HttpResponseNotAllowed(methods)
             obj = panel.admin.get_object_or_404(request, object_id)
             has_permission = getattr(panel.admin, f"has_{permission}_permission")
-            if not panel.may_view(request) or not has_permission(request, obj):
+            if not panel.may_view(request) or not panel.is_shown(obj) or not has_permission(request, obj):
                 raise PermissionDenied
             return view(panel, request, obj) or HttpResponseRedirect(panel.url("change", obj))
 
+        # Named on the error page.
+        checked.allowed_permissions = [permission]  # type: ignore[attr-defined]  # as on Django's actions
         return checked
 
     return decorate

@@ -1,16 +1,17 @@
-"""Search by prefix in the lists of the admin, and the command palette, which searches all lists.
+"""Search in the lists of the admin, and the command palette, which searches all lists.
 
-The query is one text, including spaces. It matches rows whose ID, name or address starts with it.
+The query is one text, including spaces. It matches rows that have it in any part of their ID, name or address; a short
+one, and any where there is no index for that, those that start with it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Case, Model, Q, QuerySet, Value, When
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -18,6 +19,7 @@ from unfold.dataclasses import SearchResult
 
 from relayer_service.storage.nul import has_nul
 from relayer_service.storage.prefixes import Folded, Scanned, starts_with
+from relayer_service.storage.substrings import contains, ends_with, shortened
 
 EXACT = "__exact"
 # With this number of matches, a scan in the order of the list fills its first page soon.
@@ -44,8 +46,26 @@ def find(rows: QuerySet[Any], texts: Iterable[tuple[str, str]], *, sort: bool = 
     return rows.order_by(Folded(name), "pk")
 
 
+def find_part(rows: QuerySet[Any], columns: Sequence[str], text: str, *, sort: bool = True) -> QuerySet[Any]:
+    """Return the rows with a text in a column: those that start with it first, unless they are many."""
+    condition = contains(rows.model, columns, text)
+    keys = [*rows.model._base_manager.filter(condition).order_by().values_list("pk", flat=True)[:MANY]]
+    if len(keys) == MANY:
+        return rows.filter(condition)
+    # The table is searched once, and not again for the number of rows and each page.
+    rows = rows.filter(pk__in=keys)
+    if not sort:
+        return rows
+    starts = reduce(or_, (starts_with(column, text) for column in columns))
+    return rows.order_by(Case(When(starts, Value(0)), default=Value(1)), Folded(columns[0]), "pk")
+
+
 def _condition(name: str, text: str, folded: type[Folded] = Folded) -> Q:
-    return Q(**{name: text}) if name.endswith(EXACT) else starts_with(name, text, folded)
+    if name.endswith(EXACT):
+        return Q(**{name: text})
+    if ends := shortened(text):
+        return starts_with(name, ends[0], folded) & ends_with(name, ends[1])
+    return starts_with(name, text, folded)
 
 
 def _count(model: type[Model], condition: Q) -> int:
@@ -82,6 +102,6 @@ def _objects(request: HttpRequest, text: str) -> Iterator[SearchResult]:
             description = ", ".join(filter(None, [str(row._meta.verbose_name).capitalize(), *names]))
             yield SearchResult(title=str(row), description=description, link=link, icon="data_object")
         if len(objects) > MAX_FOUND:
-            title = f"All {model_admin.opts.verbose_name_plural} that start with {text}"
+            title = f"All {model_admin.opts.verbose_name_plural} that match {text}"
             link = f"{reverse(f'{page}_changelist')}?{urlencode({'q': text})}"
             yield SearchResult(title=title, description="List", link=link, icon="list")

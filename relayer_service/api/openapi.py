@@ -24,7 +24,7 @@ IDEMPOTENCY = "A request that is sent again with the same key within 24 hours re
 # By name, what the contract's operations with a tag have in common.
 TAGS: dict[str, str] = {
     "JSON-RPC": "JSON-RPC 2.0 calls through a relayer.",
-    "Notifications": "Webhook targets, with an optional key that signs what is sent to them.",
+    "Notifications": "Webhooks, with an optional key that signs what is sent to them.",
     "Relayers": "Accounts on a network, each with a signer, an optional notification and policies.",
     "Signers": "Local keys, and references to keys in external systems.",
     "Webhooks": "Events that the service sends to the targets of notifications.",

@@ -29,6 +29,10 @@ class Actor:
     request_id: str = ""
     address: str = ""
 
+    def __str__(self) -> str:
+        """Return the kind and the name, as in `user anna`, for events."""
+        return self.kind.value if self.name in {"", self.kind} else f"{self.kind.value} {self.name}"
+
 
 # A function, as most requests change nothing and finding the user of a session costs a query.
 finder: ContextVar[Callable[[], Actor]] = ContextVar("actor", default=Actor)

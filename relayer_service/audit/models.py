@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import time
 from datetime import timedelta
 from typing import Any
@@ -9,6 +8,7 @@ from django.conf import settings
 from django.db import models
 
 from relayer_service.audit.actors import ActorKind
+from relayer_service.audit.values import as_text
 from relayer_service.storage.clock import DatabaseNow
 
 PRUNE_BATCH_SIZE = 1_000
@@ -38,7 +38,7 @@ class AuditEntry(models.Model):
         CHANGED = "changed", "Changed"
         DELETED = "deleted", "Deleted"
         # An action that changes no fields; `reason` describes it.
-        ACTED = "acted", "Acted on"
+        ACTED = "acted", "Action"
 
     at = models.DateTimeField("when", editable=False)
     object_type = models.CharField("type", max_length=32, editable=False)
@@ -95,6 +95,19 @@ class AuditEntry(models.Model):
         return f"{kind} {self.actor} (rms_{self.actor_key}_…)" if self.actor_key else f"{kind} {self.actor}"
 
     @property
+    def title(self) -> str:
+        """What was done: for an action that changes no fields, the first sentence of its description."""
+        described = self.action == self.Action.ACTED and self.reason
+        return self.reason.partition(". ")[0].rstrip(".") if described else str(self.get_action_display())
+
+    @property
+    def note(self) -> str:
+        """The reason, or the rest of an action's description."""
+        if self.action == self.Action.ACTED:
+            return self.reason.partition(". ")[2]
+        return f"“{self.reason}”" if self.reason else ""
+
+    @property
     def lines(self) -> list[str]:
         """The changes in text, one line per field."""
         # Sorted, as PostgreSQL does not keep the order of JSON keys.
@@ -109,7 +122,8 @@ class AuditEntry(models.Model):
 
 
 def type_of(model: type[models.Model]) -> str:
-    return str(model._meta.verbose_name)
+    """Return the stored type of a model's rows, which stays when the model gets another name."""
+    return str(getattr(model, "audited_type", model._meta.verbose_name))
 
 
 def readable(value: Any) -> str:
@@ -117,4 +131,4 @@ def readable(value: Any) -> str:
         return "nothing"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return as_text(value)

@@ -55,7 +55,8 @@ def acted(row: models.Model, reason: str) -> AuditEntry:
 
 def _entry(row: models.Model, action: Action, changes: dict[str, Any], reason: str) -> AuditEntry:
     return AuditEntry(
-        object_type=type_of(type(row)),
+        # Not `type`, which of the user of a request is a proxy.
+        object_type=type_of(row.__class__),
         object_pk=str(row.pk),
         object_id=str(row)[:255],
         action=action,

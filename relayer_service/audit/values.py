@@ -16,6 +16,7 @@ from relayer_service.storage.encryption import DecryptionError
 # The fields of a row before it is created, and after it is deleted.
 NOTHING: Mapping[str, Any] = {}
 MAX_LENGTH = 1_000
+MASKED_PART = "the masked part changed"
 
 
 @dataclass(frozen=True)
@@ -40,16 +41,25 @@ def hidden_column(row: Model, column: str, shown: Any = None) -> Hidden | None:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the old and new value of each changed field; a word where the shown values do not differ."""
+    """Return the old and new value of each changed field; a text where the shown values do not differ."""
     found: dict[str, Any] = {}
     for name in dict.fromkeys([*before, *after]):
         old, new = before.get(name), after.get(name)
         if old == new or (is_empty(old) and is_empty(new)):
             continue
         shown = [plain(old), plain(new)]
-        word = "set" if is_empty(old) else "removed" if is_empty(new) else "changed"
-        found[name] = shown if shown[0] != shown[1] else word
+        found[name] = shown if shown[0] != shown[1] else same_shown(old, new)
     return found
+
+
+def same_shown(old: Any, new: Any) -> str:
+    """Return the text of a change between values that are shown as the same."""
+    if is_empty(old) or is_empty(new):
+        return "set" if is_empty(old) else "removed"
+    if not isinstance(new, Hidden) or is_empty(new.shown):
+        return "changed"
+    text = as_text(plain(new))
+    return f"{text} → {text}, {MASKED_PART}"
 
 
 def is_empty(value: Any) -> bool:
@@ -62,6 +72,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%d %H:%M:%S} UTC"
     if isinstance(value, str | list | dict):
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = as_text(value)
         return value if len(text) <= MAX_LENGTH else f"{text[:MAX_LENGTH]}…"
     return value
+
+
+def as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -26,7 +26,7 @@ from huey.consumer import Worker as WorkerThread
 from relayer_service.audit import actors
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.background.queues import create_queue
-from relayer_service.models import AuditEntry, EncryptionKey, IdempotentRequest, PeriodicRun
+from relayer_service.models import AuditEntry, EncryptionKey, IdempotentRequest, PeriodicRun, SignInAddress
 from relayer_service.observability import metrics
 from relayer_service.observability.logs import request_id
 from relayer_service.storage import counting
@@ -240,3 +240,8 @@ def prune_audit_log() -> None:
 @periodic(seconds=60 * 60)
 def prune_idempotency_keys() -> None:
     IdempotentRequest.objects.prune()
+
+
+@periodic(seconds=60 * 60)
+def prune_sign_in_addresses() -> None:
+    SignInAddress.objects.prune()

@@ -1,7 +1,8 @@
 """The base class of the kinds of jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -39,6 +40,8 @@ class JobKind:
     is_recorded = True
     # The reason that the caller sent.
     reason = ""
+    # What it was started with, in JSON; stored encrypted.
+    parameters: Mapping[str, Any] = {}
 
     def run(self, keys: Sequence[int]) -> Result:
         raise NotImplementedError

@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from relayer_service.observability import tracing
+from relayer_service.storage.encryption import EncryptedJSONField
 from relayer_service.storage.leases import Leased
 
 MAX_FAILURES_NAMED = 10
@@ -36,6 +37,7 @@ class Job(Leased):
     reason = models.TextField(
         blank=True, default="", db_default="", editable=False, help_text="The reason that the caller sent."
     )
+    parameters = EncryptedJSONField(null=True, editable=False, help_text="Of its kind, until it is over.")
     traceparent = models.CharField(
         max_length=tracing.MAX_LENGTH,
         blank=True,
@@ -81,6 +83,11 @@ class Job(Leased):
         return self.title
 
     @property
+    def identifier(self) -> str:
+        """What its ciphertext is bound to: it has no primary key before it is saved."""
+        return f"{self.kind} {self.created_at.isoformat()}"
+
+    @property
     def started_by(self) -> str:
         return f"{self.actor} (token)" if self.token_key else self.actor
 
@@ -96,4 +103,4 @@ class Job(Leased):
         return Job.objects.held([self])
 
     def end(self, state: str, now: datetime) -> dict[str, Any]:
-        return {"state": state, "finished_at": now, "due_at": None, "lease": None}
+        return {"state": state, "finished_at": now, "due_at": None, "lease": None, "parameters": None}

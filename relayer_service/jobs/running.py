@@ -35,7 +35,15 @@ class LeaseLostError(Exception):
     """Another worker has the job, or it was stopped."""
 
 
-def start(name: str, selection: Selection, actor: str, *, token_key: str = "", reason: str = "") -> Job:
+def start(
+    name: str,
+    selection: Selection,
+    actor: str,
+    *,
+    token_key: str = "",
+    reason: str = "",
+    parameters: dict[str, Any] | None = None,
+) -> Job:
     """Start a job of a user, or of the token with this key."""
     chosen = kind(name)
     with transaction.atomic():
@@ -45,6 +53,7 @@ def start(name: str, selection: Selection, actor: str, *, token_key: str = "", r
             actor=actor,
             token_key=token_key,
             reason=reason,
+            parameters=parameters,
             traceparent=tracing.traceparent.get(),
             selection=str(selection),
             total=len(selection),
@@ -92,7 +101,7 @@ def prune_jobs() -> None:
 def work(job: Job, seconds: float) -> bool:
     """Run batches of a claimed job for the given time; return whether it is over."""
     chosen, selection = kind(job.kind), Selection.parse(job.selection)
-    chosen.reason = job.reason
+    chosen.reason, chosen.parameters = job.reason, job.parameters or {}
     job.held().filter(state=State.WAITING).update(state=State.RUNNING, started_at=DatabaseNow())
     until = time.monotonic() + seconds
     while not (is_over := _step(job, chosen, selection)) and time.monotonic() < until:

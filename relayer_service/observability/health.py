@@ -112,13 +112,15 @@ def require_worker() -> None:
     # A heartbeat in the future is ignored as well: the clock was wrong, and the next heartbeat overwrites it.
     if since_beat is None or abs(since_beat) > MAX_BEAT_AGE:
         raise ProbeFailed("no recent heartbeat from a worker")
-    late = [
-        name
-        for name, seconds in periodic_intervals().items()
-        if name in ages and ages[name][0] > max(3 * timedelta(seconds=seconds), MIN_LATE)
-    ]
+    late = [name for name in periodic_intervals() if name in ages and is_late(name, ages[name][0])]
     if late:
         raise ProbeFailed(f"periodic work is late: {', '.join(late)}")
+
+
+def is_late(name: str, age: timedelta) -> bool:
+    """Return whether periodic work that last started this long ago is late."""
+    seconds = periodic_intervals().get(name)
+    return seconds is not None and age > max(3 * timedelta(seconds=seconds), MIN_LATE)
 
 
 def require_encryption_keys() -> None:

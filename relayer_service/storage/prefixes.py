@@ -37,6 +37,18 @@ def prefix_index(column: str, *, name: str, key: str = "sequence") -> models.Ind
     return models.Index(Folded(column), key, name=name)
 
 
+class DigitsOrder(models.Func):
+    """A text of at most 99 digits without leading zeros, as it is sorted: by length, then by digit."""
+
+    template = "(SUBSTR('0' || LENGTH(%(expressions)s), -2) || %(expressions)s)"
+    arity = 1
+    output_field = models.TextField()
+
+    def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:
+        template = "((LPAD(LENGTH(%(expressions)s)::text, 2, '0') || %(expressions)s) COLLATE \"C\")"
+        return self.as_sql(compiler, connection, template=template, **extra)
+
+
 class Scanned(Folded):
     """`Folded` without the index on SQLite, which lacks the statistics to choose the order of the list instead."""
 

@@ -29,7 +29,7 @@ class Resource(models.Model):
 
     sequence = models.BigAutoField(primary_key=True)
     identifier = models.CharField(
-        "id",
+        "ID",
         max_length=MAX_IDENTIFIER_LENGTH,
         unique=True,
         default=new_identifier,

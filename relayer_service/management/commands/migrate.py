@@ -1,4 +1,4 @@
-"""Django's `migrate`, with a short lock timeout and retries, so that it blocks no request for long.
+"""Django's `migrate`, with a short lock timeout and retries, so that it blocks no request for long; and the roles.
 
 A schema change that waits for a long transaction blocks every later query on the table. It can be retried safely: an
 atomic migration is rolled back, and operations on indexes can run again.
@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 
+from relayer_service import roles
 from relayer_service.storage.operations import session_settings
 
 # Below PostgreSQL's `deadlock_timeout`, so that in a deadlock the migration fails, and never a request.
@@ -27,6 +28,9 @@ class Command(migrate.Command):
                 if options["verbosity"] > 0:
                     self.stdout.write(f"\n  A transaction locks the table. Retrying in {PAUSE_SECONDS} seconds.")
                 time.sleep(PAUSE_SECONDS)
+            if not options["plan"] and "auth_group" in connections[options["database"]].introspection.table_names():
+                # Django has created the permissions of all apps only now.
+                roles.restore(options["database"])
 
     def _migrate(self, deadline: float, *args: Any, **options: Any) -> bool:
         try:

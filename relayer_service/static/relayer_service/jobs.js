@@ -2,7 +2,7 @@
 
 const PROGRESS_MS = 2_000;
 
-/* An element with data-progress-url shows the response of that URL, until the job is over. */
+/* An element with data-progress-url shows the response of that URL, until it is over. */
 async function showProgress(panel) {
   try {
     const response = await fetch(panel.dataset.progressUrl, { redirect: "error" });
@@ -13,8 +13,10 @@ async function showProgress(panel) {
     // The next request may succeed.
   }
   if (panel.querySelector("[data-over]")) {
-    // Remove the stop button.
-    location.reload();
+    // The buttons of the page may have changed, unless it is one that is shown once.
+    if (!("progressStay" in panel.dataset)) {
+      location.reload();
+    }
     return;
   }
   setTimeout(showProgress, PROGRESS_MS, panel);

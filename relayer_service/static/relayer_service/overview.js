@@ -19,8 +19,18 @@ function hasSelection(overview) {
   return !selection.isCollapsed && overview.contains(selection.anchorNode);
 }
 
+/* The tokens of forms differ in every response, and all of them are valid. */
+function keepTokens(old, fresh) {
+  const value = old.querySelector("[name=csrfmiddlewaretoken]")?.value;
+  for (const token of value ? fresh.querySelectorAll("[name=csrfmiddlewaretoken]") : []) {
+    token.setAttribute("value", value);
+  }
+}
+
 function replacePart(old, fresh) {
-  if (old.innerHTML === fresh.innerHTML) {
+  keepTokens(old, fresh);
+  // Somebody reads what is open, or writes a note.
+  if (old.innerHTML === fresh.innerHTML || old.querySelector("details[open]")) {
     return;
   }
   const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;

@@ -1,0 +1,23 @@
+"""The watch of a web process over the workers: without one left, only web processes can report it."""
+
+import time
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from relayer_service import processes
+from relayer_service.background.tasks import HEARTBEAT_SECONDS
+from relayer_service.observability.probes import Probes
+
+CHECK_SECONDS = 60.0
+
+checks: Probes[None] = Probes("The check of")
+
+
+def watch_forever() -> None:
+    """Check the workers at the interval of their heartbeats."""
+    check = import_string(settings.WORKER_CHECK)
+    time.sleep(processes.WATCH_AFTER_SECONDS)
+    while True:
+        checks.run({"the workers": check}, CHECK_SECONDS)
+        time.sleep(HEARTBEAT_SECONDS)

@@ -1,0 +1,124 @@
+"""The roles of staff: Django groups that a release defines, which `manage.py migrate` creates and restores.
+
+A role has the permissions of the roles above it, and its own. Add the permission of a new page or action to the
+lowest role that should have it.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission
+from django.db import transaction
+
+PERMISSIONS = {
+    "Viewer": [
+        "notifications.view_delivery",
+        "notifications.view_notification",
+        "relayer_service.view_auditentry",
+        "relayer_service.view_job",
+        "relayer_service.view_periodicrun",
+        "relayers.view_relayer",
+        "rpc.view_feetoken",
+        "signers.view_signer",
+        "tokens.view_accesstoken",
+        "transactions.view_lane",
+        "transactions.view_transaction",
+    ],
+    "Operator": [
+        "notifications.send_delivery",
+        "relayer_service.acknowledge",
+        "relayers.check_relayer",
+        "relayers.pause_relayer",
+        "relayers.take_out_node",
+        "rpc.refresh_feetoken",
+        # Lanes and transactions have no form: these are for their actions.
+        "transactions.change_lane",
+        "transactions.change_transaction",
+    ],
+    "Manager": [
+        "notifications.add_notification",
+        "notifications.change_notification",
+        "notifications.delete_notification",
+        "relayers.add_relayer",
+        "relayers.change_relayer",
+        "relayers.delete_relayer",
+        "rpc.add_feetoken",
+        "rpc.change_feetoken",
+        "rpc.delete_feetoken",
+        "signers.add_signer",
+        "signers.change_signer",
+        "signers.delete_signer",
+        "tokens.add_accesstoken",
+        "tokens.change_accesstoken",
+        "tokens.delete_accesstoken",
+        "transactions.add_transaction",
+    ],
+    # Only superusers change superusers, groups, single permissions and the scopes of tokens.
+    "Owner": [
+        "auth.add_user",
+        "auth.change_user",
+        "auth.delete_user",
+        "auth.view_group",
+        "auth.view_user",
+    ],
+}
+DESCRIPTIONS = {
+    "Viewer": "Sees everything except secrets, users and groups.",
+    "Operator": (
+        "Also handles incidents: pauses and resumes relayers, replays and retries deliveries, holds and releases "
+        "lanes, speeds up and cancels transactions."
+    ),
+    "Manager": "Also adds, changes and deletes relayers, signers, webhooks, fee tokens and access tokens.",
+    "Owner": "Also adds and removes users and sets their roles.",
+}
+
+
+@dataclass(frozen=True)
+class Role:
+    name: str
+    description: str
+    permissions: frozenset[str]
+
+
+def _roles() -> dict[str, Role]:
+    held: set[str] = set()
+    roles = {}
+    for name, own in PERMISSIONS.items():
+        held |= {*own}
+        roles[name] = Role(name, DESCRIPTIONS[name], frozenset(held))
+    return roles
+
+
+# By name, each with more permissions than the one before.
+ROLES = _roles()
+
+
+def restore(using: str) -> None:
+    """Create the groups of the roles, and set their permissions to those of this release."""
+    with transaction.atomic(using=using):
+        rows = Permission.objects.using(using).values_list("pk", "content_type__app_label", "codename")
+        keys = {f"{app}.{codename}": pk for pk, app, codename in rows}
+        for role in ROLES.values():
+            group, _ = Group.objects.using(using).get_or_create(name=role.name)
+            # After a migration backwards, some do not exist.
+            group.permissions.set([keys[name] for name in role.permissions if name in keys])
+
+
+def role_of(groups: Collection[str]) -> str:
+    """Return the highest role among the names of groups, or an empty text."""
+    return next((name for name in reversed(ROLES) if name in groups), "")
+
+
+def grantable(user: Any) -> list[Role]:
+    """Return the roles that a user can give to others: those without a permission that the user lacks."""
+    if user.is_superuser:
+        return [*ROLES.values()]
+    return [role for role in ROLES.values() if user.get_all_permissions() >= role.permissions]
+
+
+def assign(user: Any, name: str) -> None:
+    """Assign one role to a user, or none if the name is empty. The user's other groups stay."""
+    user.groups.remove(*Group.objects.filter(name__in=set(ROLES) - {name}))
+    if name:
+        user.groups.add(Group.objects.get(name=name))

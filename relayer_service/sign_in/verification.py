@@ -1,0 +1,39 @@
+"""Whether a session has passed the second factor of its user."""
+
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ObjectDoesNotExist
+from django.http import HttpRequest
+
+from relayer_service.sign_in.models import SecondFactor
+
+# The identifier of the second factor that the session has passed.
+SESSION_KEY = "second_factor"
+
+
+def second_factor_of(user: Any) -> SecondFactor | None:
+    try:
+        factor: SecondFactor = user.second_factor
+    except ObjectDoesNotExist:
+        return None
+    return factor
+
+
+def is_required(user: Any) -> bool:
+    if settings.REQUIRE_SECOND_FACTOR == "superusers":
+        return bool(user.is_superuser)
+    return bool(settings.REQUIRE_SECOND_FACTOR == "staff" and user.is_staff)
+
+
+def is_verified(request: HttpRequest) -> bool:
+    factor = second_factor_of(request.user)
+    if factor is None:
+        return not is_required(request.user)
+    return bool(request.session.get(SESSION_KEY) == str(factor.identifier))
+
+
+def verify_session(request: HttpRequest, factor: SecondFactor) -> None:
+    """Mark the session as verified, under a new key."""
+    request.session.cycle_key()
+    request.session[SESSION_KEY] = str(factor.identifier)
