@@ -9,14 +9,13 @@ from django.db import transaction
 from django.db.models import CASCADE, PROTECT, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils.html import format_html_join
+from django.utils.html import format_html, format_html_join
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
 from chain.networks import networks
 from notifications.filters import SUBJECT
 from relayer_service.admin import confirmation
-from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayer_service.admin.dates import ago_titled
 from relayer_service.admin.jobs import ask_or_start
@@ -25,9 +24,11 @@ from relayer_service.extensions import is_enabled
 from relayer_service.storage.prefixes import Folded
 from relayers import formatting, guards, policy_fields
 from relayers.account import Answers
-from relayers.filters import NetworkFilter, RelayerStateFilter
+from relayers.bulk_edit_admin import BulkEditAdmin
+from relayers.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
 from relayers.forms import TOP_UP_FIELDS, RelayerForm, shows_signing
-from relayers.models import Relayer
+from relayers.models import BALANCE_ORDER, Relayer
+from relayers.nodes_admin import NodesAdmin
 from relayers.states import set_all_paused
 from relayers.tasks import check_soon
 from signers.models import Signer
@@ -48,30 +49,34 @@ SKIPPED = {PAUSE: "already paused", RESUME: "not paused"}
 
 
 @admin.register(Relayer)
-class RelayerAdmin(ResourceAdmin):
+class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     form = RelayerForm
     list_display = ["name", "identifier", "state", "network", "shown_address", "balance", "last_check", "created"]
     list_filter = [
         RelayerStateFilter,
         NetworkFilter,
+        ProblemFilter,
         ("signer", AutocompleteSelectFilter),
         ("notification", AutocompleteSelectFilter),
     ]
     list_fullwidth = True
     # For the reason of a missing address.
     list_select_related = ["signer"]
-    search_fields = ["identifier", "name", "address"]
-    search_help_text = "The start of an ID, name or address"
+    search_fields = Relayer.search_indexes["relayer_search"]
+    searched = "an ID, name, address or network"
     sort_orders = {
         "name": Folded("name"),
         "identifier": Folded("identifier"),
+        "network": "network",
+        "shown_address": Folded("address"),
+        "balance": BALANCE_ORDER,
         "last_check": "checked_at",
         "created": "sequence",
     }
-    allowed_lookups = {"state", "network"}
+    allowed_lookups = {"state", "network", "problem"}
     allowed_keys = {"signer__sequence__exact", "notification__sequence__exact"}
     audited_relations = ["signer", "notification", "spending", "funding_relayer"]
-    actions = ["pause_selected", "resume_selected", "check_selected_now"]
+    actions = ["pause_selected", "resume_selected", "check_selected_now", "edit_selected"]
     actions_detail = ["pause", "resume", "deliveries"]
 
     class Media:
@@ -113,17 +118,29 @@ class RelayerAdmin(ResourceAdmin):
         form.answers = request.__dict__.setdefault("answers", Answers())
         return form
 
+    def searched_starts(self, request: HttpRequest, text: str) -> list[tuple[str, str]]:
+        """Compare networks by name: that column has no index for the start of a text."""
+        texts = [(name, each) for name, each in super().searched_starts(request, text) if name != "network"]
+        names = [name for name in used_networks(Relayer) if name.lower().startswith(text.lower())]
+        return [*texts, *(("network__exact", name) for name in names)]
+
     @display(description="state")
     def state(self, relayer: Relayer) -> str:
         return formatting.badges(relayer)
 
-    @display(description="address")
+    @display(description="address", ordering=Folded("address"))
     def shown_address(self, relayer: Relayer) -> str:
         return formatting.address(relayer)
 
-    @display(description="balance")
+    @display(description="balance", ordering=BALANCE_ORDER)
     def balance(self, relayer: Relayer) -> str:
-        return formatting.balance(relayer)
+        if relayer.balance is None:
+            return "unknown"
+        shown, age = (
+            formatting.amount(relayer.balance, networks().get(relayer.network)),
+            formatting.balance_age(relayer),
+        )
+        return format_html('{}<span class="block text-xs">{}</span>', shown, age) if age else shown
 
     @display(description="last check", ordering="checked_at")
     def last_check(self, relayer: Relayer) -> str:
@@ -208,21 +225,27 @@ class RelayerAdmin(ResourceAdmin):
     def has_view_deliveries_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
         return bool(request.user.has_perm("notifications.view_delivery") and self.has_view_permission(request))
 
-    @admin.action(description="Pause selected relayers", permissions=["change"])
+    def has_pause_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return bool(request.user.has_perm("relayers.pause_relayer") and self.has_view_permission(request))
+
+    def has_check_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return bool(request.user.has_perm("relayers.check_relayer") and self.has_view_permission(request))
+
+    @admin.action(description="Pause selected relayers", permissions=["pause"])
     def pause_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
         return self._confirm_or_set_paused(request, PendingAction.in_list(request, "pause_selected", queryset), PAUSE)
 
-    @admin.action(description="Resume selected relayers", permissions=["change"])
+    @admin.action(description="Resume selected relayers", permissions=["pause"])
     def resume_selected(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
         return self._confirm_or_set_paused(
             request, PendingAction.in_list(request, "resume_selected", queryset), RESUME
         )
 
-    @action(description="Pause", icon="pause", permissions=["change"])
+    @action(description="Pause", icon="pause", permissions=["pause"])
     def pause(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._confirm_or_set_paused(request, self._pending_on_page(request, object_id), PAUSE)
 
-    @action(description="Resume", icon="play_arrow", permissions=["change"])
+    @action(description="Resume", icon="play_arrow", permissions=["pause"])
     def resume(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._confirm_or_set_paused(request, self._pending_on_page(request, object_id), RESUME)
 
@@ -253,7 +276,7 @@ class RelayerAdmin(ResourceAdmin):
         title = f"{verb} {model_ngettext(Relayer._meta, len(pending.selection))}"
         return confirmation.ask(request, self, pending, title, texts, table, form)
 
-    @admin.action(description="Check selected relayers now", permissions=["change"])
+    @admin.action(description="Check selected relayers now", permissions=["check"])
     def check_selected_now(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> HttpResponse:
         pending = PendingAction.in_list(request, "check_selected_now", queryset)
         table = pending.first(self.get_queryset(request), {"Last check": self.last_check})

@@ -4,15 +4,28 @@ from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
+from chain import node_calls
 from chain.networks import networks
 
 
 class RelayersConfig(AppConfig):
     name = "relayers"
     signer_follower = "relayers.writes.RelayerFollower"
-    admin_panels = {"relayers.Relayer": ["relayers.panels.Status", "relayers.panels.TimeLine"]}
+    admin_panels = {
+        "relayers.Relayer": [
+            "relayers.panels.Status",
+            "relayers.balance_panel.Balance",
+            "relayers.panels.TimeLine",
+        ]
+    }
     attention_subjects = {20: "relayers.attention.relayers"}
     dashboard_cards = {10: "relayers.dashboard.relayers"}
+    getting_started_steps = {20: "relayers.getting_started.relayer"}
+
+    def ready(self) -> None:
+        from relayers import node_statistics
+
+        node_calls.listeners.append(node_statistics.note)
 
 
 @register()

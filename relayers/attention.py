@@ -1,103 +1,124 @@
-"""Relayers that need attention, on the overview."""
+"""Relayers that need attention, on the overview: by network, or by signer if it is the cause."""
 
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import CharField, DateTimeField, F, OuterRef, Q, Subquery, Value
-from django.db.models.functions import Cast, Coalesce
+from django.db.models import CharField, DateTimeField, Value
+from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from relayer_service.admin.attention import (
     LATE,
-    AttentionGroup,
-    AttentionItem,
     AttentionSubject,
+    Cause,
+    Example,
+    GroupedRows,
     counts_of,
-    first_of,
+    grouped,
     number_of,
     number_of_all,
-    read_once,
+    read_groups,
 )
-from relayer_service.audit.models import AuditEntry, type_of
 from relayer_service.storage.clock import DatabaseNow
 from relayers import health
 from relayers.account import missing_address_reason
-from relayers.formatting import VARIANTS, balance_and_limit
-from relayers.models import NODES_FAILING, PROBLEMS, Relayer
+from relayers.formatting import balance_and_limit
+from relayers.models import (
+    BALANCE_USED_UP_SOON,
+    CHECK_FAILURES,
+    NO_NODE_ANSWERS,
+    NODES_FAILING,
+    OTHER_ADDRESS,
+    PROBLEMS,
+    USED_UP_SOON,
+    Relayer,
+)
+from relayers.runway import runway
 
-TITLES = {
-    "disabled": "Disabled relayers",
-    "low balance": "Relayers with a low balance",
-    "no address": "Relayers without an address",
-    "nodes failing": "Relayers with failing nodes",
+CONDITIONS = {**PROBLEMS, "nodes failing": NODES_FAILING}
+NODES, ADDRESS, LOW, RUNWAY, NO_ADDRESS, LATE_CHECKS = (
+    f"relayers.{name}" for name in ("nodes", "address", "low", "runway", "no_address", "late")
+)
+# What follows the network in the title, and the query of the list.
+BY_NETWORK: dict[str, tuple[str, dict[str, str]]] = {
+    NODES: ("no node answers", {"problem": NO_NODE_ANSWERS}),
+    ADDRESS: ("address differs from the signer's", {"problem": OTHER_ADDRESS}),
+    LOW: ("balance below the minimum", {"state": "low balance"}),
+    RUNWAY: (BALANCE_USED_UP_SOON, {"problem": BALANCE_USED_UP_SOON}),
 }
-# The audited field whose change starts the problem.
-FIELDS = {"disabled": "system_disabled", "low balance": "balance_is_low", "no address": "address"}
 COLUMNS = [
     *("identifier", "name", "network", "policies", "balance_text", "balance_is_low", "disabled_reason_details"),
-    *("failed_checks", "signer__type", "signer__last_error"),
+    *("failed_checks", "signer__type", "signer__last_error", "outflow_days", "balance_hours"),
 ]
-CONDITIONS = {**PROBLEMS, "nodes failing": NODES_FAILING}
 
 
 def relayers(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    counts, rows = read_once(request, counts_by_state), read_once(request, first_relayers)
-    groups = [
-        AttentionGroup(title, [item(name, row) for row in rows[name]], counts[name], list_url(name), VARIANTS[name])
-        for name, title in TITLES.items()
-        if rows[name]
+    return AttentionSubject("relayers", [cause(rows) for rows in read_groups(*queries())], examples)
+
+
+def queries() -> list[Any]:
+    rows = Relayer.objects.all()
+    signer = Concat(Cast("signer_id", CharField()), Value(" "), "signer__identifier")
+    late = rows.filter(due_at__lt=DatabaseNow() - LATE)
+    return [
+        grouped(NODES, rows.filter(CHECK_FAILURES[NO_NODE_ANSWERS]), "network", "failing_since", "system_disabled"),
+        grouped(ADDRESS, rows.filter(CHECK_FAILURES[OTHER_ADDRESS]), "network", "failing_since", Value(1)),
+        grouped(LOW, rows.filter(PROBLEMS["low balance"]), "network", "low_since"),
+        grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", Cast(Value(None), DateTimeField())),
+        grouped(NO_ADDRESS, rows.filter(PROBLEMS["no address"]), signer, "created_at"),
+        grouped(LATE_CHECKS, late, Value(""), "due_at"),
     ]
-    if counts["late"]:
-        page = reverse("admin:relayers_relayer_changelist")
-        reason = f"Due for more than two minutes, as no worker has run them: {counts['late']:,}."
-        groups.append(AttentionGroup("Late health checks", [AttentionItem("Checks", page, reason)], 1, page))
-    return AttentionSubject("relayers", groups)
+
+
+def cause(rows: GroupedRows) -> Cause:
+    if rows.kind == LATE_CHECKS:
+        reason = "Due for more than two minutes, as no worker has run them."
+        return rows.cause("Late health checks", "check", list_url(), reason)
+    if rows.kind == NO_ADDRESS:
+        key, _, signer = rows.group.partition(" ")
+        url = list_url("no address", signer__sequence__exact=key)
+        return rows.cause(f"Relayers without an address: signer {signer}", "relayer", url)
+    text, query = BY_NETWORK[rows.kind]
+    return rows.cause(f"{rows.group}: {text}", "relayer", list_url(network=rows.group, **query))
 
 
 def counts_by_state() -> dict[str, int]:
-    """Return the number of relayers: of all, by state, and of those whose check is late."""
-    conditions = {**CONDITIONS, "late": Q(due_at__lt=DatabaseNow() - LATE)}
-    counts = {name: number_of(Relayer.objects.filter(condition)) for name, condition in conditions.items()}
+    """Return the number of relayers, of all and by state."""
+    counts = {name: number_of(Relayer.objects.filter(condition)) for name, condition in CONDITIONS.items()}
     return counts_of({"all": number_of_all(Relayer), **counts})
 
 
-def first_relayers() -> dict[str, list[Any]]:
-    """Return the first relayers with each problem, and since when they have it, if that is known."""
+def examples(causes: Sequence[Cause]) -> dict[str, Example]:
     shown = Relayer.objects.select_related("signer").only(*COLUMNS)
-    return first_of({name: shown.annotate(since=start_of(name)) for name in TITLES}, CONDITIONS)
+    rows = shown.in_bulk([each.first for each in causes if each.first])
+    return {each.key: example(each.kind, rows[each.first]) for each in causes if each.first in rows}
 
 
-def start_of(name: str) -> Any:
-    """Return the time of the newest change of a problem's field in the audit log."""
-    if name not in FIELDS:
-        return Value(None, output_field=DateTimeField())
-    changes = AuditEntry.objects.filter(
-        object_type=type_of(Relayer), object_pk=Cast(OuterRef("pk"), CharField()), changes__has_key=FIELDS[name]
-    )
-    newest = Subquery(changes.order_by("-at", "-id").values("at")[:1])
-    # Without an address since it was created, if it never had one.
-    return Coalesce(newest, F("created_at")) if name == "no address" else newest
-
-
-def item(name: str, relayer: Any) -> AttentionItem:
+def example(kind: str, relayer: Relayer) -> Example:
     page = reverse("admin:relayers_relayer_change", args=[relayer.pk])
-    what = f"{relayer.name} ({relayer.identifier}) on {relayer.network}"
-    return AttentionItem(what, page, reason(name, relayer), relayer.since)
+    return Example(f"{relayer.name} ({relayer.identifier})", page, reason(kind, relayer))
 
 
-def reason(name: str, relayer: Relayer) -> str:
-    if name == "disabled":
-        return relayer.disabled_reason_details
-    if name == "low balance":
+def reason(kind: str, relayer: Relayer) -> str:
+    if kind == LOW:
         return f"Its balance is {balance_and_limit(relayer)}."
-    if name == "no address":
+    if kind == RUNWAY:
+        lasting = runway(relayer.balance or 0, relayer.outflow_days, relayer.balance_hours, timezone.now())
+        return f"At this rate empty in {lasting.text}." if lasting else "Nothing has left it in the last days."
+    if kind == NO_ADDRESS:
         return missing_address_reason(relayer.signer)
+    if relayer.disabled_reason_details:
+        return relayer.disabled_reason_details
     checks = "The last check" if relayer.failed_checks == 1 else f"The last {relayer.failed_checks} checks"
     return f"{checks} failed on every node; after {health.FAILURES_TO_DISABLE} failures in a row it is disabled."
 
 
-def list_url(name: str) -> str:
-    return f"{reverse('admin:relayers_relayer_changelist')}?{urlencode({'state': name})}"
+def list_url(state: str = "", **query: str) -> str:
+    chosen = ({"state": state} if state else {}) | query
+    page = reverse("admin:relayers_relayer_changelist")
+    return f"{page}?{urlencode(chosen)}" if chosen else page

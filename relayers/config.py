@@ -21,7 +21,8 @@ from relayer_service.fleet.sections import ConcurrentChange, Section
 from relayer_service.net.addresses import MASK, mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
-from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, TOP_UP_COLUMNS, Relayer, TopUpAmounts
+from relayers.funding import TOP_UP_COLUMNS, TopUpAmounts
+from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import POLICIES, validate_policies
 from relayers.serializers import MAX_COUNT, RpcUrlsField, SigningKindsField
 from relayers.top_ups import TopUpRequest

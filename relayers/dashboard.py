@@ -18,6 +18,8 @@ def relayers(request: HttpRequest) -> Card | None:
         return None
     counts = read_once(request, counts_by_state)
     page = reverse("admin:relayers_relayer_changelist")
+    if not counts["all"]:
+        return Card("Relayers", empty="There are no relayers yet.", url=page)
     rows = [[link(name.capitalize(), list_url(name)), marked(name, counts[name])] for name in CONDITIONS]
     return Card("Relayers", [[link("All", page), f"{counts['all']:,}"], *rows], url=page)
 

@@ -17,7 +17,13 @@ class RelayerData(TypedDict):
     network_type: str
 
 
-class RelayerDisabledData(RelayerData):
+class RelayerChangeData(RelayerData):
+    # Who changed it, such as `user anna` or `health check`, and why, if a reason was given.
+    actor: str
+    reason: str
+
+
+class RelayerDisabledData(RelayerChangeData):
     disabled_reason: DisabledReason
 
 
@@ -25,6 +31,15 @@ class RelayerBalanceData(RelayerData):
     # In wei, as text: many JSON parsers round numbers of this size.
     balance: str
     min_balance: str
+
+
+class RelayerRunwayData(RelayerData):
+    # In wei, as text. What leaves the account: gas, and coins that transactions send.
+    balance: str
+    outflow_per_day: str
+    # Whole days until the balance is used up, and the number below which this is sent.
+    runway_days: int
+    threshold_days: int
 
 
 Data = TypeVar("Data", bound=RelayerData)
@@ -36,9 +51,9 @@ class RelayerEvent(Event[Data]):
 
 
 RELAYER_DISABLED = RelayerEvent("relayer.disabled", RelayerDisabledData, "The health check disabled a relayer.")
-RELAYER_ENABLED = RelayerEvent("relayer.enabled", RelayerData, "The health check enabled a relayer again.")
-RELAYER_PAUSED = RelayerEvent("relayer.paused", RelayerData, "A relayer was paused.")
-RELAYER_RESUMED = RelayerEvent("relayer.resumed", RelayerData, "A relayer was resumed.")
+RELAYER_ENABLED = RelayerEvent("relayer.enabled", RelayerChangeData, "The health check enabled a relayer again.")
+RELAYER_PAUSED = RelayerEvent("relayer.paused", RelayerChangeData, "A relayer was paused.")
+RELAYER_RESUMED = RelayerEvent("relayer.resumed", RelayerChangeData, "A relayer was resumed.")
 RELAYER_LOW_BALANCE = RelayerEvent(
     "relayer.low_balance", RelayerBalanceData, "The balance of a relayer fell below its `min_balance`."
 )
@@ -46,4 +61,9 @@ RELAYER_BALANCE_RECOVERED = RelayerEvent(
     "relayer.balance_recovered",
     RelayerBalanceData,
     "The balance of a relayer is no longer below its `min_balance`, which is `0` if it was removed.",
+)
+RELAYER_BALANCE_RUNWAY = RelayerEvent(
+    "relayer.balance_runway",
+    RelayerRunwayData,
+    "At the rate of the last 7 days, the balance of a relayer is used up in less than `threshold_days` days.",
 )

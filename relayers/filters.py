@@ -5,14 +5,11 @@ from typing import Any
 from django.db import connection
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from unfold.contrib.filters.admin import DropdownFilter
+from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
-from chain.networks import networks
 from relayer_service.admin.filters import StateFilter
-from relayers.models import ACTIVE, CONDITIONS, NODES_FAILING, Relayer
+from relayers.models import ACTIVE, BALANCE_USED_UP_SOON, CHECK_FAILURES, CONDITIONS, NODES_FAILING, USED_UP_SOON
 
-# The value of the filter for all networks that the service does not define.
-OTHER = "other"
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
 NAMES = """
 WITH RECURSIVE names(name) AS (
@@ -28,23 +25,39 @@ class RelayerStateFilter(StateFilter):
     conditions = {state: {**CONDITIONS, "nodes failing": NODES_FAILING}[state] for state in TABS}
 
 
-class NetworkFilter(DropdownFilter):
-    """Offers the networks that the service defines: a list of those in use would read the whole table."""
+class ProblemFilter(DropdownFilter):
+    """Filters by the cause of failed health checks, and by a balance that does not last."""
+
+    title = "problem"
+    conditions = {**CHECK_FAILURES, BALANCE_USED_UP_SOON: USED_UP_SOON}
+    parameter_name = "problem"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in self.conditions]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        condition = self.conditions.get(self.value())
+        return queryset if condition is None else queryset.filter(condition)
+
+
+class NetworkFilter(CheckboxFilter):
+    """Offers the networks in use; several can be chosen."""
 
     title = "network"
     parameter_name = "network"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [*((name, name) for name in networks()), (OTHER, "Other networks")]
+        return [(name, name) for name in self.used(model_admin.model)]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Relayer]) -> QuerySet[Relayer]:
-        if self.value() == OTHER:
-            return queryset.filter(network__in=other_networks(queryset.model))
-        return queryset.filter(network=self.value()) if self.value() else queryset
+    def used(self, model: type[Model]) -> list[str]:
+        return used_networks(model)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(network__in=self.value()) if self.value() else queryset
 
 
-def other_networks(model: type[Model]) -> list[str]:
-    """Return the networks of a table that the service does not define; each step reads one entry of the index."""
+def used_networks(model: type[Model]) -> list[str]:
+    """Return the networks of a table; each step reads one entry of the index."""
     with connection.cursor() as cursor:
         cursor.execute(NAMES.format(table=model._meta.db_table))
-        return [name for (name,) in cursor.fetchall() if name is not None and name not in networks()]
+        return [name for (name,) in cursor.fetchall() if name is not None]

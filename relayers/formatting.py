@@ -4,8 +4,10 @@ from typing import Any
 
 from django.utils.html import format_html, format_html_join
 
-from chain.networks import networks
+from chain.networks import Network, networks
 from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago
+from relayer_service.amounts import rounded_text
 from relayers.account import missing_address_reason
 from relayers.models import ACTIVE, Relayer
 from relayers.policy_fields import coins
@@ -20,6 +22,7 @@ VARIANTS = {
     "unknown": "default",
 }
 ADDRESS_END = 6
+SIGNIFICANT_DIGITS = 6
 # In two parts, so that a narrow list can shorten the first and still show both ends.
 ADDRESS = """
     <span class="copied-address">
@@ -46,6 +49,24 @@ def address(row: Any) -> str:
 
 def balance(relayer: Relayer) -> str:
     return "unknown" if relayer.balance is None else coins(relayer.balance, networks().get(relayer.network))
+
+
+def aged_balance(relayer: Relayer) -> str:
+    """Return the balance, and when it was read if a later check could not read it."""
+    age = balance_age(relayer)
+    return f"{balance(relayer)}, {age}" if age else balance(relayer)
+
+
+def balance_age(relayer: Relayer) -> str:
+    is_old = relayer.balance_at is not None and relayer.balance_at != relayer.checked_at
+    return f"read {ago(relayer.balance_at)}" if is_old else ""
+
+
+def amount(value: int, network: Network | None) -> str:
+    """Return an amount for a column of a list: rounded, with the exact one as the tooltip."""
+    decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
+    shown = rounded_text(value, decimals, SIGNIFICANT_DIGITS)
+    return format_html('<span class="amount" title="{}">{} {}</span>', coins(value, network), shown, unit)
 
 
 def balance_and_limit(relayer: Relayer) -> str:

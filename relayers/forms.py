@@ -16,7 +16,8 @@ from relayer_service.api.evm import validate_evm_address
 from relayer_service.net.addresses import mask
 from relayer_service.storage.encryption import DecryptionError
 from relayers.account import Answers
-from relayers.models import MASKED_COLUMNS, TOP_UP_COLUMNS, Relayer
+from relayers.funding import TOP_UP_COLUMNS
+from relayers.models import MASKED_COLUMNS, Relayer
 from relayers.policy_fields import FORM_FIELDS, PREFIX, AmountField, amount, coins, shown, whole_number
 from relayers.rpc_url_rows import RpcUrlRow, RpcUrlRows, RpcUrlRowSet, RpcUrlRowsField
 from relayers.top_ups import AMOUNT_FIELDS
@@ -81,7 +82,7 @@ class RelayerForm(ResourceForm):
     network = forms.CharField(
         max_length=64,
         widget=NetworkInput,
-        help_text="A suggested network, or another one with a chain ID and RPC URLs.",
+        help_text="Choose a network, or enter your own with chain ID and RPC URLs.",
     )
     rpc_urls = RpcUrlRowsField(
         label="RPC URLs",
@@ -101,7 +102,7 @@ class RelayerForm(ResourceForm):
         required=False,
         choices=Relayer.SigningKind.choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What tokens with the scope sign can have signed with this key. Whoever holds a signature can use "
+        help_text="What tokens with the `sign` scope can sign with this key. Whoever holds a signature can use "
         "it without the service: a signed permit (EIP-2612) can empty the account without a transaction of this "
         "relayer. Allow only what is needed. Every signature is in the audit log.",
     )
@@ -116,9 +117,9 @@ class RelayerForm(ResourceForm):
         labels = {"chain_id": "Chain ID"}
         help_texts = {
             "chain_id": "Required for a network that is not suggested. The nodes must report this chain ID.",
-            "address": "Derived from the signer, if it can provide it.",
-            "private_fallback_blocks": "The number of blocks after which a private transaction that is not mined is "
-            "also sent to public nodes. If empty, it never is.",
+            "address": "Filled in from the signer.",
+            "private_fallback_blocks": "Blocks after which an unmined private transaction is also sent to public "
+            "nodes. If empty, never.",
             "funding_relayer": "The relayer on the same chain that sends coins when the balance falls below the "
             "minimum. If empty, there is no automatic top-up.",
         }

@@ -18,6 +18,7 @@ from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from notifications.emitting import emit
 from notifications.models import Notification
+from relayer_service.audit import actors
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import changed, record
@@ -27,7 +28,7 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers import events
 from relayers.account import address_mismatches
-from relayers.balance_hours import with_reading
+from relayers.histories import announce_runway, histories
 from relayers.metrics import observe_checks
 from relayers.models import Relayer
 from relayers.states import event_data
@@ -128,24 +129,39 @@ def write(readings: list[AccountReadings]) -> None:
 
 def _write(readings: list[AccountReadings], mismatches: Mapping[int, str], now: datetime) -> None:
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
+    write_node_keys([relayer for relayer, _ in readings])
     unchanged: dict[bool, list[Relayer]] = {True: [], False: []}
     entries = []
     for relayer, reading in readings:
         changes = judge(relayer, reading, mismatches.get(relayer.pk, ""))
+        changes |= starts(relayer, changes, now) if changes else {}
+        if "balance_text" in changes:
+            changes |= histories(relayer, int(changes["balance_text"]), now)
         differing = {name: value for name, value in changes.items() if getattr(relayer, name) != value}
         if not differing:
             unchanged[reading.balance is not None].append(relayer)
             continue
-        if "balance_text" in differing:
-            differing["balance_hours"] = with_reading(relayer.balance_hours, differing["balance_text"], now)
         if relayer.release(due_at, **times(reading.balance is not None, now), **differing):
             announce(relayer, changes)
+            if changes.get("runway_is_short") and not relayer.runway_is_short:
+                announce_runway(relayer, changes, now)
             entries.append(audit_entry(relayer, changes))
     record(entries)
     # Most checks find no change: one statement for all of them.
     for has_balance, relayers in unchanged.items():
         if relayers:
             Relayer.objects.held(relayers).update(due_at=due_at, lease=None, **times(has_balance, now))
+
+
+def write_node_keys(relayers: Iterable[Relayer]) -> None:
+    """Write the keys of own nodes where they differ: in rows of earlier releases, or after a change of the secret."""
+    differing: dict[str, list[Relayer]] = defaultdict(list)
+    for relayer in relayers:
+        keys = relayer.own_node_keys()
+        if keys != relayer.node_keys:
+            differing[keys].append(relayer)
+    for keys, found in differing.items():
+        Relayer.objects.held(found).update(node_keys=keys)
 
 
 def times(has_balance: bool, now: datetime) -> dict[str, datetime]:
@@ -161,7 +177,7 @@ def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict
         is_low = reading.balance < relayer.policies.get("min_balance", 0)
         changes |= {"balance_text": str(reading.balance), "balance_is_low": is_low}
     if mismatch:
-        return changes | disabled(mismatch) | {"good_checks": 0}
+        return changes | disabled(mismatch) | {"failed_checks": 0, "good_checks": 0}
     if reading.nonce is None:
         failed = min(relayer.failed_checks + 1, FAILURES_TO_DISABLE)
         changes |= {"failed_checks": failed, "good_checks": 0}
@@ -173,6 +189,16 @@ def judge(relayer: Relayer, reading: AccountReading, mismatch: str = "") -> dict
     if relayer.system_disabled and good >= SUCCESSES_TO_ENABLE:
         changes |= {"system_disabled": False, "disabled_reason_type": "", "disabled_reason_details": ""}
     return changes
+
+
+def starts(relayer: Relayer, changes: Mapping[str, Any], now: datetime) -> dict[str, datetime | None]:
+    """Return since when the problems of a relayer have lasted, after these changes."""
+    is_disabled = changes.get("system_disabled", relayer.system_disabled)
+    is_failing = is_disabled or changes.get("failed_checks", relayer.failed_checks) > 0
+    return {
+        "failing_since": (relayer.failing_since or now) if is_failing else None,
+        "low_since": (relayer.low_since or now) if changes["balance_is_low"] else None,
+    }
 
 
 def disabled(details: str) -> dict[str, Any]:
@@ -204,20 +230,19 @@ def announce(relayer: Relayer, changes: dict[str, Any]) -> None:
             logger.warning("The balance of relayer %s is low", relayer, extra=extra)
         else:
             logger.info("The balance of relayer %s is no longer low", relayer, extra=extra)
-        if notification:
-            event = events.RELAYER_LOW_BALANCE if is_low else events.RELAYER_BALANCE_RECOVERED
-            balance, minimum = changes["balance_text"], str(relayer.policies.get("min_balance", 0))
-            emit(event, notification, events.RelayerBalanceData(**data, balance=balance, min_balance=minimum))
+        event = events.RELAYER_LOW_BALANCE if is_low else events.RELAYER_BALANCE_RECOVERED
+        balance, minimum = changes["balance_text"], str(relayer.policies.get("min_balance", 0))
+        emit(event, notification, events.RelayerBalanceData(**data, balance=balance, min_balance=minimum))
     if is_disabled and not relayer.system_disabled:
         details = changes["disabled_reason_details"]
         logger.error("Relayer %s is disabled: %s", relayer, details, extra=extra)
-        if notification:
-            reason = events.DisabledReason(type=changes["disabled_reason_type"], details=details)
-            emit(events.RELAYER_DISABLED, notification, events.RelayerDisabledData(**data, disabled_reason=reason))
+        reason = events.DisabledReason(type=changes["disabled_reason_type"], details=details)
+        change = events.RelayerChangeData(**data, actor=str(actors.current()), reason=details)
+        emit(events.RELAYER_DISABLED, notification, events.RelayerDisabledData(**change, disabled_reason=reason))
     elif relayer.system_disabled and not is_disabled:
         logger.info("Relayer %s is enabled again", relayer, extra=extra)
-        if notification:
-            emit(events.RELAYER_ENABLED, notification, data)
+        change = events.RelayerChangeData(**data, actor=str(actors.current()), reason="The nonce was read again.")
+        emit(events.RELAYER_ENABLED, notification, change)
 
 
 checks = LeasedWork(

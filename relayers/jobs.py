@@ -2,14 +2,18 @@
 
 from collections.abc import Sequence
 
+from django.core.exceptions import ValidationError
+
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.storage.selections import Selection
+from relayers.account import Answers
+from relayers.bulk_edits import edit, edited_rows
 from relayers.states import set_all_paused
 
 
 class PauseRelayers(JobKind):
     model_label = "relayers.Relayer"
-    permission = "relayers.change_relayer"
+    permission = "relayers.pause_relayer"
     title = "Pause relayers"
     job_title = "Pause {}"
     explanation = "Pauses {}."
@@ -28,3 +32,28 @@ class ResumeRelayers(PauseRelayers):
     done = "Resumed"
     left_alone = "not paused"
     paused = False
+
+
+class EditRelayers(JobKind):
+    model_label = "relayers.Relayer"
+    permission = "relayers.change_relayer"
+    title = "Edit relayers"
+    job_title = "Edit {}"
+    explanation = "Changes {}."
+    done = "Changed"
+    left_alone = "already so, or deleted"
+    # Each may call nodes, outside of a transaction.
+    batch_size = 10
+    in_transaction = False
+
+    def __init__(self) -> None:
+        self.answers = Answers()
+
+    def run(self, keys: Sequence[int]) -> Result:
+        done, failures = 0, []
+        for relayer in edited_rows().filter(pk__in=keys).order_by("pk"):
+            try:
+                done += edit(relayer, self.parameters, self.answers, self.reason)
+            except ValidationError as error:
+                failures.append((relayer.identifier, "; ".join(error.messages)))
+        return Result(done, failures)

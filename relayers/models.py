@@ -1,6 +1,6 @@
 import re
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
@@ -8,6 +8,7 @@ from django.db import models
 from eth_utils.address import to_checksum_address
 
 from chain.networks import networks, unknown
+from chain.node_calls import node_key
 from notifications.models import Notification
 from relayer_service.api.exceptions import NotFound
 from relayer_service.audit.values import hidden_column
@@ -15,11 +16,16 @@ from relayer_service.net.addresses import mask
 from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.encryption import DecryptionError, EncryptedJSONField
 from relayer_service.storage.leases import Leased
-from relayer_service.storage.prefixes import prefix_index
+from relayer_service.storage.prefixes import DigitsOrder, prefix_index
 from relayer_service.storage.resources import Resource
+from relayers.funding import NO_TOP_UP, TOP_UP_COLUMNS, WITH_TOP_UP, TopUpAmounts, top_up_faults
+from relayers.node_models import NodeCalls, NodeOutage
 from signers.models import Signer
 from spending.models import SpendingPolicy
 from spending.writes import audited_rules
+
+# Where Django looks for models.
+NODE_MODELS = [NodeCalls, NodeOutage]
 
 MAX_CHAIN_ID = 2**63 - 1
 # A change of one of these makes it another account, whose readings start over.
@@ -30,20 +36,14 @@ NO_READINGS: dict[str, Any] = {
     "balance_text": "",
     "balance_at": None,
     "balance_is_low": False,
+    "low_since": None,
     "balance_hours": [],
+    "outflow_days": [],
+    "runway_is_short": False,
 }
 
-# The columns of `Relayer.top_up`.
-TOP_UP_COLUMNS = {
-    "funding_relayer_id": "funding_relayer",
-    "minimum": "top_up_minimum_text",
-    "target": "top_up_target_text",
-    "daily_limit": "top_up_daily_limit_text",
-}
-NO_TOP_UP = models.Q(funding_relayer=None, top_up_minimum_text="", top_up_target_text="", top_up_daily_limit_text="")
-WITH_TOP_UP = models.Q(funding_relayer__isnull=False) & ~(
-    models.Q(top_up_minimum_text="") | models.Q(top_up_target_text="") | models.Q(top_up_daily_limit_text="")
-)
+# Those that are unknown are the lowest.
+BALANCE_ORDER = DigitsOrder("balance_text")
 
 ACTIVE = "active"
 # Problems of a relayer, the worst first; it can have several. Each has its own index.
@@ -58,6 +58,20 @@ PROBLEMS = {
 }
 # Still enabled: more failed checks disable it.
 NODES_FAILING = models.Q(failed_checks__gt=0, system_disabled=False)
+# Causes for which the health check fails, enabled or not.
+BALANCE_USED_UP_SOON = "balance used up soon"
+NO_NODE_ANSWERS, OTHER_ADDRESS = "no node answers", "address differs from the signer's"
+CHECK_FAILURES = {
+    NO_NODE_ANSWERS: models.Q(failed_checks__gt=0),
+    OTHER_ADDRESS: models.Q(system_disabled=True, failed_checks=0),
+}
+# Low ones are listed as such.
+USED_UP_SOON = models.Q(runway_is_short=True, balance_is_low=False)
+BY_NETWORK = [
+    ("relayer_check_failures", ["system_disabled", "failing_since", "sequence"], CHECK_FAILURES[NO_NODE_ANSWERS]),
+    ("relayer_low_by_network", ["low_since", "sequence"], PROBLEMS["low balance"]),
+    ("relayer_used_up_soon", ["sequence"], USED_UP_SOON),
+]
 CONDITIONS = {
     ACTIVE: models.Q(system_disabled=False, paused=False, balance_is_low=False)
     & models.Q(checked_at__isnull=False, nonce__isnull=False)
@@ -66,22 +80,14 @@ CONDITIONS = {
     **PROBLEMS,
 }
 NOT_FOUND = "Relayer with ID {} not found"
-# Encrypted columns with nodes, and what is shown of each.
+# Encrypted columns, and what is shown of each.
+PRIVATE, UNKNOWN_NODES = "~", "?"
 MASKED_COLUMNS = {"custom_rpc_urls": "masked_rpc_urls", "private_rpc_urls": "masked_private_rpc_urls"}
 
 
 def validate_signing_kinds(kinds: Any) -> None:
     if not isinstance(kinds, list) or not all(kind in Relayer.SigningKind.values for kind in kinds):
         raise ValidationError(f"Must be a list of: {', '.join(Relayer.SigningKind.values)}.")
-
-
-class TopUpAmounts(NamedTuple):
-    """When the funding relayer sends a relayer coins, and how many; in wei."""
-
-    minimum: int
-    target: int
-    # In any 24 hours.
-    daily_limit: int
 
 
 class Relayer(Resource, Leased):
@@ -110,11 +116,17 @@ class Relayer(Resource, Leased):
         blank=True,
         help_text="Required for an unknown network. Its nodes must report this chain ID.",
     )
-    address = models.CharField(max_length=64, blank=True, help_text="Derived from the signer, if it can provide it.")
+    address = models.CharField(max_length=64, blank=True, help_text="Filled in from the signer, if it can provide it.")
     # Indexed below, with the order of lists.
     signer = models.ForeignKey(Signer, on_delete=models.PROTECT, related_name="relayers", db_index=False)
     notification = models.ForeignKey(
-        Notification, on_delete=models.PROTECT, related_name="relayers", null=True, blank=True, db_index=False
+        Notification,
+        on_delete=models.PROTECT,
+        related_name="relayers",
+        null=True,
+        blank=True,
+        db_index=False,
+        verbose_name="webhook",
     )
     paused = models.BooleanField(default=False, help_text="Set by staff.")
     system_disabled = models.BooleanField(default=False, editable=False, help_text="Set by the health check.")
@@ -128,6 +140,8 @@ class Relayer(Resource, Leased):
     masked_private_rpc_urls = models.JSONField(
         default=list, db_default=[], editable=False, help_text="The private RPC URLs, masked for display."
     )
+    # See `own_node_keys`. Unknown in rows of earlier releases, until their next check.
+    node_keys = models.CharField(max_length=2000, blank=True, default="", db_default=UNKNOWN_NODES, editable=False)
     private_fallback_blocks = models.PositiveIntegerField(
         null=True,
         blank=True,
@@ -166,6 +180,7 @@ class Relayer(Resource, Leased):
     # A claim leaves `due_at` as it is: no index has this column, so that PostgreSQL updates none (a HOT update).
     leased_until = models.DateTimeField(null=True, editable=False)
     lease_end = "leased_until"
+    search_indexes = {"relayer_search": ["identifier", "name", "address", "network"]}
     # Readings of the health check. Amounts are text: not every database stores integers of 256 bits exactly.
     checked_at = models.DateTimeField("last check", null=True, editable=False)
     nonce = models.PositiveBigIntegerField(null=True, editable=False)
@@ -175,22 +190,36 @@ class Relayer(Resource, Leased):
     balance_hours = models.JSONField(
         default=list, db_default=[], editable=False, help_text="The balance by hour; see `balance_hours.py`."
     )
+    minimum_hours = models.JSONField(default=list, db_default=[], editable=False, help_text="The same of the minimum.")
+    outflow_days = models.JSONField(default=list, db_default=[], editable=False, help_text="See `runway.py`.")
+    runway_is_short = models.BooleanField(default=False, db_default=False, editable=False)
     failed_checks = models.PositiveIntegerField(default=0, editable=False, help_text="Consecutive failed checks.")
     good_checks = models.PositiveIntegerField(default=0, editable=False, help_text="Consecutive successful checks.")
+    failing_since = models.DateTimeField(null=True, editable=False, help_text="When its checks started to fail.")
+    low_since = models.DateTimeField(null=True, editable=False, help_text="When its balance fell below the minimum.")
 
     class Meta(Resource.Meta):
+        permissions = [
+            ("pause_relayer", "Can pause and resume relayers"),
+            ("check_relayer", "Can check relayers now"),
+            ("take_out_node", "Can take nodes out and put them back"),
+        ]
         indexes = [
             *(
                 models.Index("sequence", name=f"relayer_{state.replace(' ', '_')}", condition=condition)
                 for state, condition in {**CONDITIONS, "nodes failing": NODES_FAILING}.items()
             ),
+            # For counts by network on the overview, in the index alone.
+            *(models.Index("network", *rest, name=name, condition=condition) for name, rest, condition in BY_NETWORK),
             prefix_index("identifier", name="relayer_identifier_prefix"),
             prefix_index("name", name="relayer_name_prefix"),
             prefix_index("address", name="relayer_address_prefix"),
             models.Index("network", "sequence", name="relayer_network"),
+            models.Index("network", "node_keys", "sequence", name="relayer_nodes"),
             models.Index("signer", "sequence", name="relayer_signer"),
             models.Index("notification", "sequence", name="relayer_notification"),
             models.Index("checked_at", "sequence", name="relayer_checked"),
+            models.Index(BALANCE_ORDER, "sequence", name="relayer_balance"),
             models.Index("funding_relayer", name="relayer_funded", condition=models.Q(funding_relayer__isnull=False)),
         ]
         constraints = [
@@ -278,6 +307,18 @@ class Relayer(Resource, Leased):
         if not is_same:
             setattr(self, column, rpc_urls or None)
             setattr(self, MASKED_COLUMNS[column], [{**entry, "url": mask(entry["url"])} for entry in rpc_urls])
+        self.node_keys = self.own_node_keys()
+
+    def own_node_keys(self) -> str:
+        """Return the keys of its own nodes that are called, private ones after a "~"."""
+        try:
+            public, private = (
+                [node_key(entry["url"]) for entry in getattr(self, column) or [] if entry["weight"]]
+                for column in MASKED_COLUMNS
+            )
+        except DecryptionError:
+            return UNKNOWN_NODES
+        return " ".join([*public, *(PRIVATE + key for key in private)])
 
     def own_urls(self, column: str = "custom_rpc_urls") -> list[str]:
         """Return the URLs of the nodes of a column; none if they cannot be decrypted."""
@@ -287,20 +328,18 @@ class Relayer(Resource, Leased):
             return []
 
     def node_urls(self) -> list[tuple[str, int]]:
-        """Return the nodes to call, each with its weight: the custom ones, or else those of the network."""
-        own = self.custom_rpc_urls or []
-        if own:
-            return [(entry["url"], entry["weight"]) for entry in own]
-        known = networks().get(self.network)
-        return [(url, 100) for url in known.rpc_urls] if known else []
+        """Return the nodes to call with their weights: the custom ones, or else those of the network."""
+        return self._nodes(self.custom_rpc_urls, "rpc_urls")
 
     def private_node_urls(self) -> list[tuple[str, int]]:
         """Return the private nodes to send to, each with its weight: its own, or else those of the network."""
-        own = self.private_rpc_urls or []
+        return self._nodes(self.private_rpc_urls, "private_rpc_urls")
+
+    def _nodes(self, own: list[dict[str, Any]] | None, shared: str) -> list[tuple[str, int]]:
         if own:
             return [(entry["url"], entry["weight"]) for entry in own]
         known = networks().get(self.network)
-        return [(url, 100) for url in known.private_rpc_urls] if known else []
+        return [(url, 100) for url in getattr(known, shared)] if known else []
 
     @property
     def has_private_nodes(self) -> bool:
@@ -326,44 +365,6 @@ class Relayer(Resource, Leased):
         faults |= top_up_faults(self)
         if faults:
             raise ValidationError(faults)
-
-
-def top_up_faults(relayer: Relayer) -> dict[str, str]:
-    """Return what is wrong with the automatic top-up of a relayer, by API name."""
-    values = {name: getattr(relayer, column) for name, column in TOP_UP_COLUMNS.items()}
-    if not any(values.values()):
-        return {}
-    if missing := [name for name, value in values.items() if not value]:
-        return {f"top_up.{name}": "this field is required" for name in missing}
-    if fault := funding_fault(relayer):
-        return {"top_up.funding_relayer_id": fault}
-    minimum, target, daily_limit = (int(values[name]) for name in TopUpAmounts._fields)
-    if not minimum:
-        return {"top_up.minimum": "must be above 0"}
-    if target <= minimum:
-        return {"top_up.target": "must be above the minimum"}
-    if daily_limit < target:
-        # Otherwise an empty account would never be topped up.
-        return {"top_up.daily_limit": "must not be below the target"}
-    return {}
-
-
-def funding_fault(relayer: Relayer) -> str:
-    """Return why a relayer cannot be funded by its funding relayer; "" if it can.
-
-    Two changes at the same time can still complete a cycle: no coins are sent in one.
-    """
-    funding: Relayer | None = relayer.funding_relayer
-    assert funding is not None
-    if funding.expected_chain_id != relayer.expected_chain_id:
-        return "must be on the same chain"
-    seen: set[str] = set()
-    while funding is not None and funding.identifier not in seen:
-        if funding.identifier == relayer.identifier:
-            return "a relayer cannot fund itself, directly or through others"
-        seen.add(funding.identifier)
-        funding = funding.funding_relayer
-    return ""
 
 
 def find_relayer(identifier: str, rows: models.QuerySet[Relayer] | None = None) -> Relayer:

@@ -8,24 +8,18 @@ from django.shortcuts import render
 from django.utils.html import format_html
 
 from chain import nodes
-from chain.networks import networks
 from chain.nodes import NodeStatus
-from relayer_service.admin.charts import GREY, HOURS, LastDay
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago
 from relayer_service.admin.panels import Panel, object_view
-from relayer_service.amounts import decimal_text
 from relayer_service.audit.actors import ActorKind
 from relayer_service.audit.models import AuditEntry
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
 from relayers import formatting
 from relayers.account import missing_address_reason
-from relayers.balance_hours import by_hour
 from relayers.models import Relayer
 
-BALANCE_COLOUR, MINIMUM_COLOUR = "var(--color-blue-400)", "var(--color-red-500)"
-BALANCE_AXIS = {"beginAtZero": True, "ticks": {"color": GREY}}
 HEADERS = ["Node", "Weight", "Health", "Latency", "Head block"]
 MAX_ENTRIES = 15
 # Texts for a state that begins, and for one that ends.
@@ -43,27 +37,27 @@ class Status(Panel):
     views = ["status", "check"]
 
     def context(self, request: HttpRequest, relayer: Any) -> dict[str, Any]:
-        check_url = self.url("check", relayer) if self.admin.has_change_permission(request, relayer) else ""
+        check_url = self.url("check", relayer) if self.admin.has_check_permission(request, relayer) else ""
         return {"status_url": self.url("status", relayer), "check_url": check_url}
 
     @object_view("view", method="GET")
     def status(self, request: HttpRequest, relayer: Any) -> HttpResponse:
         return render(request, "admin/relayers/relayer/status.html", status(relayer))
 
-    @object_view("change")
+    @object_view("check")
     def check(self, request: HttpRequest, relayer: Any) -> None:
         self.admin.check_now(request, [relayer])
 
 
 class TimeLine(Panel):
-    """The newest entries of the relayer's audit log, and its balance in the last day."""
+    """The newest entries of the relayer's audit log."""
 
     template = "admin/relayers/relayer/time_line.html"
 
     def context(self, request: HttpRequest, relayer: Relayer) -> dict[str, Any]:
         entries = [timeline_entry(entry) for entry in AuditEntry.objects.for_row(relayer)[:MAX_ENTRIES]]
         history_url = self.url("history", relayer)
-        return {"time_line": {"entries": entries, "history_url": history_url, **balance_chart(relayer)}}
+        return {"time_line": {"entries": entries, "history_url": history_url}}
 
 
 def timeline_entry(entry: AuditEntry) -> dict[str, Any]:
@@ -82,27 +76,6 @@ def _changes(entry: AuditEntry) -> Iterator[str]:
             yield begun if entry.changes[name][1] else ended
     if others := sorted(entry.changes.keys() - STATES):
         yield f"Changed: {', '.join(others)}"
-
-
-def balance_chart(relayer: Relayer) -> dict[str, Any]:
-    """Return the chart of the balance in the last day, with the minimum, and its caption; {} if none was read."""
-    day, network = LastDay(), networks().get(relayer.network)
-    decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
-    balances = by_hour(relayer.balance_hours, day.start, HOURS)
-    if not any(balance is not None for balance in balances):
-        return {}
-    # As text, which the chart parses: no number is rounded here.
-    points = [None if balance is None else decimal_text(balance, decimals) for balance in balances]
-    datasets = [line(f"Balance ({unit})", points, BALANCE_COLOUR)]
-    minimum = relayer.policies.get("min_balance")
-    if minimum is not None:
-        datasets.append(line(f"Minimum ({unit})", [decimal_text(minimum, decimals)] * HOURS, MINIMUM_COLOUR))
-    return {"chart": day.chart(datasets, y=BALANCE_AXIS), "caption": f"Balance by hour, in {unit}; hours are in UTC."}
-
-
-def line(label: str, points: list[str | None], colour: str) -> dict[str, Any]:
-    style = {"borderColor": colour, "backgroundColor": colour, "pointRadius": 0, "stepped": True}
-    return {"label": label, "data": points, **style}
 
 
 def status(relayer: Any) -> dict[str, Any]:

@@ -18,9 +18,7 @@ MAX_RECEIVERS = 1_000
 class EvmPolicies(StrictSerializer):
     """The policies of an EVM relayer. Amounts are in wei."""
 
-    eip1559_pricing = BooleanField(
-        required=False, help_text="Whether to use EIP-1559 fees. If false, a single gas price is used."
-    )
+    eip1559_pricing = BooleanField(required=False, help_text="Use EIP-1559 fees. If false: legacy gas price.")
     gas_limit_estimation = BooleanField(
         required=False, help_text="Whether to estimate gas. If false, the transaction's gas limit is used."
     )

@@ -109,7 +109,7 @@ def form_field(name: str, policy: Policy) -> forms.Field:
         number = UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric", "placeholder": "Not set"})
         return TypedField(policy, whole_number, label=label, widget=number, help_text=help_text)
     lines = UnfoldAdminTextareaWidget(attrs={"rows": 3, "spellcheck": "false", "placeholder": "Not set"})
-    return TypedField(policy, str.split, label=label, widget=lines, help_text=f"{help_text} One on each line.")
+    return TypedField(policy, str.split, label=label, widget=lines, help_text=f"{help_text} One per line.")
 
 
 FORM_FIELDS = {name: form_field(name, policy) for name, policy in EvmPolicies().fields.items()}

@@ -8,7 +8,6 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import empty
 
-from chain.networks import Network
 from notifications.models import Notification
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
@@ -29,7 +28,7 @@ from relayer_service.api.serializers import (
     collecting,
 )
 from relayer_service.net import addresses, outgoing
-from relayer_service.net.addresses import MASK, mask
+from relayer_service.net.addresses import MASK
 from relayer_service.net.incoming import InsufficientScope
 from relayer_service.storage.clock import timestamp
 from relayer_service.storage.resources import Resource
@@ -184,36 +183,6 @@ class BalanceSerializer(serializers.Serializer[Any]):
     unit = StringField(help_text="`wei`.")
 
 
-class NetworkSerializer(serializers.Serializer[Any]):
-    """A network that relayers can use."""
-
-    id = StringField(help_text="`type:name`.")
-    name = StringField()
-    network_type = StringField()
-    chain_id = IntegerField(max_value=MAX_CHAIN_ID)
-    symbol = StringField(help_text="The symbol of its native coin.")
-    is_testnet = BooleanField()
-    average_blocktime_ms = IntegerField(max_value=MAX_COUNT)
-    explorer_urls = ListField(child=StringField(), required=False)
-    rpc_urls = MaskedRpcUrlSerializer(many=True, required=False)
-
-    def to_representation(self, instance: Network) -> dict[str, Any]:
-        shown: dict[str, Any] = {
-            "id": f"{instance.network_type}:{instance.name}",
-            "name": instance.name,
-            "network_type": instance.network_type,
-            "chain_id": instance.chain_id,
-            "symbol": instance.symbol,
-            "is_testnet": instance.testnet,
-            "average_blocktime_ms": round(instance.block_seconds * 1000),
-        }
-        if instance.explorer:
-            shown["explorer_urls"] = [instance.explorer]
-        if instance.rpc_urls:
-            shown["rpc_urls"] = [{"url": mask(url), "weight": MAX_WEIGHT} for url in instance.rpc_urls]
-        return shown
-
-
 class PoliciesRequest(EvmPolicies):
     """Policies to store. Amounts can be strings: JavaScript rounds large numbers."""
 
@@ -312,7 +281,7 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
         required=False,
         help_text="Required if the network is not in `GET /networks`.",
     )
-    address = EvmAddressField(required=False, help_text="Derived from the signer, if it can provide it.")
+    address = EvmAddressField(required=False, help_text="Filled in from the signer, if it can provide it.")
     signer_id = ReferenceField(Signer)
     notification_id = ReferenceField(Notification, required=False)
     paused = BooleanField()

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 
 from django.db import transaction
 
-from notifications.delivery.creating import Candidate, create_each
+from notifications.delivery.creating import Candidate, create_each, create_for_channels
 from notifications.emitting import wake
+from relayer_service.audit import actors
 from relayer_service.audit.recording import record_same
 from relayer_service.observability import tracing
 from relayer_service.storage.selections import Selection
 from relayers import guards
-from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerData
+from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerChangeData, RelayerData
 from relayers.models import Relayer
 
 # Relayers that are locked and written together: few enough that others do not wait long for the locks.
@@ -31,7 +32,7 @@ def set_all_paused(selection: Selection, paused: bool, reason: str = "") -> int:
     done, targets = 0, set[int]()
     for batch in selection.batches(BATCH_SIZE):
         with transaction.atomic():
-            written, woken = _write(batch, paused)
+            written, woken = _write(batch, paused, reason)
             record_same(Relayer, written, {"paused": not paused}, {"paused": paused}, reason)
         done += len(written)
         targets |= woken
@@ -51,7 +52,7 @@ def write_paused(relayers: Iterable[Relayer], paused: bool) -> None:
         relayer.paused = paused
 
 
-def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], set[int]]:
+def _write(keys: Sequence[int], paused: bool, reason: str = "") -> tuple[list[tuple[int, str]], set[int]]:
     """Write the relayers that change and emit their events; return their keys and IDs, and the webhooks to wake."""
     others = Relayer.objects.filter(pk__in=keys, paused=not paused)
     # In the order in which others lock them. Tuples: model instances would take longer than everything else.
@@ -63,10 +64,17 @@ def _write(keys: Sequence[int], paused: bool) -> tuple[list[tuple[int, str]], se
     Relayer.objects.filter(pk__in=changed).update(paused=paused)
     guards.note_change(changed, {"paused"})
     trace = tracing.traceparent.get()
+    actor = str(actors.current())
+
+    def data(*columns: str) -> RelayerChangeData:
+        return RelayerChangeData(**_data(*columns), actor=actor, reason=reason)
+
+    event = RELAYER_PAUSED if paused else RELAYER_RESUMED
     targets = create_each(
-        RELAYER_PAUSED if paused else RELAYER_RESUMED,
-        [Candidate(row[1], row[2], row[3], _data(*row[4:]), trace) for row in rows if row[1] is not None],
+        event,
+        [Candidate(row[1], row[2], row[3], data(*row[4:]), trace) for row in rows if row[1] is not None],
     )
+    targets |= create_for_channels(event, (data(*row[4:]) for row in rows))
     return [(row[0], row[4]) for row in rows], targets
 
 

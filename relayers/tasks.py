@@ -5,8 +5,9 @@ from django.db import transaction
 from relayer_service.background.tasks import periodic, push, task
 from relayer_service.jobs.kinds import JobKind, Result
 from relayer_service.storage.clock import DatabaseNow
-from relayers import health
+from relayers import health, nodes
 from relayers.models import Relayer
+from relayers.node_models import NodeCalls, NodeOutage
 
 
 @periodic(seconds=2)
@@ -20,6 +21,17 @@ def check_relayers_now() -> None:
     health.check_due()
 
 
+@periodic(seconds=60)
+def check_nodes() -> None:
+    nodes.check_all()
+
+
+@periodic(seconds=10 * 60)
+def prune_node_statistics() -> None:
+    NodeCalls.objects.filter(slot__lt=DatabaseNow() - NodeCalls.RETENTION).delete()
+    NodeOutage.objects.filter(until__lt=DatabaseNow()).delete()
+
+
 def check_soon(keys: Collection[int]) -> int:
     """Make relayers due for a check now, except those that are being checked; return how many."""
     rows = Relayer.objects.filter(pk__in=keys)
@@ -31,7 +43,7 @@ def check_soon(keys: Collection[int]) -> int:
 
 class CheckRelayers(JobKind):
     model_label = "relayers.Relayer"
-    permission = "relayers.change_relayer"
+    permission = "relayers.check_relayer"
     title = "Check relayers now"
     job_title = "Check {} now"
     explanation = "Nonce and balance are read from the nodes now, without waiting for the next check: {}."

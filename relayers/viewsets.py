@@ -29,11 +29,11 @@ from relayer_service.storage.encryption import DecryptionError
 from relayers import guards, schema
 from relayers.list_filters import LIST_FILTERS
 from relayers.models import NOT_FOUND, Relayer
+from relayers.network_serializers import NetworkSerializer
 from relayers.serializers import (
     ChangeRelayersSerializer,
     CreateRelayerSerializer,
     ManagedRelayerSerializer,
-    NetworkSerializer,
     RelayerSerializer,
     StatusSerializer,
     UpdateRelayerSerializer,

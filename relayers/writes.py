@@ -17,7 +17,9 @@ from relayer_service.storage.clock import DatabaseNow
 from relayer_service.writes import BATCH_SIZE, Values
 from relayers import guards
 from relayers.account import Answers
-from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, TOP_UP_COLUMNS, Relayer
+from relayers.funding import TOP_UP_COLUMNS
+from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer
+from relayers.policy_fields import coins
 from relayers.states import write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing
@@ -181,7 +183,8 @@ class RelayerWrite(HolderWrite[Relayer]):
         self.lock_signers([self])
         target = self.row.notification
         if target and (self.is_new or "notification" in self.columns):
-            rows = Notification.objects.select_for_update(no_key=True).filter(pk=target.pk)
+            webhooks = Notification.objects.filter(type=Notification.Type.WEBHOOK)
+            rows = webhooks.select_for_update(no_key=True).filter(pk=target.pk)
             if not rows.values_list("pk"):
                 raise ValidationError({"notification_id": UNKNOWN})
 
@@ -250,7 +253,7 @@ def _columns_of(field: str) -> list[str]:
     """Return the columns of an API field."""
     if field == "top_up":
         return [*TOP_UP_COLUMNS.values()]
-    return [COLUMNS.get(field, field), *([MASKED_COLUMNS[field]] if field in MASKED_COLUMNS else [])]
+    return [COLUMNS.get(field, field), *([MASKED_COLUMNS[field], "node_keys"] if field in MASKED_COLUMNS else [])]
 
 
 def _is_same_key(stored: Signer | None, signer: Signer) -> bool:
@@ -260,6 +263,9 @@ def _is_same_key(stored: Signer | None, signer: Signer) -> bool:
 class RelayerFollower(Follower):
     def rows(self, signer: Signer) -> QuerySet[Relayer]:
         return Relayer.objects.filter(signer=signer).order_by("pk")
+
+    def balance(self, row: Relayer) -> str:
+        return "unknown" if row.balance is None else coins(row.balance, networks().get(row.network))
 
     def refusal(self, signer: Signer, address: str) -> str:
         rows = self.rows(signer).exclude(address=address)

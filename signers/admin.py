@@ -17,8 +17,8 @@ from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.prefixes import Folded
 from signers import signing
 from signers.backends.base import SignerError
-from signers.config_shapes import shown_config
-from signers.forms import CONFIG_FIELDS, CONFIRMED, SignerForm
+from signers.config_shapes import SignerType, shown_config
+from signers.forms import CONFIG_FIELDS, CONFIRMED, KEY_SOURCE, PLAIN_KEY, SignerForm
 from signers.jobs import explained
 from signers.models import Signer
 
@@ -29,19 +29,29 @@ class SignerAdmin(ReferencedAdmin):
     list_display = ["identifier", "type", "verified_identity", "verified_at", "created"]
     list_filter = ["type"]
     list_filter_submit = False
-    search_fields = ["identifier", "verified_identity"]
-    search_help_text = "The start of an ID or address"
-    sort_orders = {"identifier": Folded("identifier"), "created": "sequence"}
+    search_fields = Signer.search_indexes["signer_search"]
+    searched = "an ID or address"
+    sort_orders = {
+        "identifier": Folded("identifier"),
+        "type": "type",
+        "verified_identity": Folded("verified_identity"),
+        "verified_at": "verified_at",
+        "created": "sequence",
+    }
     allowed_lookups = {"type", "type__exact"}
     actions = ["verify_selected"]
     actions_submit_line = ["save_and_verify"]
     # The add page shows only the fields of the chosen type; the change page has no type to choose.
     conditional_fields = {
         field.key: f"typeof type === 'undefined' || type === '{field.type.value}'" for field in CONFIG_FIELDS
+    } | {
+        KEY_SOURCE: f"type === '{SignerType.PLAIN.value}'",
+        PLAIN_KEY: f"typeof type === 'undefined' || (type === '{SignerType.PLAIN.value}' && key_source === 'enter')",
     }
 
     def get_fieldsets(self, request: HttpRequest, obj: Signer | None = None) -> Any:
         config = [field.key for field in CONFIG_FIELDS if obj is None or field.type == obj.type]
+        config = config if obj else [KEY_SOURCE, *config]
         if obj and not self.has_change_permission(request, obj):
             config = ["shown_config"]
         elif obj and asks_to_confirm(request):
@@ -62,6 +72,7 @@ class SignerAdmin(ReferencedAdmin):
         """Keep only the fields of the fixed type, so that none of another type is accepted."""
         form = super().get_form(request, obj, change=change, **kwargs)
         others = [field.key for field in CONFIG_FIELDS if obj and field.type != obj.type]
+        others += [KEY_SOURCE] if obj else []
         if not (obj and asks_to_confirm(request)):
             others.append(CONFIRMED)
         form.base_fields = {name: field for name, field in form.base_fields.items() if name not in others}
@@ -125,7 +136,7 @@ class SignerAdmin(ReferencedAdmin):
         except SignerError as error:
             self.message_user(request, f"{signer}: {explained(error)}", messages.ERROR)
             return
-        text = f"{signer}: signed as {verification.identity} in {verification.milliseconds} ms."
+        text = f"Verified: {verification.identity} ({verification.milliseconds} ms)"
         unfit = signing.incompatibility(signer, "evm")
         self.message_user(request, f"{text} {unfit}".strip(), messages.WARNING if unfit else messages.SUCCESS)
 

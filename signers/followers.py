@@ -36,6 +36,10 @@ class Follower(ABC):
         """
         return ""
 
+    def balance(self, row: Any) -> str:
+        """Return the last known balance of a row's account as text, which the account keeps when the row moves."""
+        return "unknown"
+
     def elsewhere(self, signer: Signer, address: str) -> QuerySet[Any]:
         return self.rows(signer).exclude(address__in=["", address])
 

@@ -8,17 +8,21 @@ from typing import Any
 import orjson
 from django import forms
 from django.db.models import QuerySet
+from django.template.loader import render_to_string
 from django.utils.html import format_html, format_html_join
 from rest_framework.exceptions import ParseError
 from rest_framework.serializers import Field
 from unfold.widgets import (
     UnfoldAdminPasswordWidget,
+    UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
     UnfoldAdminTextInputWidget,
     UnfoldBooleanWidget,
 )
 
+from relayer_service.admin.confirmation import Table
 from relayer_service.admin.forms import ResourceForm, declare_fields
+from relayer_service.admin.references import link
 from relayer_service.api.parsers import loads
 from relayer_service.api.serializers import ObjectField
 from relayer_service.background.shares import waiting_for_others
@@ -26,15 +30,18 @@ from relayer_service.storage.encryption import DecryptionError
 from signers import signing
 from signers.backends.base import SignerError
 from signers.config_shapes import CONFIGS, SignerType, shown_config
-from signers.followers import MAX_NAMED, counted, first_names, followers
+from signers.followers import MAX_NAMED, Follower, counted, followers
+from signers.key_sources import KeySource, new_key
 from signers.models import Signer
 from signers.writes import SignerWrite, changed_destination
 
 # The API checks it when it is used, this form when it is saved.
-HELP_TEXTS = {f"{SignerType.PLAIN.value}__key": "A secp256k1 key of 32 bytes in hex, with or without 0x."}
+PLAIN_KEY, KEY_SOURCE = f"{SignerType.PLAIN.value}__key", "key_source"
+HELP_TEXTS = {PLAIN_KEY: "A secp256k1 key of 32 bytes in hex, with or without 0x."}
 # The field that confirms that rows move to the signer's new address.
 CONFIRMED = "confirmed_address"
 UNKNOWN_ADDRESS = "unknown"
+FUNDS_STAY = "Coins stay at the old address, which only the old key can sign for."
 
 
 class SecretTextarea(UnfoldAdminTextareaWidget):
@@ -103,6 +110,14 @@ class SignerForm(ResourceForm):
     # Whether the user may view the rows that use the signer.
     names_rows = False
 
+    key_source = forms.ChoiceField(
+        label="Key source",
+        required=False,
+        initial=KeySource.ENTER,
+        choices=lambda: [(source.value, source.label) for source in KeySource.offered()],
+        widget=UnfoldAdminSelectWidget,
+        help_text="A generated key is stored encrypted and never shown: it cannot be exported.",
+    )
     confirmed_address = forms.CharField(label="Confirm the new address", required=False, widget=AddressCheckbox)
 
     class Meta:
@@ -166,6 +181,11 @@ class SignerForm(ResourceForm):
 
     def _config(self, fields: list[ConfigField], cleaned: dict[str, Any]) -> dict[str, Any]:
         entered = {field.name: cleaned[field.key] for field in fields if cleaned.get(field.key)}
+        source = cleaned.get(KEY_SOURCE) or KeySource.ENTER
+        if fields[0].type == SignerType.PLAIN and source != KeySource.ENTER:
+            if "key" in entered:
+                self.add_error(PLAIN_KEY, "Enter a key or choose another source, not both.")
+            return {"key": new_key(source)}
         left_empty = [field.name for field in fields if field.is_secret and field.name not in entered]
         config = {
             field.name: self._object(field.key, entered[field.name]) if field.is_object else entered[field.name]
@@ -216,7 +236,7 @@ class SignerForm(ResourceForm):
         if any(reasons):
             self.add_error(None, next(filter(None, reasons)))
         elif self.moves_rows and confirmed != (address or UNKNOWN_ADDRESS):
-            self._ask_to_confirm(elsewhere, address, warning)
+            self._ask_to_confirm(dict(zip(found, elsewhere, strict=True)), address, warning)
         elif confirmed and not is_replaced and not self.moves_rows:
             self.add_error(CONFIRMED, "Nothing would change. Enter the new secrets again.")
 
@@ -233,23 +253,26 @@ class SignerForm(ResourceForm):
                 self.answers[key] = "", str(error)
         return self.answers[key]
 
-    def _ask_to_confirm(self, elsewhere: list[QuerySet[Any]], address: str, warning: str) -> None:
-        users = "; ".join(named(rows, by_name=self.names_rows) for rows in elsewhere)
+    def _ask_to_confirm(self, elsewhere: dict[Follower, QuerySet[Any]], address: str, warning: str) -> None:
+        counts = {follower: rows.count() for follower, rows in elsewhere.items()}
+        users = "; ".join(counted(rows.model, counts[follower]) for follower, rows in elsewhere.items())
         if address:
-            text = f"This key has another address, {address}. Saving it moves {users}."
+            text = f"This key has another address, {address}. Saving it moves {users}. {FUNDS_STAY}"
         else:
             text = f"The address of this key cannot be read: {warning} Saving it leaves {users} without an address."
         if any(self.cleaned_data.get(field.key) for field in CONFIG_FIELDS if field.is_secret):
             text += " Enter the secrets again, as they are not kept, and confirm."
         if CONFIRMED in self.fields:
             self.fields[CONFIRMED].widget.attrs["value"] = address or UNKNOWN_ADDRESS
+            if self.names_rows:
+                tables = [moves(*each, counts[each[0]]) for each in elsewhere.items()]
+                # Validation has bound the field, which keeps the help text that it had.
+                self[CONFIRMED].help_text = format_html_join("", "{}", ([table] for table in tables))
         self.add_error(CONFIRMED if CONFIRMED in self.fields else None, text)
 
 
-def named(rows: QuerySet[Any], *, by_name: bool) -> str:
-    """Return the number of rows and, if they may be viewed, the first of them with their addresses."""
-    count = rows.count()
-    text = counted(rows.model, count)
-    if not by_name:
-        return text
-    return f"{text}: {first_names([f'{row} ({row.address})' for row in rows[:MAX_NAMED]], count)}"
+def moves(follower: Follower, rows: QuerySet[Any], count: int) -> str:
+    """Return a table of the first rows that move, with the address that each leaves and the balance there."""
+    cells = [[link(row), row.address, follower.balance(row)] for row in rows[:MAX_NAMED]]
+    headers = [str(rows.model._meta.verbose_name).capitalize(), "Old address", "Balance there"]
+    return render_to_string("admin/table.html", {"table": Table(headers, cells, max(0, count - MAX_NAMED))})

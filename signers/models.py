@@ -40,11 +40,14 @@ class Signer(Resource):
         help_text="The error of the last call to it; empty if the call succeeded.",
     )
 
+    search_indexes = {"signer_search": ["identifier", "verified_identity"]}
+
     class Meta(Resource.Meta):
         indexes = [
             prefix_index("identifier", name="signer_identifier_prefix"),
             prefix_index("verified_identity", name="signer_identity_prefix"),
             models.Index("type", "sequence", name="signer_type"),
+            models.Index("verified_at", "sequence", name="signer_verified"),
         ]
         constraints = [
             models.CheckConstraint(condition=models.Q(type__in=SignerType.values), name="signer_type_known"),

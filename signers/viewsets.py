@@ -21,7 +21,9 @@ UNCHANGEABLE = "a signer cannot be changed: create another one, assign it to the
     list=extend_schema(operation_id="list_signers", summary="List signers", examples=[SIGNER_EXAMPLE]),
     create=extend_schema(operation_id="create_signer", summary="Create a signer", **CREATE_SIGNER),
     retrieve=extend_schema(operation_id="get_signer", summary="Get a signer", examples=[SIGNER_EXAMPLE]),
-    partial_update=extend_schema(operation_id="update_signer", summary="Refuse to change a signer", **CHANGE_SIGNER),
+    partial_update=extend_schema(
+        operation_id="update_signer", summary="Update a signer (not supported, always 400)", **CHANGE_SIGNER
+    ),
     destroy=extend_schema(operation_id="delete_signer", summary="Delete a signer"),
 )
 class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, ResourceViewSet):

@@ -134,4 +134,6 @@ def _not_sent(error: BotoCoreError) -> SignerError:
         return SignerError(BAD_REGION)
     if isinstance(error, exceptions.ParamValidationError):
         return SignerError("The key_id is not valid in AWS KMS.")
-    return SignerError("boto3 cannot find AWS credentials, or its settings are not valid.")
+    if not isinstance(error, exceptions.NoCredentialsError | exceptions.PartialCredentialsError):
+        return SignerError("The AWS configuration of boto3 is not valid.")
+    return SignerError("No AWS credentials found. Set AWS_ACCESS_KEY_ID or attach a role.")

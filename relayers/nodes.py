@@ -1,0 +1,170 @@
+"""The nodes that relayers depend on, with their statistics of the last hour, in a constant number of queries."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Count, Min
+from django.utils import timezone
+
+from chain import breakers, nodes
+from chain.networks import networks
+from chain.node_calls import node_key
+from relayer_service.background.pools import at_once
+from relayer_service.net.addresses import mask
+from relayer_service.storage import latencies
+from relayers.models import MASKED_COLUMNS, PRIVATE, UNKNOWN_NODES, Relayer
+from relayers.node_models import NodeCalls, NodeOutage
+from relayers.node_statistics import slot_of
+
+# Sets of custom nodes that are shown and checked, those of the most relayers first.
+MAX_SETS = 100
+PERIOD = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Node:
+    key: str
+    network: str
+    # Masked.
+    url: str
+    relayers: int
+    is_private: bool = False
+    # A relayer with this custom node; None for a node of the network.
+    example: int | None = None
+
+
+@dataclass(frozen=True)
+class Fleet:
+    nodes: Sequence[Node]
+    # Relayers that are not counted: their nodes are unknown until their next check, or their set is left out.
+    unknown: int = 0
+    has_more: bool = False
+
+    def find(self, key: str) -> Node | None:
+        return next((node for node in self.nodes if node.key == key), None)
+
+
+def read_fleet() -> Fleet:
+    """Return each node that a relayer depends on; counted in an index, and no URL is decrypted."""
+    rows = Relayer.objects.order_by().values_list("network", "node_keys").annotate(Count("sequence"), Min("sequence"))
+    common = list(rows.filter(node_keys__in=["", UNKNOWN_NODES]))
+    sets = list(rows.exclude(node_keys__in=["", UNKNOWN_NODES]).order_by("-sequence__count")[: MAX_SETS + 1])
+    shown = sets[:MAX_SETS]
+    examples = Relayer.objects.only("sequence", *MASKED_COLUMNS.values()).in_bulk([first for *_, first in shown])
+    counts, found, unknown = Counter[tuple[str, bool]](), dict[tuple[str, str], Node](), 0
+    for network, keys, count, first in [*common, *shown]:
+        if keys == UNKNOWN_NODES:
+            unknown += count
+            continue
+        own = list(own_nodes(network, keys, count, examples.get(first)))
+        for node in own:
+            known = found.get((network, node.key))
+            found[network, node.key] = replace(known, relayers=known.relayers + count) if known else node
+        for is_private in (False, True):
+            if not any(node.is_private == is_private for node in own):
+                counts[network, is_private] += count
+    shared = [
+        node for (network, is_private), count in counts.items() for node in shared_nodes(network, is_private, count)
+    ]
+    every = sorted(
+        [*shared, *found.values()], key=lambda node: (node.network, node.example is not None, -node.relayers)
+    )
+    return Fleet(every, unknown, len(sets) > MAX_SETS)
+
+
+def own_nodes(network: str, keys: str, count: int, example: Relayer | None) -> Iterator[Node]:
+    """Yield the custom nodes of a set of keys; the relayer has their masked URLs in the same order."""
+    if not keys or example is None:
+        return
+    masked = [
+        entry["url"] for column in MASKED_COLUMNS.values() for entry in getattr(example, column) if entry["weight"]
+    ]
+    for key, url in zip(keys.split(), masked, strict=False):
+        yield Node(key.removeprefix(PRIVATE), network, url, count, key.startswith(PRIVATE), example.pk)
+
+
+def shared_nodes(network: str, is_private: bool, count: int) -> Iterator[Node]:
+    known = networks().get(network)
+    for url in (known.private_rpc_urls if is_private else known.rpc_urls) if known else ():
+        yield Node(node_key(url), network, mask(url), count, is_private)
+
+
+@dataclass
+class Statistics:
+    """The calls to a node in the last hour."""
+
+    calls: int = 0
+    failed: int = 0
+    slowest: int = 0
+    durations: list[int] = field(default_factory=lambda: [0] * len(latencies.COLUMNS))
+    head: int | None = None
+    head_at: datetime | None = None
+    answered_at: datetime | None = None
+    failed_at: datetime | None = None
+    last_fault: str = ""
+
+    def add(self, row: NodeCalls) -> None:
+        """Add ten minutes, the oldest first."""
+        self.calls += row.calls
+        self.failed += row.failed
+        self.slowest = max(self.slowest, row.slowest_milliseconds)
+        self.durations = [
+            own + (getattr(row, name) or 0) for own, name in zip(self.durations, latencies.COLUMNS, strict=True)
+        ]
+        if row.head is not None and row.head != self.head:
+            # That of the same block stays: when it was first seen.
+            self.head, self.head_at = row.head, row.head_at
+        self.answered_at = row.answered_at or self.answered_at
+        if row.failed_at:
+            self.failed_at, self.last_fault = row.failed_at, row.last_fault
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last call failed."""
+        return self.failed_at is not None and (self.answered_at is None or self.answered_at < self.failed_at)
+
+    def percentile(self, share: float) -> int | None:
+        return latencies.percentile(share, self.durations, self.slowest)
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of nodes, by their keys."""
+
+    statistics: dict[str, Statistics]
+    # Until when circuit breakers pause them.
+    pauses: dict[str, datetime]
+    outages: dict[str, NodeOutage]
+
+
+def read_state(keys: Iterable[str]) -> State:
+    wanted, now = {*keys}, timezone.now()
+    statistics: dict[str, Statistics] = defaultdict(Statistics)
+    for row in NodeCalls.objects.filter(node__in=wanted, slot__gte=slot_of(now - PERIOD)).order_by("slot"):
+        statistics[row.node].add(row)
+    pauses = {key: datetime.fromtimestamp(until, UTC) for key, until in breakers.pauses(wanted).items()}
+    outages = {row.node: row for row in NodeOutage.objects.filter(until__gt=now)}
+    return State(dict(statistics), pauses, outages)
+
+
+def url_of(node: Node) -> tuple[str, int | None]:
+    """Return the URL of a node, empty if it cannot be read, and its chain."""
+    if node.example is None:
+        known = networks()[node.network]
+        return next((url for url in known.rpc_urls if node_key(url) == node.key), ""), known.chain_id
+    relayer = Relayer.objects.filter(pk=node.example).first()
+    urls = relayer.own_urls() if relayer else []
+    chain_id = relayer.expected_chain_id if relayer else None
+    return next((url for url in urls if node_key(url) == node.key), ""), chain_id
+
+
+def check_all() -> None:
+    """Read the head block of every node, so that each has current statistics; private ones are never read from."""
+    fleet = read_fleet()
+    known = {node.key: node for node in fleet.nodes if not node.is_private}
+    found = [url_of(node) for node in known.values()]
+    at_once(lambda node: nodes.status(*node), [(url, chain_id) for url, chain_id in found if url])

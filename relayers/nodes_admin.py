@@ -1,0 +1,203 @@
+"""The page of networks and nodes, with its buttons: check a node now, take it out for an hour, put it back."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import transaction
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
+
+from chain import nodes as chain_nodes
+from chain.networks import networks
+from relayer_service.admin import confirmation
+from relayer_service.admin.base import ResourceAdmin
+from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table
+from relayer_service.admin.dashboard import label
+from relayer_service.audit.recording import created, deleted, record
+from relayer_service.background.shares import waiting_for_others
+from relayer_service.storage.selections import Selection
+from relayers import node_statistics, nodes
+from relayers.node_models import NodeOutage
+from relayers.nodes import Node, State, Statistics
+
+PAGE = "admin:relayers_relayer_nodes"
+CHECK, TAKE_OUT = "relayers.check_relayer", "relayers.take_out_node"
+LENGTH = timedelta(hours=1)
+EFFECT = (
+    "It is called only after all other nodes of a relayer, by every process within a few seconds. A relayer without "
+    "another node still uses it. It is put back by itself after 1 hour."
+)
+
+
+class NodesAdmin(ResourceAdmin):
+    def get_urls(self) -> list[Any]:
+        wrap, name = self.admin_site.admin_view, "relayers_relayer_nodes"
+        views: dict[str, Callable[..., HttpResponse]] = {
+            "check": self.check_node,
+            "take_out": self.take_out_node,
+            "put_back": self.put_back_node,
+        }
+        own = [path(f"nodes/<str:key>/{view}/", wrap(run), name=f"{name}_{view}") for view, run in views.items()]
+        return [path("nodes/", wrap(self.nodes_view), name=name), *own, *super().get_urls()]
+
+    def nodes_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        fleet = nodes.read_fleet()
+        state = nodes.read_state(node.key for node in fleet.nodes)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": "Networks and nodes",
+            "networks": [
+                (network, [shown(request, node, state) for node in found])
+                for network, found in groupby(fleet.nodes, key=lambda node: node.network)
+            ],
+            "fleet": fleet,
+            "max_sets": nodes.MAX_SETS,
+        }
+        return TemplateResponse(request, "admin/relayers/relayer/nodes.html", context)
+
+    def _find(self, request: HttpRequest, key: str, permission: str, methods: list[str]) -> Node | HttpResponse:
+        """Return the node of a request, or why it is refused."""
+        if not self.has_view_permission(request) or not request.user.has_perm(permission):
+            raise PermissionDenied
+        if request.method not in methods:
+            return HttpResponseNotAllowed(methods)
+        node = nodes.read_fleet().find(key)
+        if node is None:
+            raise Http404
+        return node
+
+    def check_node(self, request: HttpRequest, key: str) -> HttpResponse:
+        node = self._find(request, key, CHECK, ["POST"])
+        if isinstance(node, HttpResponse):
+            return node
+        url, chain_id = nodes.url_of(node)
+        if node.is_private or not url:
+            text = (
+                "a private node is only sent to" if node.is_private else "its URL cannot be decrypted or has changed"
+            )
+            messages.error(request, f"{node.url} was not checked: {text}.")
+            return HttpResponseRedirect(reverse(PAGE))
+        with waiting_for_others():
+            status = chain_nodes.status(url, chain_id)
+        node_statistics.pending.flush()
+        if status.error:
+            messages.error(request, f"{status.url} failed: {status.error}.")
+        else:
+            text = f"{status.url} answered in {status.milliseconds} ms; head block {status.head_block:,}."
+            messages.success(request, text)
+        return HttpResponseRedirect(reverse(PAGE))
+
+    def take_out_node(self, request: HttpRequest, key: str) -> HttpResponse:
+        node = self._find(request, key, TAKE_OUT, ["GET", "POST"])
+        if isinstance(node, HttpResponse):
+            return node
+        form = ReasonForm(request.POST if request.method == "POST" else None, required=True)
+        if not form.is_valid():
+            return self._ask(request, node, "Take out for 1 h", EFFECT, form)
+        until = take_out(node, request.user.get_username(), form.cleaned_data["reason"])
+        messages.success(request, f"{node.url} is taken out until {until:%H:%M} UTC.")
+        return HttpResponseRedirect(reverse(PAGE))
+
+    def put_back_node(self, request: HttpRequest, key: str) -> HttpResponse:
+        node = self._find(request, key, TAKE_OUT, ["GET", "POST"])
+        if isinstance(node, HttpResponse):
+            return node
+        form = ReasonForm(request.POST if request.method == "POST" else None, required=False)
+        if not form.is_valid():
+            return self._ask(request, node, "Put back", "It is called as before, within a few seconds.", form)
+        if put_back(node, form.cleaned_data["reason"]):
+            messages.success(request, f"{node.url} is put back.")
+        else:
+            messages.info(request, f"{node.url} was not taken out.")
+        return HttpResponseRedirect(reverse(PAGE))
+
+    def _ask(self, request: HttpRequest, node: Node, title: str, text: str, form: ReasonForm) -> HttpResponse:
+        pending = PendingAction(Selection.from_keys([]), request.method == "POST", reverse(PAGE))
+        table = Table(["Node", "Network", "Relayers"], [[node.url, node.network, f"{node.relayers:,}"]])
+        return confirmation.ask(request, self, pending, title, [text], table, form)
+
+
+def take_out(node: Node, user: str, reason: str) -> datetime:
+    """Take a node out for an hour from now; return until when."""
+    until = timezone.now() + LENGTH
+    values = {"url": node.url, "network": node.network, "until": until, "by": user, "reason": reason}
+    with transaction.atomic():
+        row, _ = NodeOutage.objects.update_or_create(node=node.key, defaults=values)
+        record([created(row, reason)])
+    node_statistics.read_outages()
+    return until
+
+
+def put_back(node: Node, reason: str) -> bool:
+    """Put a node back; return False if it was not taken out."""
+    with transaction.atomic():
+        row = NodeOutage.objects.select_for_update().filter(node=node.key, until__gt=timezone.now()).first()
+        if row is not None:
+            record([deleted(row, reason)])
+            row.delete()
+    node_statistics.read_outages()
+    return row is not None
+
+
+def shown(request: HttpRequest, node: Node, state: State) -> dict[str, Any]:
+    """Return the cells and buttons of a node."""
+    found, outage = state.statistics.get(node.key, Statistics()), state.outages.get(node.key)
+    may_check = request.user.has_perm(CHECK) and not node.is_private
+    back = "put_back" if outage else "take_out"
+    return {
+        "url": node.url,
+        "kind": " ".join(["private"] * node.is_private + ["custom"] * (node.example is not None)),
+        "labels": [*labels(node, found), *held_back(node, state)],
+        "detail": detail(found, outage),
+        "p50": latency(found, 0.5),
+        "p95": latency(found, 0.95),
+        "errors": f"{found.failed / found.calls:.1%} of {found.calls:,}" if found.calls else "-",
+        "head": f"{age(found):,} s" if found.head_at else "-",
+        "head_number": found.head,
+        "relayers": f"{node.relayers:,}",
+        "relayers_url": f"{reverse('admin:relayers_relayer_changelist')}?{urlencode({'network': node.network})}",
+        "check_url": reverse(f"{PAGE}_check", args=[node.key]) if may_check else "",
+        "move_url": reverse(f"{PAGE}_{back}", args=[node.key]) if request.user.has_perm(TAKE_OUT) else "",
+        "move": "Put back" if outage else "Take out for 1 h",
+    }
+
+
+def labels(node: Node, found: Statistics) -> list[str]:
+    known = networks().get(node.network)
+    max_age = known.max_head_age_seconds if known else None
+    if not found.calls:
+        return [label("no calls yet", "default")]
+    if found.is_failing:
+        return [label("failing", "danger")]
+    if max_age is not None and found.head_at and age(found) > max_age:
+        return [label("behind", "danger")]
+    return [label("ok", "success")]
+
+
+def held_back(node: Node, state: State) -> list[str]:
+    until, outage = state.pauses.get(node.key), state.outages.get(node.key)
+    breaker = [label(f"circuit open until {until:%H:%M:%S}", "warning")] if until else []
+    return [*breaker, *([label(f"taken out until {outage.until:%H:%M}", "warning")] if outage else [])]
+
+
+def detail(found: Statistics, outage: NodeOutage | None) -> str:
+    fault = f"Last error: {found.last_fault}" if found.last_fault and found.is_failing else ""
+    return "; ".join(text for text in (fault, f"{outage.by}: {outage.reason}" if outage else "") if text)
+
+
+def age(found: Statistics) -> int:
+    return max(0, round((timezone.now() - found.head_at).total_seconds())) if found.head_at else 0
+
+
+def latency(found: Statistics, share: float) -> str:
+    milliseconds = found.percentile(share)
+    return "-" if milliseconds is None else f"{milliseconds:,} ms"

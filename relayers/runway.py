@@ -1,0 +1,84 @@
+"""What leaves a relayer's account per day, and for how many days its balance lasts at this rate.
+
+The health check adds each decrease of the balance to the day on which it was read: gas, and the coins that
+transactions send. Increases, such as top-ups, do not count.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from relayers.balance_hours import DAY, DAYS_KEPT, Entry
+
+# The days that the average is taken over, with the current one.
+AVERAGED_DAYS = 7
+# A relayer that was alerted about has recovered when it lasts this much longer: it must not come and go.
+RECOVERY_DAYS = 1
+MAX_DAYS = 365
+# Days below which hours are shown.
+HOURS_BELOW = 2
+
+
+class Runway(NamedTuple):
+    # In wei.
+    outflow_per_day: int
+    days: float
+
+    @property
+    def whole_days(self) -> int:
+        return int(self.days)
+
+    @property
+    def text(self) -> str:
+        """Such as "6 days", "5 hours" within the last two days, and "more than a year"."""
+        if self.days >= MAX_DAYS:
+            return "more than a year"
+        number, unit = (int(self.days), "day") if self.days >= HOURS_BELOW else (int(self.days * 24), "hour")
+        return f"{number or 'less than 1'} {unit}{'' if number <= 1 else 's'}"
+
+
+def with_outflow(entries: Sequence[Entry], before: int | None, balance: int, now: datetime) -> list[list[int | str]]:
+    """Return the outflow of each day, in wei as text, after a balance was read."""
+    day = _day(now)
+    kept = [list(entry) for entry in entries if int(entry[0]) > day - DAYS_KEPT]
+    if before is None or balance >= before:
+        return kept
+    if kept and kept[-1][0] == day:
+        kept[-1][1] = str(int(kept[-1][1]) + before - balance)
+    else:
+        kept.append([day, str(before - balance)])
+    return kept
+
+
+def runway(balance: int, outflows: Sequence[Entry], readings: Sequence[Entry], now: datetime) -> Runway | None:
+    """Return how long a balance lasts at the average rate of the last days; None if nothing has left the account.
+
+    A relayer that was first read later is averaged over the time since, of at least a day.
+    """
+    start = _day(now) - (AVERAGED_DAYS - 1) * DAY
+    first = max(start, int(readings[0][0])) if readings else start
+    spent = sum(int(amount) for day, amount in outflows if int(day) >= start)
+    seconds = max(int(now.timestamp()) - first, DAY)
+    per_day = spent * DAY // seconds
+    return Runway(per_day, balance / per_day) if per_day else None
+
+
+def is_short(found: Runway | None, threshold: int, *, was_short: bool) -> bool:
+    """Return whether a runway is below the threshold in days, or was and has not recovered."""
+    if found is None or not threshold:
+        return False
+    return found.days < (threshold + RECOVERY_DAYS if was_short else threshold)
+
+
+def by_day(outflows: Sequence[Entry], starts: Sequence[datetime]) -> list[int]:
+    amounts = {int(day): int(amount) for day, amount in outflows}
+    return [amounts.get(_day(start), 0) for start in starts]
+
+
+def last_days(now: datetime, count: int) -> list[datetime]:
+    today = datetime.fromtimestamp(_day(now), UTC)
+    return [today - timedelta(days=ago) for ago in reversed(range(count))]
+
+
+def _day(moment: datetime) -> int:
+    return int(moment.timestamp()) // DAY * DAY
