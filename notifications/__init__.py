@@ -1,1 +1,1 @@
-"""Notifications: webhook targets, the events they receive, and the outbox that delivers them."""
+"""Notifications: webhooks, the events they receive, and the outbox that delivers them."""

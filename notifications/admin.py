@@ -6,25 +6,20 @@ from django.contrib.admin.utils import unquote
 from django.db import transaction
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
-from unfold.decorators import action, display
+from unfold.decorators import display
 
+from notifications import formatting, permissions
 from notifications.deleting import delete_logs, drop_deliveries
 from notifications.delivery import counts
 from notifications.delivery_admin import DeliveryAdmin, counted
-from notifications.emitting import send_test_event
-from notifications.filters import TargetStateFilter
+from notifications.filters import ErrorFilter, TargetStateFilter
 from notifications.forms import NotificationForm
 from notifications.models import Delivery, Notification
-from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import PendingAction, Table
 from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import to_the_minute
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.referenced import ReferencedAdmin
-from relayer_service.admin.references import in_use, link, may_view_users
-from relayer_service.net.addresses import mask, without_user_info
+from relayer_service.admin.references import in_use, may_view_users
 from relayer_service.storage.prefixes import Folded
 
 admin.site.register(Delivery, DeliveryAdmin)
@@ -34,36 +29,53 @@ admin.site.register(Delivery, DeliveryAdmin)
 class NotificationAdmin(ReferencedAdmin):
     dependents = [Delivery]
     form = NotificationForm
-    list_filter = [TargetStateFilter]
-    allowed_lookups = {TargetStateFilter.parameter_name}
-    sort_orders = {"identifier": Folded("identifier"), "created": "sequence"}
+    list_filter = [TargetStateFilter, ErrorFilter]
+    allowed_lookups = {TargetStateFilter.parameter_name, ErrorFilter.parameter_name}
+    # The masked URL is not sorted by: that would reveal the order of the keys in URLs.
+    sort_orders = {"identifier": Folded("identifier"), "shown_url": Folded("url"), "created": "sequence"}
     actions = ["send_test_event_to_selected"]
-    actions_detail = ["send_test_event"]
+    # The add page shows only the fields of the chosen type; on the change page it is fixed.
+    conditional_fields = {
+        "url": "typeof type === 'undefined' || type !== 'email'",
+        "addresses": "typeof type === 'undefined' || type === 'email'",
+        "new_signing_key": "typeof type === 'undefined' || type === 'webhook'",
+    }
+
+    def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return permissions.may_send(request) and bool(self.has_view_permission(request))
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
         url = "shown_url" if self.has_change_permission(request) else "masked_url"
         return ["identifier", url, "key", "state", "created"]
 
-    def get_changelist_instance(self, request: HttpRequest) -> Any:
-        changelist = super().get_changelist_instance(request)
-        if self.has_change_permission(request):
-            changelist.search_help_text = "The start of an ID or URL"
-        return changelist
+    def get_searched(self, request: HttpRequest) -> str:
+        return "an ID or URL" if self.has_change_permission(request) else "an ID"
 
     def get_search_fields(self, request: HttpRequest) -> list[str]:
-        """Search URLs only for staff who see them in full: a search by prefix would reveal the keys in them."""
-        return ["identifier", "url"] if self.has_change_permission(request) else ["identifier"]
+        """Search URLs only for staff who see them in full: a search by a part would reveal the keys in them."""
+        index = "notification_url_search" if self.has_change_permission(request) else "notification_search"
+        return Notification.search_indexes[index]
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[Notification], search_term: str) -> Any:
+        if request.GET.get("model_name") == "relayer":
+            # The choices of a relayer's webhook.
+            queryset = queryset.filter(type=Notification.Type.WEBHOOK)
+        return super().get_search_results(request, queryset, search_term)
 
     def searched_texts(self, column: str, text: str) -> list[str]:
         return [text, f"https://{text}", f"http://{text}"] if column == "url" else [text]
 
     def get_fieldsets(self, request: HttpRequest, obj: Notification | None = None) -> Any:
         if obj is None:
-            return [(None, {"fields": ["identifier", "type", "url", "new_signing_key", "enabled", "chosen_events"]})]
-        status = ("Status", {"fields": ["state", self.users_field(request), "skipped_events", "created_at"]})
+            target = ["url", "addresses", "new_signing_key"]
+            return [(None, {"fields": ["identifier", "type", *target, "enabled", "chosen_events"]})]
+        status = ("Use", {"fields": [self.users_field(request), "skipped_events", "created_at"]})
         if not self.has_change_permission(request, obj):
             return [(None, {"fields": ["identifier", "type", "masked_url", "key", "shown_events"]}), status]
-        key = ["key", "new_signing_key", *(["remove_signing_key"] if obj.has_signing_key else [])]
+        if obj.type != Notification.Type.WEBHOOK:
+            field = "addresses" if obj.is_email else "url"
+            return [(None, {"fields": ["identifier", "type", field, "enabled", "chosen_events"]}), status]
+        key = ["new_signing_key", *(["remove_signing_key"] if obj.has_signing_key else [])]
         return [
             (None, {"fields": ["identifier", "type", "url", "enabled", "chosen_events"]}),
             ("Signing", {"fields": key}),
@@ -71,16 +83,16 @@ class NotificationAdmin(ReferencedAdmin):
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Notification | None = None) -> list[str]:
-        status = ["state", "used_by", "use_counts", "skipped_events", "created_at"]
-        return [*(["identifier"] if obj else []), "masked_url", "key", "shown_events", *status]
+        status = ["used_by", "use_counts", "skipped_events", "created_at"]
+        return [*(["identifier", "type"] if obj else []), "masked_url", "key", "shown_events", *status]
 
-    @display(description="URL")
+    @display(description="URL", ordering=Folded("url"))
     def shown_url(self, notification: Notification) -> str:
-        return without_user_info(notification.url)
+        return notification.shown_url
 
     @display(description="URL")
     def masked_url(self, notification: Notification) -> str:
-        return mask(notification.url)
+        return notification.masked_url
 
     @display(description="events")
     def shown_events(self, notification: Notification) -> str:
@@ -92,12 +104,7 @@ class NotificationAdmin(ReferencedAdmin):
 
     @display(description="state")
     def state(self, notification: Notification) -> str:
-        badges = [] if notification.enabled else [label("disabled", "info")]
-        if notification.gone_at:
-            badges.append(label(f"gone since {to_the_minute(notification.gone_at)}", "danger"))
-        elif notification.failing_since:
-            badges.append(label(f"failing since {to_the_minute(notification.failing_since)}", "warning"))
-        return format_html_join(" ", "{}", zip(badges or [label("ok", "success")], strict=False))
+        return formatting.state_with_details(notification)
 
     @display(description="skipped events")
     def skipped_events(self, notification: Notification) -> str:
@@ -111,7 +118,7 @@ class NotificationAdmin(ReferencedAdmin):
         counted_rows = deliveries.annotate(count=Count("pk"), pending=Count("pk", filter=Q(due_at__isnull=False)))
         numbers = {pk: (count, pending) for pk, count, pending in counted_rows}
         lines = [deletion_line(notification, *numbers.get(pk, (0, 0))) for pk, notification in chosen.items()]
-        totals = {"notifications": len(chosen), "deliveries": sum(count for count, _ in numbers.values())}
+        totals = {"webhooks": len(chosen), "deliveries": sum(count for count, _ in numbers.values())}
         linked = may_view_users(request, Notification, self.dependents)
         return lines, totals, set(), in_use([*chosen.values()], linked=linked, without=self.dependents)
 
@@ -133,23 +140,7 @@ class NotificationAdmin(ReferencedAdmin):
             transaction.on_commit(lambda: self.message_user(request, f"{row}: {dropped}", messages.WARNING))
         return dropped
 
-    @action(description="Send test event", icon="send", permissions=["change"])
-    def send_test_event(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        notification: Notification = self.get_object_or_404(request, object_id)
-        page = reverse("admin:notifications_notification_change", args=[notification.pk])
-        pending = PendingAction.on_page(request, notification.pk, page)
-        if pending.is_confirmed or not notification.enabled:
-            self._send_test_event(request, notification)
-            return pending.leave()
-        signed = "signed" if notification.has_signing_key else "unsigned"
-        texts = [f"A test event is sent immediately, {signed}."]
-        if notification.gone_at:
-            texts.append(
-                "The target returned 410 Gone. Deliveries to it resume, and it receives new events from now on."
-            )
-        return confirmation.ask(request, self, pending, "Send test event", texts, self._first(request, pending))
-
-    @admin.action(description="Send test event to selected notifications", permissions=["change"])
+    @admin.action(description="Send test event to selected webhooks", permissions=["send"])
     def send_test_event_to_selected(self, request: HttpRequest, queryset: QuerySet[Notification]) -> HttpResponse:
         pending = PendingAction.in_list(request, "send_test_event_to_selected", queryset)
         targets = self.get_queryset(request)
@@ -158,22 +149,14 @@ class NotificationAdmin(ReferencedAdmin):
             texts.append(f"Skipped: {disabled:,} (disabled).")
         if gone := pending.count(targets.filter(gone_at__isnull=False)):
             texts.append(
-                f"Targets that returned 410 Gone: {gone:,}. Deliveries to them resume, and they receive new "
+                f"Webhooks that returned 410 Gone: {gone:,}. Deliveries to them resume, and they receive new "
                 "events from now on."
             )
         return ask_or_start(request, self, pending, "send_test_events", self._first(request, pending), texts, disabled)
 
     def _first(self, request: HttpRequest, pending: PendingAction) -> Table:
-        return pending.first(self.get_queryset(request), {"URL": self.shown_url, "State": self.state})
-
-    def _send_test_event(self, request: HttpRequest, notification: Notification) -> None:
-        sent = send_test_event(notification)
-        if sent is None:
-            self.message_user(request, f"{notification} is disabled. Enable it first.", messages.WARNING)
-            return
-        name = link(sent) if request.user.has_perm("notifications.view_delivery") else sent.identifier
-        text = format_html("{}: test event queued as {}.", notification, name)
-        self.message_user(request, text, messages.SUCCESS)
+        url = self.shown_url if self.has_change_permission(request) else self.masked_url
+        return pending.first(self.get_queryset(request), {"URL": url, "State": self.state})
 
 
 def deletion_line(notification: Notification, count: int, pending: int) -> str:

@@ -1,9 +1,10 @@
-"""Webhooks that need attention: targets that fail or are gone, and late deliveries."""
+"""Webhooks that need attention: failing ones by error, those that are gone, and late deliveries."""
 
+from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
-from django.db.models import F, OuterRef, Subquery, Value
-from django.db.models.functions import Coalesce, NullIf
+from django.db.models import Value
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -12,67 +13,71 @@ from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
 from relayer_service.admin.attention import (
     LATE,
-    AttentionGroup,
-    AttentionItem,
     AttentionSubject,
+    Cause,
+    Example,
+    GroupedRows,
     counts_of,
-    first_of,
+    grouped,
     number_of,
-    read_once,
+    read_groups,
 )
 from relayer_service.storage.clock import DatabaseNow
 
-TITLES = {"failing": "Failing webhook targets", "gone": "Webhook targets that are gone"}
-SINCE = {"failing": "failing_since", "gone": "gone_at"}
+FAILING, GONE, LATE_DELIVERIES = (f"webhooks.{name}" for name in ("failing", "gone", "late"))
 REASONS = {
-    "failing": "Deliveries are failing. See the errors in the delivery log.",
-    "gone": "It returned 410 Gone. To resume deliveries, change its URL or replay a delivery.",
+    FAILING: "Deliveries are failing. See the errors in the delivery log.",
+    GONE: "Nothing is sent to it. To resume, change its URL or replay a delivery.",
 }
 
 
 def webhooks(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("notifications.view_notification"):
         return None
-    found, rows = read_once(request, numbers), read_once(request, named)
-    groups = [
-        AttentionGroup(title, [item(name, target) for target in rows[name]], found[name], list_of(name), "danger")
-        for name, title in TITLES.items()
-        if rows[name]
+    may_view_late = request.user.has_perm("notifications.view_delivery")
+    found = [rows for rows in read_groups(*queries()) if rows.kind != LATE_DELIVERIES or may_view_late]
+    return AttentionSubject("webhooks", [cause(rows) for rows in found], examples)
+
+
+def queries() -> list[Any]:
+    failing, gone = (Notification.objects.filter(TARGET_STATES[name]) for name in ("failing", "gone"))
+    # The deliveries of failing webhooks wait for their next attempt.
+    working = Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk")
+    late = Delivery.objects.filter(due_at__lt=DatabaseNow() - LATE, notification__in=working)
+    return [
+        grouped(FAILING, failing, "failing_error", "failing_since", Value(1)),
+        grouped(GONE, gone, Value(""), "gone_at", Value(1)),
+        grouped(LATE_DELIVERIES, late, Value(""), "due_at"),
     ]
-    if found["late"] and request.user.has_perm("notifications.view_delivery"):
+
+
+def cause(rows: GroupedRows) -> Cause:
+    if rows.kind == LATE_DELIVERIES:
         page = f"{reverse('admin:notifications_delivery_changelist')}?state__exact=pending"
-        reason = f"Due for more than two minutes: {found['late']:,}. Check that a worker is running."
-        groups.append(AttentionGroup("Late deliveries", [AttentionItem("Deliveries", page, reason)], 1, page))
-    return AttentionSubject("webhook targets", groups)
+        return rows.cause("Late deliveries", "delivery", page, "Due for more than two minutes. Is a worker running?")
+    if rows.kind == GONE:
+        return rows.cause("Webhooks that returned 410", "webhook", list_of("gone"))
+    if not rows.group:
+        return rows.cause("Failing webhooks", "webhook", list_of("failing"))
+    title = f"Failing webhooks: {rows.group.rstrip('.')}"
+    return rows.cause(title, "webhook", list_of("failing", error=rows.group))
 
 
 def numbers() -> dict[str, int]:
-    targets = {name: Notification.objects.filter(TARGET_STATES[name]) for name in TITLES}
-    # The deliveries of failing targets wait for their next attempt.
-    working = Notification.objects.filter(TARGET_STATES["ok"]).order_by().values("pk")
-    late = counts.pending().filter(due_at__lt=DatabaseNow() - LATE, notification__in=working)
-    deliveries = {"pending": counts.pending(), "failed": counts.failed_in_a_day(), "late": late}
+    targets = {name: Notification.objects.filter(TARGET_STATES[name]) for name in ("failing", "gone")}
+    deliveries = {"pending": counts.pending(), "failed": counts.failed_in_a_day()}
     return counts_of({name: number_of(rows) for name, rows in {**targets, **deliveries}.items()})
 
 
-def named() -> dict[str, list[Any]]:
-    """Return the first failing and gone targets, each with the time at which that began and its last error."""
-    deliveries = Delivery.objects.filter(notification=OuterRef("pk"))
-    # An attempted delivery waits longer than a new one; if none waits, the newest has failed.
-    waiting = deliveries.filter(due_at__isnull=False).order_by("-due_at")
-    newest = deliveries.order_by("-created_at")
-    errors = [NullIf(Subquery(rows.values("error")[:1]), Value("")) for rows in (waiting, newest)]
-    last_errors = {"failing": Coalesce(*errors, Value("")), "gone": Value("")}
-    shown = Notification.objects.only("identifier")
-    return first_of(
-        {name: shown.annotate(since=F(SINCE[name]), last_error=last_errors[name]) for name in TITLES}, TARGET_STATES
-    )
+def examples(causes: Sequence[Cause]) -> dict[str, Example]:
+    rows = Notification.objects.only("identifier").in_bulk([each.first for each in causes if each.first])
+    return {each.key: example(each.kind, rows[each.first]) for each in causes if each.first in rows}
 
 
-def item(name: str, target: Any) -> AttentionItem:
+def example(kind: str, target: Notification) -> Example:
     page = reverse("admin:notifications_notification_change", args=[target.pk])
-    return AttentionItem(target.identifier, page, target.last_error or REASONS[name], target.since)
+    return Example(target.identifier, page, REASONS[kind])
 
 
-def list_of(name: str) -> str:
-    return f"{reverse('admin:notifications_notification_changelist')}?state={name}"
+def list_of(state: str, **query: str) -> str:
+    return f"{reverse('admin:notifications_notification_changelist')}?{urlencode({'state': state} | query)}"

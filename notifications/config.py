@@ -23,7 +23,7 @@ class NotificationEntry(StrictSerializer):
 class NotificationSection(Section):
     name = "notifications"
     entry = NotificationEntry
-    queryset = Notification.objects.all()
+    queryset = Notification.objects.filter(type=Notification.Type.WEBHOOK)
     write_class = NotificationWrite
     locked_after = ("relayers",)
 

@@ -7,6 +7,7 @@ from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -15,6 +16,10 @@ from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
 
+from notifications import permissions
+from notifications.curl import curl, sent_headers
+from notifications.delivery import texts
+from notifications.delivery.attempts import request_body
 from notifications.filters import SUBJECT, DeliveryStateFilter, EventFilter, SubjectFilter
 from notifications.jobs import DeliveryKind, ReplayDeliveries, RetryDeliveries
 from notifications.models import Attempt, Delivery, Notification
@@ -27,7 +32,6 @@ from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.lists import MAX_LISTED
 from relayer_service.admin.references import link
-from relayer_service.net.addresses import mask, without_user_info
 from relayer_service.observability.tracing import trace_id
 
 # A target's response is untrusted: it is shown as plain text.
@@ -42,10 +46,6 @@ VARIANTS: dict[str, str] = {
 }
 
 
-def may_change_notifications(request: HttpRequest) -> bool:
-    return bool(request.user.has_perm("notifications.change_notification"))
-
-
 class AttemptInline(ReadOnly, TabularInline):
     model = Attempt
     readonly_fields = ["started", "took", "response_code", "error", "shown_answer"]
@@ -56,7 +56,7 @@ class AttemptInline(ReadOnly, TabularInline):
 
     def get_fields(self, request: HttpRequest, obj: Delivery | None = None) -> list[str]:
         """Show the response only to staff who see the full URL: many servers repeat the path of the request."""
-        hidden = [] if may_change_notifications(request) else ["shown_answer"]
+        hidden = [] if permissions.may_change(request) else ["shown_answer"]
         return [field for field in self.readonly_fields if field not in hidden]
 
     def has_view_permission(self, request: HttpRequest, obj: Delivery | None = None) -> bool:
@@ -106,13 +106,17 @@ class DeliveryAdmin(ReadOnlyAdmin):
     actions = ["replay_selected", "retry_selected_now"]
     actions_detail = ["replay", "retry_now"]
     inlines = [AttemptInline]
-    readonly_fields = ["trace", "target", "masked_target", "shown_body", "shown_state", *MOMENTS]
+    readonly_fields = [
+        *("trace", "target", "masked_target", "shown_state", *MOMENTS),
+        *("headers", "masked_headers", "shown_body", "curl", "masked_curl", "message"),
+    ]
 
     def get_fieldsets(self, request: HttpRequest, obj: Delivery | None = None) -> Any:
-        target = "target" if may_change_notifications(request) else "masked_target"
+        secret = "" if permissions.may_change(request) else "masked_"
         return [
-            (None, {"fields": ["identifier", "event", "subject", "trace", target, "shown_body"]}),
+            (None, {"fields": ["identifier", "event", "subject", "trace", f"{secret}target"]}),
             ("Sending", {"fields": ["shown_state", "attempts_made", "response_code", "error", *MOMENTS]}),
+            ("Request", {"fields": request_fields(obj, secret)}),
         ]
 
     def get_ordering(self, request: HttpRequest) -> list[str]:
@@ -121,7 +125,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return ["-created_at", "-id"] if days else ["-id"]
 
     def has_send_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
-        return bool(may_change_notifications(request) and self.has_view_permission(request))
+        return permissions.may_send(request) and bool(self.has_view_permission(request))
 
     def get_actions_detail(self, request: HttpRequest, object_id: str) -> list[Any]:
         """Omit Retry now for a finished delivery."""
@@ -160,7 +164,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if delivery.due_at is None:
             return "-"
         if not delivery.notification.enabled:
-            return "held while the notification is disabled"
+            return "held while the webhook is disabled"
         if delivery.due_at <= timezone.now():
             return "now"
         return "in progress" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
@@ -169,18 +173,46 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def trace(self, delivery: Delivery) -> str:
         return trace_id(delivery.traceparent) or "-"
 
-    @display(description="notification")
+    @display(description="webhook")
     def target(self, delivery: Delivery) -> str:
-        return format_html("{} ({})", link(delivery.notification), without_user_info(delivery.notification.url))
+        return format_html("{} ({})", link(delivery.notification), delivery.notification.shown_url)
 
-    @display(description="notification")
+    @display(description="webhook")
     def masked_target(self, delivery: Delivery) -> str:
-        return format_html("{} ({})", link(delivery.notification), mask(delivery.notification.url))
+        return format_html("{} ({})", link(delivery.notification), delivery.notification.masked_url)
 
     @display(description="body")
     def shown_body(self, delivery: Delivery) -> str:
-        body = json.loads(bytes(delivery.body))
+        body = json.loads(request_body(delivery))
         return format_html(PLAIN_TEXT, json.dumps(body, indent=2, ensure_ascii=False))
+
+    @display(description="message")
+    def message(self, delivery: Delivery) -> str:
+        body = bytes(delivery.body)
+        return format_html(PLAIN_TEXT, f"Subject: {texts.subject(body)}\n\n{texts.text(body)}")
+
+    @display(description="headers")
+    def headers(self, delivery: Delivery) -> str:
+        return self._headers(delivery, with_signature=True)
+
+    @display(description="headers")
+    def masked_headers(self, delivery: Delivery) -> str:
+        return self._headers(delivery, with_signature=False)
+
+    def _headers(self, delivery: Delivery, *, with_signature: bool) -> str:
+        last = delivery.attempts.last()
+        if last is None:
+            return "Not sent yet."
+        headers = sent_headers(delivery, last, with_signature=with_signature)
+        return format_html(PLAIN_TEXT, "\n".join(f"{name}: {value}" for name, value in headers.items()))
+
+    @display(description="copy as curl")
+    def curl(self, delivery: Delivery) -> str:
+        return render_to_string("admin/notifications/delivery/curl.html", {"curl": curl(delivery, with_secrets=True)})
+
+    @display(description="curl")
+    def masked_curl(self, delivery: Delivery) -> str:
+        return format_html(PLAIN_TEXT, curl(delivery, with_secrets=False))
 
     @admin.action(description="Replay selected deliveries", permissions=["send"])
     def replay_selected(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> HttpResponse:
@@ -205,7 +237,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         if pending.is_confirmed:
             return ask_or_start(request, self, pending, kind, NO_TABLE)
         deliveries = Delivery.objects.filter(pk__in=[*pending.selection])
-        return ask_or_start(request, self, pending, kind, targets(deliveries), warnings(deliveries))
+        return ask_or_start(request, self, pending, kind, targets(request, deliveries), warnings(deliveries))
 
     def _ask_or_send(self, request: HttpRequest, object_id: str, kind: DeliveryKind) -> HttpResponse:
         delivery = self.get_object_or_404(request, object_id)
@@ -214,7 +246,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
         deliveries = Delivery.objects.filter(pk=delivery.pk)
         if not pending.is_confirmed:
             texts = [kind.explanation.format(kind.counted(1)), *warnings(deliveries)]
-            return confirmation.ask(request, self, pending, kind.title, texts, targets(deliveries))
+            return confirmation.ask(request, self, pending, kind.title, texts, targets(request, deliveries))
         revived = names_of(deliveries, gone_at__isnull=False)
         count = kind.run([delivery.pk]).done
         text = f"{kind.done}: {kind.counted(count)}."
@@ -226,13 +258,21 @@ class DeliveryAdmin(ReadOnlyAdmin):
         return pending.leave()
 
 
-def targets(deliveries: QuerySet[Delivery]) -> Table:
+def request_fields(delivery: Delivery | None, secret: str) -> list[str]:
+    if delivery and delivery.notification.is_email:
+        return ["message"]
+    return [f"{secret}headers", "shown_body", f"{secret}curl"]
+
+
+def targets(request: HttpRequest, deliveries: QuerySet[Delivery]) -> Table:
     """Return the targets of deliveries that are to be sent, those with most deliveries first."""
     by_target = deliveries.order_by().values_list("notification").annotate(count=Count("pk"))
     ordered = list(by_target.order_by("-count", "notification__identifier"))
     shown = Notification.objects.in_bulk([pk for pk, _ in ordered[:MAX_SHOWN]])
-    rows = [[link(shown[pk]), without_user_info(shown[pk].url), f"{count:,}"] for pk, count in ordered[:MAX_SHOWN]]
-    return Table(["Notification", "URL", "Events"], rows, max(0, len(ordered) - MAX_SHOWN))
+    full = permissions.may_change(request)
+    urls = {pk: row.shown_url if full else row.masked_url for pk, row in shown.items()}
+    rows = [[link(shown[pk]), urls[pk], f"{count:,}"] for pk, count in ordered[:MAX_SHOWN]]
+    return Table(["Webhook", "URL", "Events"], rows, max(0, len(ordered) - MAX_SHOWN))
 
 
 def names_of(deliveries: QuerySet[Delivery], **condition: Any) -> str:
@@ -248,11 +288,11 @@ def warnings(deliveries: QuerySet[Delivery]) -> list[str]:
         texts.append(f"Already delivered, and will be delivered again: {counted(delivered)}.")
     if gone := names_of(deliveries, gone_at__isnull=False):
         texts.append(
-            f"Targets that returned 410 Gone: {gone}. Deliveries to them resume, and they receive new events "
+            f"Webhooks that returned 410 Gone: {gone}. Deliveries to them resume, and they receive new events "
             "until they return 410 again."
         )
     if disabled := names_of(deliveries, enabled=False):
-        texts.append(f"Disabled targets, which receive nothing until they are enabled: {disabled}.")
+        texts.append(f"Disabled webhooks, which receive nothing until they are enabled: {disabled}.")
     return texts
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from django.db import transaction
 
 from notifications.delivery.alerts import MAX_ALERTED, working_targets
-from notifications.delivery.creating import create_deliveries
+from notifications.delivery.creating import channels, create_deliveries
 from notifications.events import NOTIFICATION_TEST, Data, Event, NotificationData
 from notifications.models import Delivery, Notification
 from notifications.tasks import deliver
@@ -19,11 +19,18 @@ from relayer_service.background.tasks import push
 MAX_WOKEN = 100
 
 
-def emit(event: Event[Data], notification: Notification, data: Data) -> Delivery | None:
-    """Emit an event to a webhook as part of the current transaction; return None if it is not sent."""
-    created = create_deliveries(event, [notification], data)
+def emit(event: Event[Data], notification: Notification | None, data: Data) -> Delivery | None:
+    """Emit an event as part of the current transaction; return its delivery to the webhook, if there is one.
+
+    One about a relayer is also sent to the channels for people that chose it.
+    """
+    targets = [] if notification is None else [notification]
+    if event.subject(data):
+        targets += channels(event.name)
+    created = create_deliveries(event, targets, data)
     wake(delivery.notification_id for delivery in created)
-    return created[0] if created else None
+    own = (delivery for delivery in created if delivery.notification == notification)
+    return next(own, None)
 
 
 def emit_to_all(event: Event[Data], data: Data) -> None:

@@ -1,4 +1,4 @@
-"""The declaration of events, and the events about webhooks themselves.
+"""The declaration of events, and the events about webhooks themselves and workers.
 
 Each app declares its events in its `events.py`, with the type of their data.
 """
@@ -51,12 +51,21 @@ class NotificationFailingData(NotificationData):
     error: str
 
 
+class WorkerData(TypedDict):
+    # The last heartbeat of a worker before none was running.
+    stopped_since: Timestamp
+
+
 NOTIFICATION_TEST = Event("notification.test", NotificationData, "A test event, sent on request.")
 NOTIFICATION_FAILING = Event(
-    "notification.failing", NotificationFailingData, "Deliveries to another webhook target have started to fail."
+    "notification.failing", NotificationFailingData, "Deliveries to another webhook have started to fail."
 )
 NOTIFICATION_GONE = Event(
-    "notification.gone", NotificationData, "Another webhook target returned 410 Gone. No more events are sent to it."
+    "notification.gone", NotificationData, "Another webhook returned 410 Gone. No more events are sent to it."
 )
+WORKER_STOPPED = Event(
+    "worker.stopped", WorkerData, "No worker is running: nothing is sent and no relayer is checked."
+)
+WORKER_RESUMED = Event("worker.resumed", WorkerData, "A worker is running again.")
 # Events about one target that other targets receive.
 ABOUT_TARGETS = {NOTIFICATION_FAILING.name, NOTIFICATION_GONE.name}

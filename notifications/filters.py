@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import DropdownFilter, TextFilter
 
 from notifications.events import all_events
-from notifications.models import TARGET_TROUBLES, Delivery
+from notifications.models import TARGET_TROUBLES, Delivery, Notification
 from relayer_service.admin.filters import StateFilter
 
 TARGET_STATES = TARGET_TROUBLES | {"ok": Q(enabled=True, failing_since=None, gone_at=None)}
@@ -17,6 +17,16 @@ SUBJECT = "relayer"
 
 class TargetStateFilter(StateFilter):
     conditions = TARGET_STATES
+
+
+class ErrorFilter(TextFilter):
+    """Filters by the exact error of the last attempt."""
+
+    title = "last error"
+    parameter_name = "error"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Notification]) -> QuerySet[Notification]:
+        return queryset.filter(failing_error=self.value()) if self.value() else queryset
 
 
 class DeliveryStateFilter(StateFilter):

@@ -12,7 +12,7 @@ from unfold.widgets import (
 
 from notifications import signing
 from notifications.events import NOTIFICATION_TEST, all_events
-from notifications.models import Notification
+from notifications.models import MAX_ADDRESSES, Notification, mailto
 from notifications.subscriptions import groups
 from notifications.writes import NotificationWrite
 from relayer_service.admin.forms import ResourceForm
@@ -30,16 +30,22 @@ class NotificationForm(ResourceForm):
 
     url = forms.CharField(
         label="URL",
+        required=False,
         widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "https://example.com/webhooks"}),
         help_text="Events are sent to this absolute http or https URL.",
+    )
+    addresses = forms.CharField(
+        label="E-mail addresses",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"placeholder": "ops@example.com, oncall@example.com"}),
+        help_text=f"Separated by commas, at most {MAX_ADDRESSES}.",
     )
     new_signing_key = forms.CharField(
         label="Signing key",
         required=False,
         strip=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False),
-        help_text="Optional. Without a key, events are sent unsigned. A key that starts with whsec_ is decoded as "
-        "base64; any other is used as is.",
+        help_text="Optional. Without a key, events are sent unsigned. Either whsec_ and base64, or any text.",
     )
     remove_signing_key = forms.BooleanField(
         label="Remove the signing key",
@@ -54,8 +60,9 @@ class NotificationForm(ResourceForm):
         required=False,
         choices=event_choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="If none is chosen, those of the relayers that use it. Events about other webhooks and about access "
-        "tokens are sent only where they are chosen.",
+        help_text="If none is chosen, those of the relayers that use it. Slack and e-mail receive those of all, "
+        "but of transactions only transaction.refused. Events about other webhooks, prices, access tokens and workers "
+        "are sent only where they are chosen.",
     )
 
     class Meta:
@@ -66,6 +73,7 @@ class NotificationForm(ResourceForm):
         super().__init__(*args, **kwargs)
         # Earlier releases accepted URLs with a password.
         self.initial["url"] = without_user_info(self.instance.url)
+        self.initial["addresses"] = ", ".join(self.instance.addresses)
         self.initial["chosen_events"] = self.instance.events.split()
         self.fields["chosen_events"].show_hidden_initial = bool(self.instance.pk)
         if self.instance.pk:
@@ -87,7 +95,18 @@ class NotificationForm(ResourceForm):
             self.add_error("remove_signing_key", "Enter a new key or remove the current one, not both.")
         return cleaned
 
+    def _set_target(self, cleaned: dict[str, Any]) -> None:
+        """Set the URL of the addresses for e-mail; of others it is required."""
+        if cleaned.get("type", self.instance.type) == Notification.Type.EMAIL:
+            try:
+                cleaned["url"] = mailto(cleaned.get("addresses", ""))
+            except forms.ValidationError as error:
+                raise forms.ValidationError({"addresses": error.messages}) from None
+        elif "url" in cleaned and not cleaned["url"]:
+            raise forms.ValidationError({"url": "This field is required."})
+
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        self._set_target(cleaned)
         values: dict[str, Any] = {name: cleaned[name] for name in ("url", "enabled") if name in cleaned}
         if "chosen_events" in cleaned and "chosen_events" in self.changed_data:
             values["events"] = cleaned["chosen_events"] or None

@@ -14,7 +14,7 @@ from relayer_service.jobs.kinds import JobKind, Result
 
 class SendTestEvents(JobKind):
     model_label = "notifications.Notification"
-    permission = "notifications.change_notification"
+    permission = "notifications.send_delivery"
     title = "Send test events"
     job_title = "Send test events to {}"
     explanation = "A test event is sent immediately to {}."
@@ -29,8 +29,7 @@ class SendTestEvents(JobKind):
 
 class DeliveryKind(JobKind):
     model_label = "notifications.Delivery"
-    # Deliveries have no change permission: that of their targets applies.
-    permission = "notifications.change_notification"
+    permission = "notifications.send_delivery"
 
     def act(self, deliveries: QuerySet[Delivery]) -> int:
         raise NotImplementedError

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import models
 from django.db.models.functions import Coalesce
 from django.utils import timezone
@@ -29,6 +30,30 @@ TARGET_TROUBLES = {
 }
 
 
+MAILTO = "mailto:"
+MAX_ADDRESSES = 20
+
+
+def mailto(text: str) -> str:
+    """Return the URL of e-mail addresses, which commas or spaces separate; raise ValidationError for others."""
+    addresses = list(dict.fromkeys(text.replace(",", " ").split()))
+    if not addresses:
+        raise ValidationError("at least one e-mail address is required")
+    if len(addresses) > MAX_ADDRESSES:
+        raise ValidationError(f"at most {MAX_ADDRESSES} e-mail addresses are allowed")
+    for address in addresses:
+        validate_email(address)
+    return MAILTO + ",".join(addresses)
+
+
+def validate_target(value: str) -> None:
+    """Raise ValidationError for what cannot be the URL of a notification of any type."""
+    if value.startswith(MAILTO):
+        mailto(value.removeprefix(MAILTO))
+    else:
+        validate_webhook_url(value)
+
+
 def validate_webhook_url(value: str) -> None:
     """Raise ValidationError for a URL that cannot be a target; host names are resolved and checked at each attempt."""
     parts = addresses.split_http_url(value)
@@ -42,15 +67,19 @@ def validate_webhook_url(value: str) -> None:
 
 
 class Notification(Resource):
-    """A webhook target: the URL that events are sent to, and the key that signs them."""
+    """A webhook target: the URL that events are sent to, and the key that signs them; or a channel for people."""
 
+    audited_type = "notification"
     reserved_ending = re.compile(r"/(deliveries(/[^/]*(/replay)?)?|test)/?\Z")
 
     class Type(models.TextChoices):
         WEBHOOK = "webhook", "Webhook"
+        # Channels for people, which receive the chosen events of all relayers. The contract has webhooks only.
+        SLACK = "slack", "Slack"
+        EMAIL = "email", "E-mail"
 
     type = models.CharField(max_length=32, choices=Type, default=Type.WEBHOOK)
-    url = models.TextField("URL", validators=[validate_webhook_url], help_text="The URL that events are sent to.")
+    url = models.TextField("URL", validators=[validate_target], help_text="The URL that events are sent to.")
     # The default is in the database too, for processes of the previous release, which do not write this column.
     enabled = models.BooleanField(
         default=True,
@@ -73,14 +102,31 @@ class Notification(Resource):
     failing_since = models.DateTimeField(
         null=True, editable=False, help_text="When attempts started to fail; empty if the last one succeeded."
     )
+    # The default is in the database too, for processes of the previous release, which do not write this column.
+    failing_error = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The error of the last attempt; empty if it succeeded.",
+    )
     gone_at = models.DateTimeField(
-        null=True, editable=False, help_text="When the target returned 410 Gone. No events are sent to it after that."
+        null=True, editable=False, help_text="When it returned 410 Gone. No events are sent to it after that."
+    )
+    # Those of earlier releases count as attempted.
+    tried = models.BooleanField(
+        default=False, db_default=True, editable=False, help_text="Whether an attempt was made at the current URL."
     )
     failing_announced_at = models.DateTimeField(
-        null=True, editable=False, help_text="When other targets were last notified that this one is failing."
+        null=True, editable=False, help_text="When other webhooks were last notified that this one is failing."
     )
 
+    # Staff who see no whole URL search without it.
+    search_indexes = {"notification_search": ["identifier"], "notification_url_search": ["identifier", "url"]}
+
     class Meta(Resource.Meta):
+        verbose_name = "webhook"
         indexes = [
             prefix_index("identifier", name="notification_identifier_prefix"),
             prefix_index("url", name="notification_url_prefix"),
@@ -88,13 +134,22 @@ class Notification(Resource):
             models.Index(
                 "sequence", name="notification_own_events", condition=~models.Q(events=subscriptions.DEFAULT)
             ),
+            models.Index("sequence", name="notification_channels", condition=~models.Q(type="webhook")),
             *(
                 models.Index("sequence", name=f"notification_{state}", condition=condition)
                 for state, condition in TARGET_TROUBLES.items()
             ),
+            # For counts by error on the overview.
+            models.Index(
+                *("failing_error", "failing_since", "sequence"),
+                name="notification_failing_by_error",
+                condition=TARGET_TROUBLES["failing"],
+            ),
         ]
         constraints = [
-            models.CheckConstraint(condition=models.Q(type="webhook"), name="notification_type_known"),
+            models.CheckConstraint(
+                condition=models.Q(type__in=["webhook", "slack", "email"]), name="notification_type_known"
+            ),
             models.CheckConstraint(condition=~models.Q(identifier=""), name="notification_identifier_not_empty"),
             models.CheckConstraint(condition=~models.Q(url=""), name="notification_url_not_empty"),
         ]
@@ -107,7 +162,7 @@ class Notification(Resource):
     def audited(self) -> dict[str, Any]:
         return {
             "type": self.type,
-            "url": Hidden.from_value(self.url, addresses.mask(self.url)),
+            "url": Hidden.from_value(self.url, self.masked_url),
             "enabled": self.enabled,
             "events": self.events.split(),
             "signing_key": hidden_column(self, "signing_key"),
@@ -115,12 +170,38 @@ class Notification(Resource):
             "gone_at": self.gone_at,
         }
 
+    @property
+    def is_email(self) -> bool:
+        return self.type == self.Type.EMAIL
+
+    @property
+    def addresses(self) -> list[str]:
+        """The e-mail addresses of one that sends e-mail."""
+        return self.url.removeprefix(MAILTO).split(",") if self.is_email else []
+
+    @property
+    def shown_url(self) -> str:
+        """The URL without user name and password, or the e-mail addresses."""
+        return ", ".join(self.addresses) or addresses.without_user_info(self.url)
+
+    @property
+    def masked_url(self) -> str:
+        if self.is_email:
+            return ", ".join(f"***@{address.partition('@')[2]}" for address in self.addresses)
+        return addresses.mask(self.url)
+
+    def clean(self) -> None:
+        super().clean()
+        if self.is_email != self.url.startswith(MAILTO):
+            raise ValidationError({"url": "an absolute http or https URL is required"})
+
     def set_url(self, url: str) -> set[str]:
         """Set the URL, and reset the failures of the previous one; return the columns to save."""
         if url == self.url:
             return set()
-        self.url, self.failing_since, self.gone_at = url, None, None
-        return {"url", "failing_since", "gone_at"}
+        self.url, self.failing_since, self.failing_error = url, None, ""
+        self.gone_at, self.tried = None, False
+        return {"url", "failing_since", "failing_error", "gone_at", "tried"}
 
     def set_signing_key(self, signing_key: str | None) -> set[str]:
         """Set the key, or remove it if it is None or empty; return the columns to save.
@@ -141,10 +222,19 @@ class Notification(Resource):
         self.signing_key = signing_key or None
         return changed
 
+    def end_previous_key(self) -> set[str]:
+        """Remove the previous key, so that only the current one signs; return the columns to save."""
+        self.previous_signing_key = self.previous_key_until = None
+        return {"previous_signing_key", "previous_key_until"}
+
+    @property
+    def has_previous_key(self) -> bool:
+        return self.previous_key_until is not None and self.previous_key_until > timezone.now()
+
     def other_signing_keys(self) -> list[str]:
-        is_over = self.previous_key_until is None or self.previous_key_until <= timezone.now()
         try:
-            return [] if is_over or self.previous_signing_key is None else [self.previous_signing_key]
+            has_key = self.has_previous_key and self.previous_signing_key is not None
+            return [self.previous_signing_key] if has_key else []
         except DecryptionError:
             return []
 
@@ -169,7 +259,9 @@ class Delivery(Leased):
         "webhook-id", max_length=64, unique=True, default=new_message_id, help_text="The same for every attempt."
     )
     # Indexed below, with the order of the log.
-    notification = models.ForeignKey(Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False)
+    notification = models.ForeignKey(
+        Notification, on_delete=models.PROTECT, related_name="deliveries", db_index=False, verbose_name="webhook"
+    )
     event = models.CharField(max_length=64)
     # The default is in the database too, for processes of the previous release, which do not write this column.
     subject = models.CharField(
@@ -205,9 +297,11 @@ class Delivery(Leased):
     class Meta:
         verbose_name_plural = "deliveries"
         ordering = ["-id"]
+        permissions = [("send_delivery", "Can replay and retry deliveries and send test events")]
         indexes = [
             models.Index("notification", "due_at", name="delivery_due", condition=models.Q(due_at__isnull=False)),
-            models.Index("notification", "created_at", name="delivery_of_target"),
+            # With the state, for the chart of a webhook from the index alone.
+            models.Index("notification", "created_at", "state", name="delivery_of_webhook"),
             models.Index("notification", "id", name="delivery_by_target"),
             models.Index("subject", "id", name="delivery_subject", condition=~models.Q(subject="")),
             models.Index("state", "id", name="delivery_state"),
@@ -236,6 +330,8 @@ class Delivery(Leased):
 class DeliveryHour(models.Model):
     """The number of deliveries created in one hour that are in a state, as last counted by the worker."""
 
+    DAYS = 31
+
     hour = models.DateTimeField()
     state = models.CharField(max_length=16, choices=Delivery.State)
     deliveries = models.PositiveBigIntegerField()
@@ -254,7 +350,7 @@ class SkippedEventCount(models.Model):
     """The number of events skipped because their target was disabled; rows are appended, and folded by the worker."""
 
     # No foreign key: the events skipped for a deleted target stay in the total.
-    target = models.BigIntegerField(db_index=True, help_text="The primary key of the notification.")
+    target = models.BigIntegerField(db_index=True, help_text="The primary key of the webhook.")
     events = models.PositiveBigIntegerField()
 
     class Meta:
@@ -272,6 +368,9 @@ class Attempt(models.Model):
     response_code = models.PositiveSmallIntegerField(null=True)
     answer = models.TextField(blank=True, help_text="The first 2 kB of the response body.")
     error = models.CharField(max_length=200, blank=True)
+    signature = models.TextField(
+        blank=True, default="", db_default="", help_text="The header `webhook-signature`, if the request was signed."
+    )
 
     class Meta:
         ordering = ["id"]

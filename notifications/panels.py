@@ -1,14 +1,16 @@
-"""The panel on a notification's page: its deliveries of the last day."""
+"""The panel on a notification's page: its deliveries of the last 24 hours, 7 days or 30 days."""
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count
-from django.db.models.functions import TruncHour
+from django.db.models.functions import TruncDay, TruncHour
 from django.http import HttpRequest
 from django.urls import reverse
 
 from notifications.models import Delivery, Notification
-from relayer_service.admin.charts import HOURS, LastDay, bars
+from relayer_service.admin.charts import RANGES, Period, bars, range_links, ranges_within
+from relayer_service.admin.dates import exact
 from relayer_service.admin.panels import Panel
 
 COLOURS = {
@@ -16,28 +18,43 @@ COLOURS = {
     Delivery.State.PENDING: "var(--color-blue-400)",
     Delivery.State.FAILED: "var(--color-red-500)",
 }
+# The page of a webhook with a million deliveries takes no longer than that of one with these.
+MAX_COUNTED = 100_000
 
 
 class LastDeliveries(Panel):
-    template = "admin/notifications/notification/last_day.html"
+    template = "admin/notifications/notification/recent_deliveries.html"
 
     def may_view(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("notifications.view_delivery"))
 
     def context(self, request: HttpRequest, notification: Notification) -> dict[str, Any]:
         deliveries = reverse("admin:notifications_delivery_changelist")
+        kept = ranges_within(settings.DELIVERIES_KEEP_DAYS)
+        period = Period.from_request(request, kept)
         return {
-            "last_day": last_day(notification),
+            "recent_deliveries": recent_deliveries(notification, period),
+            "delivery_ranges": range_links(request, period.range, kept),
+            "days_kept": settings.DELIVERIES_KEEP_DAYS if len(kept) < len(RANGES) else 0,
             "deliveries_url": f"{deliveries}?notification__sequence__exact={notification.pk}",
         }
 
 
-def last_day(notification: Notification) -> dict[str, Any]:
-    """Return the totals of the last day by state, and its chart by hour."""
-    day = LastDay()
-    counts = {state: [0] * HOURS for state in COLOURS}
-    groups = Delivery.objects.filter(notification=notification, created_at__gte=day.start).order_by()
-    for group in groups.values("state", hour=TruncHour("created_at")).annotate(rows=Count("pk")):
-        counts[group["state"]][day.position(group["hour"])] += group["rows"]
+def recent_deliveries(notification: Notification, period: Period) -> dict[str, Any]:
+    """Return the title, the totals by state, and the chart of a period: two queries, from an index alone."""
+    counts = {state: [0] * period.count for state in COLOURS}
+    start = TruncDay("created_at") if period.range.key == "30d" else TruncHour("created_at")
+    rows = Delivery.objects.filter(notification=notification, created_at__gte=period.start)
+    newest = rows.order_by("-created_at").values_list("created_at", flat=True)
+    not_counted = newest[MAX_COUNTED : MAX_COUNTED + 1].first()
+    if not_counted:
+        rows = rows.filter(created_at__gt=not_counted)
+    for group in rows.order_by().values("state", start=start).annotate(rows=Count("*")):
+        counts[group["state"]][period.position(group["start"])] += group["rows"]
     datasets = [bars(state.label, counts[state], colour) for state, colour in COLOURS.items()]
-    return {"totals": {state.label: sum(counts[state]) for state in COLOURS}, **day.chart(datasets)}
+    return {
+        "title": f"Deliveries of the last {period.range.title}",
+        "totals": {state.label: sum(counts[state]) for state in COLOURS},
+        "note": f"Only its newest {MAX_COUNTED:,} deliveries, since {exact(not_counted)}." if not_counted else "",
+        **period.chart(datasets),
+    }

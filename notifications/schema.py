@@ -25,7 +25,7 @@ class NotificationType(OpenApiSerializerFieldExtension):  # type: ignore[no-unty
         return "NotificationType"
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
-        return {"type": "string", "enum": Notification.Type.values}
+        return {"type": "string", "enum": [Notification.Type.WEBHOOK.value]}
 
 
 NOTIFICATION_EXAMPLE = OpenApiExample(

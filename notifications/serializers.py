@@ -29,8 +29,9 @@ from relayer_service.net.addresses import without_user_info
 MAX_ATTEMPTS_SHOWN = 100
 MAX_EVENTS = 100
 EVENTS_HELP = (
-    "The events that it receives, by name or by group: `relayer.*`, `transaction.*`, `notification.*`, `token.*`. By "
-    "default those of its relayers, `relayer.*` and `transaction.*`; the other two are about the whole service."
+    "The events that it receives, by name or by group: `relayer.*`, `transaction.*`, `notification.*`, `price.*`, "
+    "`token.*`. By default those of its relayers, `relayer.*` and `transaction.*`; the others are about the whole "
+    "service."
 )
 URL_HELP = (
     "An absolute http or https URL without a user name or password. The port must be 80, 443 or at least 1024; "
@@ -40,7 +41,7 @@ URL_HELP = (
 
 class TypeField(ChoiceField):
     def __init__(self, **kwargs: Any) -> None:
-        super().__init__(choices=Notification.Type.choices, **kwargs)
+        super().__init__(choices=[Notification.Type.WEBHOOK.value], **kwargs)
 
 
 @extend_schema_field(OpenApiTypes.URI)

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -9,10 +10,18 @@ from datetime import UTC, datetime
 from standardwebhooks import Webhook
 
 BASE64_PREFIX = "whsec_"
+# The name of the header.
+SIGNATURE = "webhook-signature"
+KEY_BYTES = 32
 
 
 class UnusableKey(Exception):
     """The key cannot be used for signing; the message has the reason."""
+
+
+def new_key() -> str:
+    """Return a random key in the standard's format."""
+    return BASE64_PREFIX + base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
 
 
 def key_bytes(signing_key: str) -> bytes:
@@ -48,5 +57,5 @@ def headers(
             with suppress(UnusableKey):
                 keys.append(key_bytes(other_key))
         signatures = [Webhook(key).sign(identifier, moment.astimezone(UTC), body.decode()) for key in keys]
-        result["webhook-signature"] = " ".join(signatures)
+        result[SIGNATURE] = " ".join(signatures)
     return result

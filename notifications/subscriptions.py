@@ -13,7 +13,7 @@ from notifications.events import NOTIFICATION_TEST, all_events
 DEFAULT = "relayer.* transaction.*"
 # Those of webhooks that were created before they could be chosen.
 EVERYTHING = "notification.* relayer.* token.* transaction.*"
-NONE_CHOSEN = "at least one event is required: to receive none, disable the notification"
+NONE_CHOSEN = "at least one event is required: to receive none, disable the webhook"
 
 
 def group_of(event: str) -> str:

@@ -64,7 +64,7 @@ class NotificationViewSet(
 ):
     """Webhooks, and their deliveries."""
 
-    queryset = Notification.objects.all()
+    queryset = Notification.objects.filter(type=Notification.Type.WEBHOOK)
     lookup_url_kwarg = "notification_id"
     # Of the actions that belong to the extension; the contract has `partial_update` alone.
     serializer_class = ManagedNotificationSerializer

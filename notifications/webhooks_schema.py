@@ -37,7 +37,7 @@ TAG = "Webhooks"
 NOT_CALLED = {"x-internal": True}
 RESPONSES = {
     "200": {"description": "The event was received, as with any other 2xx status. Others are retried, except 410."},
-    "410": {"description": "No more events are sent to the target."},
+    "410": {"description": "No more events are sent to the webhook."},
 }
 
 

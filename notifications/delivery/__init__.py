@@ -1,4 +1,4 @@
-"""Deliveries of events to webhook targets.
+"""Deliveries of events to webhooks.
 
 `creating.py`: new rows, from events.
 `outbox.py`: the rows, claimed under a lease and written back; the effect of 410 Gone and other failures on a target.

@@ -15,7 +15,9 @@ from django.utils import timezone
 from prometheus_client import Counter, Histogram
 
 from notifications import signing
-from notifications.models import Delivery
+from notifications.delivery import mail, texts
+from notifications.models import Delivery, Notification
+from relayer_service.background.pools import Pool
 from relayer_service.net import addresses, outgoing
 from relayer_service.observability import tracing
 from relayer_service.observability.metrics import BUCKETS
@@ -27,12 +29,16 @@ MAX_ANSWER_BYTES = 2048
 MAX_ERROR_LENGTH = 200
 # Shorter than most servers keep a connection: a request on one that was just closed would count as a failure.
 KEEP_ALIVE_SECONDS = 2
+# Messages that a process sends concurrently: each waits for a mail server in a thread.
+MAIL_THREADS = 2
 # Statuses whose Retry-After is honoured.
 RETRY_AFTER_STATUSES = {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
 # A target can ask for a longer wait than the schedule has, up to the longest one of the default schedule.
 MAX_RETRY_AFTER = timedelta(days=1)
 # The share by which a wait is longer or shorter, so that targets that failed together are not attempted together.
 JITTER = 0.1
+
+mail_pool = Pool("webhook-mail", MAIL_THREADS)
 
 ATTEMPTS = Counter(
     "relayer_webhook_attempts_total",
@@ -55,6 +61,7 @@ class Outcome:
     answer: str = ""
     error: str = ""
     retry_after: timedelta | None = None
+    signature: str = ""
 
     @property
     def succeeded(self) -> bool:
@@ -94,7 +101,15 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
     outcome, clock = Outcome(delivery, timezone.now()), time.monotonic()
     try:
         async with asyncio.timeout(settings.WEBHOOK_TIMEOUT_SECONDS):
-            await _post(session, outcome)
+            if delivery.notification.is_email:
+                await _mail(outcome)
+            else:
+                await _post(session, outcome)
+    except mail.MailError as error:
+        outcome.error, outcome.response_code = str(error), error.code
+    except TimeoutError:
+        if outcome.response_code is None:
+            outcome.error = MAIL_TIMEOUT if delivery.notification.is_email else ERROR_TEXTS[0][1]
     except (signing.UnusableKey, DecryptionError) as error:
         outcome.error = str(error)[:MAX_ERROR_LENGTH]
     except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -110,16 +125,22 @@ async def send(session: aiohttp.ClientSession, delivery: Delivery) -> Outcome:
     return outcome
 
 
+async def _mail(outcome: Outcome) -> None:
+    await asyncio.get_running_loop().run_in_executor(mail_pool, mail.send, outcome.delivery)
+    outcome.response_code = mail.ACCEPTED
+
+
 async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
     delivery, target = outcome.delivery, outcome.delivery.notification
-    body = bytes(delivery.body)
+    body = request_body(delivery)
     keys = target.signing_key, target.other_signing_keys()
     headers = signing.headers(delivery.identifier, outcome.started_at, body, *keys)
+    outcome.signature = headers.get(signing.SIGNATURE, "")
     headers |= tracing.headers(delivery.traceparent)
     async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
         outcome.response_code = response.status
         if not outcome.succeeded:
-            outcome.error = f"The target returned HTTP {response.status}."
+            outcome.error = f"Returned HTTP {response.status}."
         if response.status in RETRY_AFTER_STATUSES:
             outcome.retry_after = outgoing.parse_retry_after(response.headers.get("Retry-After"), outcome.started_at)
         text = bytearray()
@@ -128,6 +149,11 @@ async def _post(session: aiohttp.ClientSession, outcome: Outcome) -> None:
             outcome.answer = as_text(text[:MAX_ANSWER_BYTES])
             if len(text) >= MAX_ANSWER_BYTES:
                 break
+
+
+def request_body(delivery: Delivery) -> bytes:
+    body = bytes(delivery.body)
+    return texts.slack_body(body) if delivery.notification.type == Notification.Type.SLACK else body
 
 
 def observe_attempt(outcome: Outcome) -> None:
@@ -144,18 +170,19 @@ def as_text(answer: bytearray) -> str:
 def describe(error: BaseException) -> str:
     """Return why there was no response, without a host name or an address of the network."""
     if outgoing.is_forbidden(error):
-        return "The target's address or port is not allowed."
+        return "The address or port is not allowed."
     known = (text for kind, text in ERROR_TEXTS if isinstance(error, kind))
     return next(known, "The connection was closed before the response was complete.")
 
 
+MAIL_TIMEOUT = "The mail server did not respond in time."
 ERROR_TEXTS: list[tuple[type[BaseException], str]] = [
-    (TimeoutError, "The target did not respond in time."),
-    (aiohttp.ClientConnectorDNSError, "The target's host name cannot be resolved."),
-    (aiohttp.ClientConnectorCertificateError, "The target's TLS certificate is not valid."),
-    (aiohttp.ClientSSLError, "The TLS handshake with the target failed."),
-    (aiohttp.ClientConnectorError, "Cannot connect to the target."),
+    (TimeoutError, "No response in time."),
+    (aiohttp.ClientConnectorDNSError, "The host name cannot be resolved."),
+    (aiohttp.ClientConnectorCertificateError, "The TLS certificate is not valid."),
+    (aiohttp.ClientSSLError, "TLS handshake failed."),
+    (aiohttp.ClientConnectorError, "Connection failed."),
     (aiohttp.InvalidURL, "The URL is not valid."),
-    (aiohttp.ClientResponseError, "The target's response is not HTTP."),
+    (aiohttp.ClientResponseError, "The response is not HTTP."),
     (ValueError, "The URL is not valid."),
 ]

@@ -4,9 +4,10 @@ All are read from an index or from rows that the worker counted: a log of a mill
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Min, OuterRef, QuerySet, Subquery, Sum
 from django.db.models.functions import TruncHour
@@ -17,6 +18,8 @@ from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.counting import fold_rows
 
 HOURS = 24
+DAY = timedelta(days=1)
+HOUR = timedelta(hours=1)
 # Where processes of the last release count skipped events until they are replaced.
 LAST_RELEASE_LIST_NAME = "notifications:skipped_events"
 
@@ -51,11 +54,23 @@ def longest_wait(*, of_failing: bool) -> timedelta:
 
 
 def count_hours() -> None:
-    """Recount every hour of the last day by state, as deliveries of any hour can change their state."""
+    """Recount the last day by hour and state, as deliveries of any hour can change their state, and one day before.
+
+    Each minute it is another one of those that the chart has, unless its deliveries may have been deleted.
+    """
     now = database_now()
     newest = now.replace(minute=0, second=0, microsecond=0)
-    hours = [newest - timedelta(hours=ago) for ago in range(HOURS)]
-    emitted = Delivery.objects.filter(created_at__gte=hours[-1], created_at__lte=now).order_by()
+    count_day(newest, now)
+    earlier = int(now.timestamp()) // 60 % (DeliveryHour.DAYS - 1) + 1
+    if not settings.DELIVERIES_KEEP_DAYS or earlier < settings.DELIVERIES_KEEP_DAYS:
+        count_day(newest - earlier * DAY, now)
+    DeliveryHour.objects.filter(hour__lte=newest - DeliveryHour.DAYS * DAY).delete()
+
+
+def count_day(last: datetime, now: datetime) -> None:
+    """Count the deliveries of the day that ends with an hour, by hour and state."""
+    hours = [last - timedelta(hours=ago) for ago in range(HOURS)]
+    emitted = Delivery.objects.filter(created_at__gte=hours[-1], created_at__lt=last + HOUR).order_by()
     groups = emitted.values_list("state", TruncHour("created_at")).annotate(rows=Count("*"))
     rows = {(state, hour): rows for state, hour, rows in groups}
     counted = [
@@ -63,14 +78,12 @@ def count_hours() -> None:
         for state in Delivery.State.values
         for hour in hours
     ]
-    with transaction.atomic():
-        DeliveryHour.objects.filter(hour__lt=hours[-1]).delete()
-        DeliveryHour.objects.bulk_create(
-            counted,
-            update_conflicts=True,
-            unique_fields=["hour", "state"],
-            update_fields=["deliveries", "counted_at"],
-        )
+    DeliveryHour.objects.bulk_create(
+        counted,
+        update_conflicts=True,
+        unique_fields=["hour", "state"],
+        update_fields=["deliveries", "counted_at"],
+    )
 
 
 def count_skipped(events: Mapping[int, int]) -> None:

@@ -6,6 +6,7 @@ The caller wakes the sender of their targets.
 from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
+from itertools import islice
 from typing import Any, NamedTuple
 
 import orjson
@@ -19,6 +20,15 @@ from notifications.subscriptions import is_chosen
 from relayer_service.observability import logs, tracing
 from relayer_service.storage.clock import database_now, timestamp
 from relayer_service.storage.inserting import insert
+
+# Events of one bulk action that each channel for people receives.
+MAX_PER_CHANNEL = 20
+
+
+def channels(event: str) -> list[Notification]:
+    """Return the channels for people that chose an event: they receive those of all relayers."""
+    rows = Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")
+    return [row for row in rows if is_chosen(row.events, event)]
 
 
 def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:
@@ -84,6 +94,18 @@ def create_each(event: Event[Data], candidates: Iterable[Candidate]) -> set[int]
         },
     )
     return {candidate.pk for candidate in queued}
+
+
+def create_for_channels(event: Event[Data], each: Iterable[Data]) -> set[int]:
+    """Create the deliveries of a bulk action to the channels for people, at most MAX_PER_CHANNEL to each."""
+    chosen = channels(event.name)
+    if not chosen:
+        return set()
+    return {
+        delivery.notification_id
+        for data in islice(each, MAX_PER_CHANNEL)
+        for delivery in create_deliveries(event, chosen, data)
+    }
 
 
 def current_request_id() -> str:

@@ -7,6 +7,7 @@ until it is enabled again.
 
 import logging
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -33,7 +34,7 @@ MAX_CLAIMED = 64
 MAX_CLAIMED_SECONDS = 3
 # The rest of a lease after the attempt: the row is written back within it, or is due again.
 LEASE_MARGIN_SECONDS = 5
-GONE = "Not sent: the target returned 410 Gone."
+GONE = "Not sent: the webhook returned 410 Gone."
 
 
 def due_targets() -> list[int]:
@@ -55,6 +56,8 @@ class Exchange:
     unsent: list[Delivery] = field(default_factory=list)
     room: int = 0
     target_fails: bool = False
+    # The events to claim; by default all.
+    events: Collection[str] = ()
     # The keys of other targets for which alerts were created.
     alerted: set[int] = field(default_factory=set)
 
@@ -91,6 +94,8 @@ class Exchange:
         leased = Delivery.objects.filter(Delivery.leased(), notification=target)
         if self.room <= 0 or must_wait or leased.exclude(lease=self.lease).exists():
             return []
+        if self.events:
+            due = due.filter(event__in=self.events)
         room = min(self.room, 1) if self.target_fails else self.room
         rows: list[Delivery] = due.claim(room, lease_length(), self.lease)
         for row in rows:
@@ -110,6 +115,7 @@ def write_outcomes(outcomes: list[Outcome]) -> None:
             response_code=outcome.response_code,
             answer=outcome.answer,
             error=outcome.error,
+            signature=outcome.signature,
         )
         for outcome in outcomes
     )
@@ -179,10 +185,12 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> set[i
     outcomes = [outcome for outcome in outcomes if outcome.delivery.notification.url == target.url]
     changes: dict[str, Any] = {}
     if any(outcome.succeeded for outcome in outcomes):
-        changes["failing_since"] = None
-    elif outcomes and target.failing_since is None:
-        # The start of the attempt by the database's clock: this worker's clock may be wrong.
-        changes["failing_since"] = database_now() - (timezone.now() - outcomes[0].started_at)
+        changes |= {"failing_since": None, "failing_error": ""}
+    elif outcomes:
+        changes["failing_error"] = outcomes[-1].error
+        if target.failing_since is None:
+            # The start of the attempt by the database's clock: this worker's clock may be wrong.
+            changes["failing_since"] = database_now() - (timezone.now() - outcomes[0].started_at)
     # Other attempts in flight may get 410 too: the first one counts.
     if target.gone_at is None and any(outcome.gone for outcome in outcomes):
         changes["gone_at"] = database_now()
@@ -190,7 +198,10 @@ def update_target_health(target: Notification, outcomes: list[Outcome]) -> set[i
     if changes:
         Notification.objects.filter(pk=target.pk).update(**changes)
         with acting_as(ActorKind.WORKER, "webhook sender"):
-            record([changed(target, {name: getattr(target, name) for name in changes}, changes)])
+            audited = {name: value for name, value in changes.items() if name != "failing_error"}
+            record([changed(target, {name: getattr(target, name) for name in audited}, audited)])
         for name, value in changes.items():
             setattr(target, name, value)
+    if outcomes and not target.tried:
+        Notification.objects.filter(pk=target.pk).update(tried=True)
     return alerts.announce(target, outcomes, became_gone="gone_at" in changes)

@@ -1,0 +1,30 @@
+"""Sends deliveries in a process that is no worker: one attempt at each that is due, under a lease as a worker has."""
+
+import asyncio
+import uuid
+from collections.abc import Collection, Iterable
+
+from django.db.models import Exists, OuterRef
+
+from notifications.delivery import attempts
+from notifications.delivery.outbox import MAX_CLAIMED, Exchange
+from notifications.models import Delivery, Notification
+from relayer_service.storage.clock import DatabaseNow
+
+
+def send_due(events: Collection[str]) -> None:
+    """Send the due deliveries of these events, in at most WEBHOOK_TIMEOUT_SECONDS."""
+    due = Delivery.objects.filter(notification=OuterRef("pk"), event__in=events, due_at__lte=DatabaseNow())
+    targets = list(Notification.objects.filter(Exists(due), enabled=True).values_list("pk", flat=True))
+    lease = uuid.uuid4()
+    claimed: list[Delivery] = []
+    for pk in targets:
+        claimed += Exchange(pk, lease, room=MAX_CLAIMED, events=events).run(include_failing=True)
+    outcomes = asyncio.run(_attempt(claimed))
+    for pk in targets:
+        Exchange(pk, lease, [each for each in outcomes if each.delivery.notification_id == pk]).run(False)
+
+
+async def _attempt(deliveries: Iterable[Delivery]) -> list[attempts.Outcome]:
+    async with attempts.open_session() as session:
+        return await asyncio.gather(*(attempts.send(session, delivery) for delivery in deliveries))

@@ -1,0 +1,41 @@
+"""Reports that no worker is running, and that one is again: by whichever process notices first, once.
+
+Every web process checks. As no worker sends the report, the web processes do.
+"""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from notifications.delivery.without_worker import send_due
+from notifications.emitting import emit_to_all
+from notifications.events import WORKER_RESUMED, WORKER_STOPPED, Event, WorkerData
+from relayer_service.background.tasks import HEARTBEAT
+from relayer_service.models import PeriodicRun
+from relayer_service.observability.health import MAX_BEAT_AGE
+from relayer_service.storage.clock import database_now, timestamp
+
+
+def check() -> None:
+    """Report a change, and send the reports that are due while no worker is running."""
+    run = PeriodicRun.objects.filter(name=HEARTBEAT).first()
+    if run is None or run.finished_at is None:
+        # No worker has been running yet.
+        return
+    is_running = abs(database_now() - run.finished_at) <= MAX_BEAT_AGE
+    if not is_running and run.stopped_since is None:
+        report(WORKER_STOPPED, run, run.finished_at, since=run.finished_at)
+    elif is_running and run.stopped_since is not None:
+        report(WORKER_RESUMED, run, None, since=run.stopped_since)
+    if not is_running:
+        send_due([WORKER_STOPPED.name, WORKER_RESUMED.name])
+
+
+def report(event: Event[WorkerData], seen: PeriodicRun, stopped_since: datetime | None, *, since: datetime) -> None:
+    """Emit an event, unless another process has, or a worker has beaten in the meantime."""
+    unchanged = PeriodicRun.objects.filter(
+        name=HEARTBEAT, finished_at=seen.finished_at, stopped_since=seen.stopped_since
+    )
+    with transaction.atomic():
+        if unchanged.update(stopped_since=stopped_since):
+            emit_to_all(event, WorkerData(stopped_since=timestamp(since)))
