@@ -55,7 +55,9 @@ class FeeTokenAdmin(ResourceAdmin):
     list_filter = [FeeTokenStateFilter, NetworkFilter]
     list_fullwidth = True
     search_fields = ["symbol", "address"]
-    search_help_text = "The start of a symbol or address"
+    searched = "a symbol or address"
+    # Without indexes, as there are few.
+    sort_orders = {"symbol": "symbol", "network": "network", "shown_address": "address", "margin": "margin_bps"}
     allowed_lookups = {"state", "network"}
     ordering = ["network", "symbol"]
     readonly_fields = ["shown_address", "shown_sources", "created_at"]
@@ -67,6 +69,10 @@ class FeeTokenAdmin(ResourceAdmin):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).with_state().prefetch_related("sources")
+
+    def searches_parts(self, request: HttpRequest, text: str = "") -> bool:
+        # Without an index, as there are few.
+        return True
 
     def get_inlines(self, request: HttpRequest, obj: FeeToken | None) -> list[Any]:
         """Omit the sources for staff who can only view: the form shows the fields of every kind."""
@@ -81,7 +87,7 @@ class FeeTokenAdmin(ResourceAdmin):
             *([("Status", {"fields": ["created_at"]})] if obj else []),
         ]
 
-    @display(description="address")
+    @display(description="address", ordering="address")
     def shown_address(self, token: FeeToken) -> str:
         return address(token)
 
@@ -97,7 +103,7 @@ class FeeTokenAdmin(ResourceAdmin):
     def sources(self, token: FeeToken) -> str:
         return format_html_join("", "<div>{}</div>", ((source,) for source in token.sources.all())) or "none"
 
-    @display(description="margin")
+    @display(description="margin", ordering="margin_bps")
     def margin(self, token: FeeToken) -> str:
         return f"{token.margin_bps:,} bps"
 
@@ -116,9 +122,12 @@ class FeeTokenAdmin(ResourceAdmin):
             form.write.set_sources([source for source in sources if source.kind], saved, formset.deleted_objects)
         super().save_model(request, form.instance, form, change)
 
-    @admin.action(description="Read prices of selected fee tokens now", permissions=["change"])
+    @admin.action(description="Read prices of selected fee tokens now", permissions=["refresh"])
     def read_selected_prices(self, request: HttpRequest, queryset: QuerySet[FeeToken]) -> None:
         self.read_now(request, list(queryset))
+
+    def has_refresh_permission(self, request: HttpRequest, obj: object | None = None) -> bool:
+        return bool(request.user.has_perm("rpc.refresh_feetoken") and self.has_view_permission(request))
 
     def read_now(self, request: HttpRequest, tokens: list[FeeToken]) -> None:
         reasons = price_checks.refresh(tokens)

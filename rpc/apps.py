@@ -5,7 +5,7 @@ class RpcConfig(AppConfig):
     name = "rpc"
     verbose_name = "JSON-RPC"
     admin_panels = {
-        "relayers.Relayer": ["rpc.panels.TryEstimate", "rpc.panels.Calls"],
+        "relayers.Relayer": ["rpc.try_it.TryIt", "rpc.panels.Calls"],
         "rpc.FeeToken": ["rpc.panels.Price"],
     }
     attention_subjects = {40: "rpc.attention.fee_tokens"}

@@ -1,20 +1,22 @@
-"""The fee tokens that need attention, as they have no current price."""
+"""The fee tokens that need attention, as they have no current price, by network."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Count, Min, Window
+from django.db.models.functions import Coalesce, RowNumber
 from django.http import HttpRequest
 from django.urls import reverse
 
-from relayer_service.admin.attention import SHOWN, AttentionGroup, AttentionItem, AttentionSubject, read_once
+from relayer_service.admin.attention import MAX_CAUSES, AttentionSubject, Cause, Example, read_once
 from rpc.models import FeeToken
 
 TITLES = {
-    "failed": "Fee tokens whose price cannot be read",
-    "stale": "Fee tokens whose price is stale",
-    "not read yet": "Fee tokens whose price was never read",
+    "failed": "token prices cannot be read",
+    "stale": "token prices are stale",
+    "not read yet": "token prices were never read",
 }
 REASONS = {
     "stale": "The worker has not read its price for several minutes.",
@@ -25,33 +27,44 @@ REASONS = {
 def fee_tokens(request: HttpRequest) -> AttentionSubject | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
-    groups = [
-        AttentionGroup(TITLES[name], [item(name, token) for token in rows], rows[0].total, list_url(name), "danger")
-        for name, rows in read_once(request, first_tokens).items()
-        if rows
-    ]
-    return AttentionSubject("fee tokens", groups)
+    found = read_once(request, first_tokens)
+    examples = {cause(token).key: example(token) for token in found}
+    return AttentionSubject("fee tokens", [cause(token) for token in found], lambda causes: examples)
 
 
-def first_tokens() -> dict[str, list[Any]]:
-    """Return the first tokens in each of these states, with the total of the state."""
+def first_tokens() -> list[Any]:
+    """Return the first token of each network in each of these states, with their number and the earliest start."""
+    group: Any = {"partition_by": ["state", "network"]}
     tokens = (
         FeeToken.objects.with_state()
         .filter(state__in=TITLES)
         .annotate(
-            place=Window(RowNumber(), partition_by="state", order_by=["network", "symbol"]),
-            total=Window(Count("*"), partition_by="state"),
+            place=Window(RowNumber(), order_by="symbol", **group),
+            total=Window(Count("*"), **group),
+            since=Window(Min(Coalesce("rated_at", "created_at")), **group),
         )
     )
-    rows = list(tokens.filter(place__lte=SHOWN).order_by("place"))
-    return {name: [row for row in rows if row.state == name] for name in TITLES}
+    return list(tokens.filter(place=1)[:MAX_CAUSES])
 
 
-def item(name: str, token: Any) -> AttentionItem:
+def cause(token: Any) -> Cause:
+    url, title = list_url(token.state, network=token.network), f"{token.network}: {TITLES[token.state]}"
+    return Cause(f"prices.{token.state}", token.network, title, token.total, "fee token", url, token.since, "danger")
+
+
+def counts(found: Sequence[Any]) -> Counter[str]:
+    """Return the number of tokens by state, from the first ones."""
+    total = Counter[str]()
+    for token in found:
+        total[token.state] += token.total
+    return total
+
+
+def example(token: Any) -> Example:
     page = reverse("admin:rpc_feetoken_change", args=[token.pk])
-    reason = token.rate_error.removeprefix(f"{token}: ") if name == "failed" else REASONS[name]
-    return AttentionItem(str(token), page, reason, token.rated_at)
+    reason = token.rate_error.removeprefix(f"{token}: ") if token.state == "failed" else REASONS[token.state]
+    return Example(str(token), page, reason)
 
 
-def list_url(name: str) -> str:
-    return f"{reverse('admin:rpc_feetoken_changelist')}?{urlencode({'state': name})}"
+def list_url(name: str, **query: str) -> str:
+    return f"{reverse('admin:rpc_feetoken_changelist')}?{urlencode({'state': name} | query)}"

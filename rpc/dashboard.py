@@ -1,13 +1,16 @@
-"""The overview's cards of fee tokens and of the last day's calls."""
+"""The overview's cards of fee tokens and of calls."""
 
 from collections import Counter
+from typing import Any
 
+from django.db.models import Value
 from django.http import HttpRequest
 from django.urls import reverse
 
 from relayer_service.admin.attention import read_once
-from relayer_service.admin.charts import LastDay
+from relayer_service.admin.charts import Period, range_links
 from relayer_service.admin.dashboard import Card, alarm, link
+from relayer_service.storage import latencies
 from relayers.attention import list_url as relayers_list_of
 from rpc import attention, errors
 from rpc.calls import LATENCY_AXIS, OK_COLOUR, Group, Sums, datasets
@@ -22,20 +25,22 @@ def fee_tokens(request: HttpRequest) -> Card | None:
     if not request.user.has_perm("rpc.view_feetoken"):
         return None
     page = reverse("admin:rpc_feetoken_changelist")
-    rows = [
-        [link(name.capitalize(), attention.list_url(name)), alarm(found[0].total if found else 0)]
-        for name, found in read_once(request, attention.first_tokens).items()
-    ]
-    return Card("Fee tokens without a price", rows, url=page)
+    counts = attention.counts(read_once(request, attention.first_tokens))
+    rows = [[link(name.capitalize(), attention.list_url(name)), alarm(counts[name])] for name in attention.TITLES]
+    return Card("Fee tokens without a price", rows if counts else [], "None: every price is current.", page)
 
 
 def calls(request: HttpRequest) -> Card | None:
     """Return the card of calls. Client errors are counted separately, as they are no outage."""
     if not request.user.has_perm("relayers.view_relayer"):
         return None
-    day = LastDay()
-    rows = CallHour.objects.filter(hour__gte=day.start).order_by("hour", "outcome")
-    groups = [Group(row.hour, "", row.outcome, row.calls, row.milliseconds, row.slowest_milliseconds) for row in rows]
+    period = Period.from_request(request)
+    title, ranges = f"JSON-RPC calls in the last {period.range.title}", range_links(request, period.range)
+    rows = CallHour.objects.filter(hour__gte=period.start).order_by("hour", "outcome")
+    columns: list[Any] = ["hour", Value(""), "outcome", "calls", "slowest_milliseconds", *latencies.COLUMNS]
+    groups = [Group.from_row(row) for row in rows.values_list(*columns)]
+    if not groups:
+        return Card(title, empty="There were no calls.", ranges=ranges, anchor="calls")
     counts, failures = Counter[str](), Counter[str]()
     for group in groups:
         counts[category(group.outcome)] += group.calls
@@ -47,10 +52,10 @@ def calls(request: HttpRequest) -> Card | None:
         [CLIENT_ERRORS, f"{counts[CLIENT_ERRORS]:,}"],
         [FAILED, alarm(counts[FAILED])],
         *([cause(request, outcome), f"{calls:,}"] for outcome, calls in failures.most_common()),
-        ["Slowest", "-" if total.slowest is None else f"{total.slowest:,} ms"],
+        ["p95", total.latency],
     ]
-    chart = day.chart(datasets(groups, day, category, COLOURS), latency=LATENCY_AXIS)
-    return Card("JSON-RPC calls in the last 24 hours", facts, chart=chart)
+    chart = period.chart(datasets(groups, period, category, COLOURS), latency=LATENCY_AXIS)
+    return Card(title, facts, chart=chart, ranges=ranges, anchor="calls")
 
 
 def category(outcome: str) -> str:

@@ -1,4 +1,4 @@
-"""The admin's forms for fee tokens, their price sources and estimates."""
+"""The admin's forms for fee tokens and their price sources."""
 
 import json
 from typing import Any
@@ -6,13 +6,11 @@ from typing import Any
 from django import forms
 from django.utils import timezone
 from unfold.forms import PaginationInlineFormSet
-from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldBooleanWidget
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanWidget
 
-from chain.fee_history import SPEEDS
 from chain.networks import networks
 from relayer_service.admin.dates import ago
 from relayer_service.admin.forms import ResourceForm
-from relayers.models import Relayer
 from rpc.models import FeeToken, PriceSource
 from rpc.writes import FeeTokenWrite
 
@@ -49,10 +47,10 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
     """Accepts the fields of the chosen kind and clears the others."""
 
     still_correct = forms.BooleanField(
-        label="Still correct",
+        label="Confirm rate",
         required=False,
         widget=UnfoldBooleanWidget,
-        help_text="Confirms an unchanged rate: its age restarts now.",
+        help_text="Restarts the age limit of an unchanged rate.",
     )
 
     class Meta:
@@ -89,24 +87,3 @@ class PriceSourceForm(forms.ModelForm):  # type: ignore[type-arg]  # Django cann
 
 class PriceSources(PaginationInlineFormSet):
     default_error_messages = {"too_few_forms": "A token needs at least one price source."}
-
-
-class EstimateForm(forms.Form):
-    fee_token = forms.ChoiceField(label="Fee token", required=False, widget=UnfoldAdminSelectWidget)
-    speed = forms.ChoiceField(
-        required=False,
-        choices=[("", "By the fullness of recent blocks"), *((name, name) for name in SPEEDS)],
-        widget=UnfoldAdminSelectWidget,
-    )
-    transaction = forms.CharField(
-        widget=UnfoldAdminTextareaWidget(attrs={"rows": 2, "spellcheck": "false", "placeholder": "0x…"}),
-        help_text="Encoded, as 0x and hexadecimal digits: legacy or type 1 to 4, signed or unsigned.",
-    )
-
-    def __init__(self, relayer: Relayer, data: Any = None) -> None:
-        super().__init__(data, prefix="estimate")
-        known = networks().get(relayer.network)
-        coin = (known.symbol, f"{known.symbol}, the native coin") if known else ("native", "The native coin")
-        tokens = FeeToken.objects.filter(network=relayer.network, enabled=True).values_list("address", "symbol")
-        choices = [("", "All tokens of the network"), *tokens.order_by("symbol"), coin]
-        self.fields["fee_token"].choices = choices  # type: ignore[attr-defined]

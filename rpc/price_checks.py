@@ -12,11 +12,13 @@ from django.utils import timezone
 from chain.networks import Network, networks
 from chain.nodes import Node
 from chain.readings import ChainReading, gather
+from notifications.emitting import emit_to_all
 from relayer_service.amounts import rate_text
 from relayer_service.background.pools import at_once
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from rpc import bound_checks, errors
+from rpc.events import PRICE_FAILED, PRICE_RECOVERED, PriceData
 from rpc.fees.prices import Quote, price_reading
 from rpc.fees.tokens import Token
 from rpc.models import FeeToken, PriceSource
@@ -146,7 +148,15 @@ def _store(snapshot: TokenSnapshot, outcome: Outcome) -> str:
         row = FeeToken.objects.select_for_update().filter(pk=snapshot.token.pk).first()
         if row is not None and _is_unchanged(snapshot, row):
             FeeToken.objects.filter(pk=row.pk).update(**changes)
+            _announce(row, changes["rate_error"])
     return str(changes["rate_error"])
+
+
+def _announce(before: FeeToken, error: str) -> None:
+    """Emit the event of a price that starts to fail, or that can be read again."""
+    if bool(before.rate_error) != bool(error):
+        data = PriceData(network=before.network, symbol=before.symbol, reason=error)
+        emit_to_all(PRICE_FAILED if error else PRICE_RECOVERED, data)
 
 
 def _is_unchanged(snapshot: TokenSnapshot, row: FeeToken) -> bool:

@@ -4,10 +4,11 @@ from datetime import timedelta
 
 from django.db import models
 
+from relayer_service.storage.latencies import DurationCounts
 from relayers.models import Relayer
 
 
-class CallCount(models.Model):
+class CallCount(DurationCounts):
     """The calls of a method through a relayer in one minute, by outcome, with their durations."""
 
     relayer = models.ForeignKey(Relayer, on_delete=models.CASCADE, related_name="call_counts")
@@ -18,7 +19,8 @@ class CallCount(models.Model):
     milliseconds = models.PositiveBigIntegerField(default=0, help_text="Of all calls together.")
     slowest_milliseconds = models.PositiveBigIntegerField(default=0)
 
-    RETENTION = timedelta(days=30)
+    # One more day than the longest chart has.
+    RETENTION = timedelta(days=31)
 
     class Meta:
         constraints = [
@@ -29,7 +31,7 @@ class CallCount(models.Model):
         return f"{self.method} {self.outcome} at {self.minute:%Y-%m-%d %H:%M}"
 
 
-class CallHour(models.Model):
+class CallHour(DurationCounts):
     """The calls through all relayers in one hour, by outcome, with their durations."""
 
     hour = models.DateTimeField()

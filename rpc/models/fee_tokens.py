@@ -67,7 +67,7 @@ class FeeToken(models.Model):
     symbol = models.CharField(
         max_length=32,
         validators=[RegexValidator(r"^[^\s\x00-\x1f\x7f]+\Z", "spaces and control characters are not allowed")],
-        help_text="The exact value that callers send as fee_token.",
+        help_text="Exact symbol used in `fee_token` (case-sensitive).",
     )
     address = AddressField(help_text="The token's contract, from which its decimals are read once.")
     enabled = models.BooleanField(default=True, help_text="Fees cannot be quoted in a disabled token.")
@@ -99,6 +99,7 @@ class FeeToken(models.Model):
 
     class Meta:
         ordering = ["network", "symbol"]
+        permissions = [("refresh_feetoken", "Can read the prices of fee tokens now")]
         indexes = [
             prefix_index("symbol", name="fee_token_symbol_prefix", key="id"),
             prefix_index("address", name="fee_token_address_prefix", key="id"),

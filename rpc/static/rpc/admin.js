@@ -14,12 +14,13 @@ function showFieldsOfKind(select) {
 /* A form with data-estimate shows its answer below itself, without leaving the page. */
 async function showEstimate(event) {
   const form = event.target.closest("[data-estimate]");
-  if (!form) {
+  // The other buttons lead to pages of their own.
+  if (!form || event.submitter?.hasAttribute("formaction")) {
     return;
   }
   event.preventDefault();
   const answer = form.parentElement.querySelector("[data-estimate-answer]");
-  const button = form.querySelector("button");
+  const button = form.querySelector("button[type=submit]");
   button.disabled = true;
   answer.textContent = "Querying the nodes …";
   try {
@@ -39,7 +40,19 @@ async function showEstimate(event) {
   button.disabled = false;
 }
 
+/* A button with data-sample fills in the fields of its form. */
+function fillInSample(event) {
+  const button = event.target.closest("[data-sample]");
+  if (!button) {
+    return;
+  }
+  for (const [name, value] of Object.entries(JSON.parse(button.dataset.sample))) {
+    button.form.elements[`try-${name}`].value = value;
+  }
+}
+
 document.addEventListener("submit", showEstimate);
+document.addEventListener("click", fillInSample);
 document.addEventListener("change", (event) => {
   if (event.target.matches("select[data-kind-fields]")) {
     showFieldsOfKind(event.target);

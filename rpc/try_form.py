@@ -1,0 +1,183 @@
+"""The form that tries or sends a transaction of a relayer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
+
+from chain.abi import EXAMPLE, InvalidCall, encode_call
+from chain.fee_history import SPEEDS
+from chain.networks import networks
+from chain.transactions import Draft, NotATransaction, Prices, Transaction, decode
+from relayers.models import Relayer
+from relayers.policy_fields import amount
+from rpc.models import FeeToken
+from transactions.serializers import MAX_WEI, SendTransactionSerializer
+
+HEX = {"spellcheck": "false", "placeholder": "0x…", "autocomplete": "off"}
+PARTS = ("to", "value", "function", "arguments", "data", "gas_limit")
+ONLY_ENCODED = "Empty this field, or leave the encoded transaction empty."
+# The fields that an encoded transaction may have besides those that can be sent.
+UNSENDABLE = "It cannot be sent: the relayer sends transactions without access lists, blobs and authorizations."
+
+
+class TransactionForm(forms.Form):
+    """Receiver, amount and data or a call, or an encoded transaction; `values` are those that REST accepts."""
+
+    to = forms.CharField(
+        label="Receiver",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs=HEX),
+        help_text="An account or a contract. Leave it empty to create a contract.",
+    )
+    value = forms.CharField(label="Amount", required=False, widget=UnfoldAdminTextInputWidget)
+    function = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={**HEX, "placeholder": EXAMPLE}),
+        help_text="The contract function to call, with its parameter types.",
+    )
+    arguments = forms.CharField(
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={**HEX, "rows": 2, "placeholder": "0x…\n1000000"}),
+        help_text="One per line, or a JSON array. Arrays and tuples are JSON arrays.",
+    )
+    data = forms.CharField(  # type: ignore[assignment]  # declared fields are not attributes of the class
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={**HEX, "rows": 2}),
+        help_text="Call data or creation code in hex, instead of a function.",
+    )
+    gas_limit = forms.CharField(
+        label="Gas limit",
+        required=False,
+        widget=UnfoldAdminTextInputWidget(attrs={"inputmode": "numeric"}),
+        help_text="Estimated if empty.",
+    )
+    fee_token = forms.ChoiceField(
+        label="Fee token", required=False, widget=UnfoldAdminSelectWidget, help_text="For the estimate."
+    )
+    speed = forms.ChoiceField(
+        required=False,
+        choices=[("", "Automatic"), *((name, name) for name in SPEEDS)],
+        widget=UnfoldAdminSelectWidget,
+    )
+    transaction = forms.CharField(
+        label="Encoded transaction",
+        required=False,
+        widget=UnfoldAdminTextareaWidget(attrs={**HEX, "rows": 2}),
+        help_text="Used instead of the fields above: legacy or type 1 to 4, signed or unsigned. Only its receiver, "
+        "amount, data and gas limit are sent; the relayer sets nonce and price.",
+    )
+
+    def __init__(self, relayer: Relayer, data: Any = None, initial: Any = None) -> None:
+        super().__init__(data, prefix="try", initial=initial)
+        self.relayer, self.network = relayer, networks().get(relayer.network)
+        self.values: dict[str, Any] = {}
+        self.encoded = ""
+        # Why what can be estimated cannot be sent.
+        self.unsendable = ""
+        symbol = self.network.symbol if self.network else ""
+        coin = (symbol, f"{symbol}, the native coin") if symbol else ("native", "The native coin")
+        tokens = FeeToken.objects.filter(network=relayer.network, enabled=True).values_list("address", "symbol")
+        self.fields["fee_token"].choices = [  # type: ignore[attr-defined]
+            ("", "All tokens of the network"),
+            *tokens.order_by("symbol"),
+            coin,
+        ]
+        self.fields["value"].widget.attrs["placeholder"] = f"0.01 {symbol}" if symbol else "0"
+        self.fields["value"].help_text = (
+            f"With its unit, for example 0.01 {symbol}; without one, in wei." if symbol else "In wei."
+        )
+
+    def sent(self) -> dict[str, str]:
+        """Return what was sent, by the names of the inputs."""
+        sent: Any = self.data
+        return {self.add_prefix(name): sent.get(self.add_prefix(name), "") for name in self.fields}
+
+    @property
+    def main_fields(self) -> list[Any]:
+        return [field for field in self if field.name != "transaction"]
+
+    def clean_value(self) -> str:
+        text: str = self.cleaned_data["value"]
+        value = amount(text, self.network) if text else 0
+        if not isinstance(value, int) or value > MAX_WEI:
+            raise forms.ValidationError("a whole number from 0 to 2^256 - 1 is required")
+        return str(value)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        if cleaned.get("transaction"):
+            self._read_encoded(cleaned["transaction"])
+        else:
+            self._read_parts(cleaned)
+        return cleaned
+
+    def _read_parts(self, cleaned: dict[str, Any]) -> None:
+        given = {name: cleaned[name] for name in ("to", "value", "data", "gas_limit", "speed") if cleaned.get(name)}
+        if cleaned.get("function") and cleaned.get("data"):
+            self.add_error("data", "Enter a function or data, not both.")
+        elif cleaned.get("function"):
+            try:
+                given["data"] = f"0x{encode_call(cleaned['function'], cleaned['arguments']).hex()}"
+            except InvalidCall as error:
+                self.add_error(error.field, str(error))
+            if not cleaned.get("to"):
+                self.add_error("to", "Enter the contract that has the function.")
+        elif cleaned.get("arguments"):
+            self.add_error("function", "Enter the function that takes these arguments.")
+        elif not cleaned.get("to") and not cleaned.get("data"):
+            self.add_error("to", "Enter a receiver, or the creation code of a contract as data.")
+        if self._set_values(given):
+            self.encoded = f"0x{self._draft().unsigned.hex()}"
+
+    def _draft(self) -> Draft:
+        """Return the transaction without a nonce and a price."""
+        is_legacy = self.relayer.policies.get("eip1559_pricing") is False
+        prices = Prices(gas_price=0) if is_legacy else Prices(max_fee=0, max_priority_fee=0)
+        to, data, gas = (self.values.get(name) for name in ("to", "data", "gas_limit"))
+        return Draft(self._chain_id(), 0, to or "", self.values["value"], data or b"", gas or 0, prices)
+
+    def _chain_id(self) -> int:
+        return self.relayer.expected_chain_id or 0
+
+    def _read_encoded(self, text: str) -> None:
+        for name in PARTS:
+            if self.sent()[self.add_prefix(name)].strip() not in {"", "0"}:
+                self.add_error(name, ONLY_ENCODED)
+        try:
+            found = decode(text.strip())
+        except NotATransaction as error:
+            self.add_error("transaction", f"Not valid: {error}.")
+            return
+        self.encoded = text.strip()
+        self.unsendable = self._why_unsendable(found)
+        speed = self.cleaned_data.get("speed")
+        given = {"value": str(found.value), "to": found.to, "gas_limit": str(found.gas) if found.gas else None}
+        self._set_values({**given, "data": f"0x{found.data.hex()}", **({"speed": speed} if speed else {})})
+
+    def _why_unsendable(self, found: Transaction) -> str:
+        if found.access_list or found.blob_hashes or found.authorizations:
+            return UNSENDABLE
+        if found.chain_id not in {None, self._chain_id()}:
+            return f"It cannot be sent: it is for chain {found.chain_id}, and the relayer is on {self._chain_id()}."
+        return ""
+
+    def _set_values(self, given: dict[str, Any]) -> bool:
+        """Check the shape as REST does, and return whether there are no errors."""
+        if self.errors:
+            return False
+        serializer = SendTransactionSerializer(data=given)
+        if serializer.is_valid():
+            self.values = serializer.validated_data
+        else:
+            self.add_faults(serializer.errors)
+        return not self.errors
+
+    def add_faults(self, faults: Any) -> None:
+        """Add faults of the API to the fields that they name; of an encoded transaction, all to itself."""
+        for name, texts in faults.items():
+            encoded = "transaction" if self.encoded and self.cleaned_data.get("transaction") else None
+            field = encoded or ("function" if name == "data" and self.cleaned_data.get("function") else name)
+            self.add_error(field if field in self.fields else None, [str(text) for text in texts])
