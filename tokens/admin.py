@@ -46,8 +46,15 @@ class AccessTokenAdmin(ResourceAdmin):
     list_select_related = ["user"]
     ordering = ["-created_at", "-id"]
     search_fields = ["name", "key", "user__username"]
-    search_help_text = "Start of a name, a token (rms_...) or a username"
-    sort_orders = {"name": Folded("name")}
+    searched = "a name or username, or the start of a token (rms_...)"
+    # Without other indexes, as there are few.
+    sort_orders = {
+        "name": Folded("name"),
+        "user": "user__username",
+        "expires": "expires_at",
+        "last_use": "last_used_at",
+        "created": "created_at",
+    }
     allowed_lookups = {"state", "user__id__exact", "user__isnull", "user__id__in"}
     audited_relations = ["user", "spending"]
     readonly_fields = ["shown_key", "permissions", "rotation", "last_used_at", "created_at"]
@@ -93,6 +100,10 @@ class AccessTokenAdmin(ResourceAdmin):
             *([("Use", usage)] if obj else []),
         ]
 
+    def searches_parts(self, request: HttpRequest, text: str = "") -> bool:
+        # Without an index, as there are few.
+        return not text.startswith("rms_")
+
     def searched_texts(self, column: str, text: str) -> list[str]:
         """Return the public part of a pasted token."""
         is_token = column == "key" and text.startswith("rms_")
@@ -114,11 +125,11 @@ class AccessTokenAdmin(ResourceAdmin):
     def spending_rules(self, token: AccessToken) -> str:
         return shown_rules(stored_rules(token))
 
-    @display(description="expires")
+    @display(description="expires", ordering="expires_at")
     def expires(self, token: AccessToken) -> str:
         return to_the_minute(token.expires_at, unset="never")
 
-    @display(description="last use")
+    @display(description="last use", ordering="last_used_at")
     def last_use(self, token: AccessToken) -> str:
         return ago_titled(token.last_used_at)
 
@@ -167,7 +178,8 @@ class AccessTokenAdmin(ResourceAdmin):
         obj.issued = form.write.text  # type: ignore[attr-defined]  # for this response
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+        initial = {"user": request.user.pk, **super().get_changeform_initial_data(request)}
+        return initial | ({"scopes": initial["scopes"].split(",")} if "scopes" in initial else {})
 
     def render_change_form(self, request: HttpRequest, context: Any, add: bool = False, **kwargs: Any) -> Any:
         if add:

@@ -6,3 +6,4 @@ class TokensConfig(AppConfig):
     verbose_name = "Access"
     attention_subjects = {50: "tokens.attention.access_tokens"}
     dashboard_cards = {80: "tokens.dashboard.recently_used"}
+    getting_started_steps = {50: "tokens.getting_started.token"}

@@ -15,7 +15,7 @@ from relayer_service.admin.forms import ResourceForm
 from spending.rule_fields import SpendingRulesField
 from spending.writes import stored_rules
 from tokens.models import AccessToken
-from tokens.scopes import Scope
+from tokens.scopes import WITHOUT_SCOPES, Scope
 from tokens.writes import DEFAULT_OVERLAP, MAX_OVERLAP, AccessTokenWrite
 
 HOUR = timedelta(hours=1)
@@ -74,7 +74,7 @@ class AccessTokenForm(ResourceForm):
     scopes = forms.MultipleChoiceField(
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="If none is selected, it can use the operations of the interface document.",
+        help_text=f"Extra permissions. Every token can already: {WITHOUT_SCOPES}.",
     )
     allowed_relayers = LinesField(
         placeholder="payments-1", help_text="IDs of relayers that it can send and sign with. If empty, all relayers."
@@ -83,7 +83,7 @@ class AccessTokenForm(ResourceForm):
     spending_rules = SpendingRulesField(
         required=False,
         label="Spending rules",
-        help_text="They apply together with those of the relayer.",
+        help_text="They apply in addition to the rules of the relayer.",
     )
 
     class Meta:

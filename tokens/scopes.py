@@ -19,7 +19,7 @@ class Scope(TextChoices):
 
 INCLUDED: dict[str, set[str]] = {Scope.MANAGE: {Scope.READ}}
 LIMITED_TO_RELAYERS: set[str] = {Scope.SEND, Scope.SIGN}
-WITHOUT_SCOPES = "list and create signers, list relayers, change notifications, make JSON-RPC calls"
+WITHOUT_SCOPES = "list and create signers, list relayers, change webhooks, make JSON-RPC calls"
 
 
 def grants(scopes: Iterable[str], needed: str) -> bool:
