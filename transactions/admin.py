@@ -60,7 +60,7 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
         "network",
         "shown_nonce",
         "shown_receiver",
-        "shown_value",
+        "listed_value",
         "reason",
         "created",
     ]
@@ -128,6 +128,10 @@ class TransactionAdmin(BulkAdmin, ExportAdmin, RequestedActionAdmin):
     @display(description="value")
     def shown_value(self, row: Transaction) -> str:
         return formatting.value(row)
+
+    @display(description="value")
+    def listed_value(self, row: Transaction) -> str:
+        return formatting.listed_value(row)
 
     @display(description="why")
     def reason(self, row: Transaction) -> str:

@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
 from relayer_service.admin.lists import ResourceList
 from relayer_service.storage.newest import newest_with
-from relayers.filters import OTHER, NetworkFilter, other_networks
+from relayers.filters import NetworkFilter, used_networks
 from relayers.models import Relayer
-from transactions.models import Status, Transaction
+from transactions.models import Status, Transaction, Waiting
 
 # The parameter of the list of one relayer's rows.
 RELAYER = "relayer__sequence__exact"
@@ -22,6 +22,7 @@ HELD, WAITING, RUNNING = "held", "waiting", "running"
 
 
 class StatusFilter(StateFilter):
+    is_counted = False
     title = "status"
     parameter_name = "status"
     conditions = {str(status): Q(status=status) for status in Status}
@@ -58,14 +59,27 @@ class LaneStateFilter(StateFilter):
     }
 
 
+class WaitingFilter(DropdownFilter):
+    title = "waiting for"
+    parameter_name = "waiting"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(str(each), str(each.label)) for each in Waiting]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(waiting=self.value()) if self.value() else queryset
+
+
 class RelayerNetworkFilter(NetworkFilter):
     """Filters rows by the network of their relayer."""
+
+    def used(self, model: type[Model]) -> list[str]:
+        return used_networks(Relayer)
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         if not self.value():
             return queryset
-        names = other_networks(Relayer) if self.value() == OTHER else [self.value()]
-        return queryset.filter(relayer__in=Relayer.objects.filter(network__in=names).order_by().values("pk"))
+        return queryset.filter(relayer__in=Relayer.objects.filter(network__in=self.value()).order_by().values("pk"))
 
 
 class KindFilter(DropdownFilter):

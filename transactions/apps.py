@@ -11,11 +11,12 @@ class TransactionsConfig(AppConfig):
             "transactions.strip_panel.Strip",
             "transactions.panels.RelayerLane",
             "transactions.topups.panels.RelayerFunding",
-            "transactions.dry_run_admin.WouldBeAllowed",
+            "transactions.gas_panel.RelayerGas",
         ],
     }
     attention_subjects = {25: "transactions.attention.transactions"}
     dashboard_cards = {15: "transactions.dashboard.transactions"}
+    getting_started_steps = {60: "transactions.getting_started.first_transaction"}
 
     def ready(self) -> None:
         from transactions import checks  # noqa: F401  # registers the checks

@@ -1,74 +1,95 @@
-"""Lanes that do not send, and transactions that wait longer than expected, on the overview."""
+"""Lanes that do not send, and transactions that wait longer than expected, on the overview, by network."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
-from django.db.models import Count, F, Min, Q
+from django.db.models import Count, Q, Value
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 
 from chain.networks import networks
 from relayer_service.admin.attention import (
     MINUTE,
-    SHOWN,
-    AttentionGroup,
-    AttentionItem,
     AttentionSubject,
+    Cause,
+    Example,
+    GroupedRows,
     counts_of,
-    first_of,
+    grouped,
     number_of,
-    read_once,
+    read_groups,
 )
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
 from relayers.models import Relayer
 from transactions import formatting
-from transactions.admin_filters import HELD
+from transactions.admin_filters import HELD, WAITING
 from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
 from transactions.reasons import status_reason
 from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
 
 NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
-TITLES: dict[str, str] = {
-    HELD: "Held lanes",
-    Waiting.FUNDS: "Lanes that wait for funds",
-    Waiting.SIGNER: "Lanes whose signer fails",
-    Waiting.NODES: "Lanes whose nodes do not answer",
-}
 # A lane that has waited for less may go on in its next turn.
 CONDITIONS: dict[str, Q] = {
     HELD: Q(held_since__isnull=False),
     **{each: Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE) for each in Waiting},
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
-COLUMNS = [
-    *("chain_id", "address", "holds", "waiting", "waiting_details"),
-    *("relayer__identifier", "relayer__name", "relayer__network"),
-]
+LANES = "lanes."
+LATE, TOP_UPS = "transactions.late", "topups"
+# What follows the network.
+TITLES: dict[str, str] = {
+    f"{LANES}{HELD}": "held lanes",
+    f"{LANES}{Waiting.FUNDS}": "lanes that wait for funds",
+    f"{LANES}{Waiting.SIGNER}": "lanes whose signer fails",
+    f"{LANES}{Waiting.NODES}": "lanes whose nodes do not answer",
+    LATE: "transactions that wait longer than expected",
+    TOP_UPS: "relayers that are not topped up",
+}
 
 
 def transactions(request: HttpRequest) -> AttentionSubject | None:
     if not may_view(request):
         return None
-    counts, lanes = read_once(request, numbers), read_once(request, first_lanes)
-    groups = [
-        AttentionGroup(title, [lane_item(lane) for lane in lanes[name]], counts[name], lanes_url(name), variant(name))
-        for name, title in TITLES.items()
-        if lanes[name]
-    ]
-    return AttentionSubject("transactions", [*groups, *late_group(), *top_up_group()])
+    return AttentionSubject("transactions", [cause(rows) for rows in read_groups(*queries())], examples)
 
 
 def may_view(request: HttpRequest) -> bool:
     return is_enabled("transactions") and bool(request.user.has_perms(NEEDED))
 
 
-def variant(name: str) -> str:
-    return "danger" if name == HELD else "warning"
+def queries() -> list[Any]:
+    # The relayer of a lane may have been deleted.
+    network = Coalesce("relayer__network", Value(""))
+    # Lanes that are held or wait are reported themselves.
+    late = Transaction.objects.filter(is_late(), lane__held_since=None, lane__waiting="")
+    top_ups = TopUp.objects.filter(due_at__isnull=False)
+    return [
+        *(
+            grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
+            for name, condition in CONDITIONS.items()
+        ),
+        grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True)),
+        grouped(TOP_UPS, top_ups, network, "created_at"),
+    ]
+
+
+def cause(rows: GroupedRows) -> Cause:
+    query = {"network": rows.group} if rows.group else {}
+    if rows.kind == LATE:
+        unit, url = "relayer", transactions_url(None, **query)
+    elif rows.kind == TOP_UPS:
+        unit, url = "relayer", f"{reverse('admin:relayers_relayer_changelist')}?{urlencode(query)}"
+    else:
+        unit, url = "lane", lanes_url(rows.kind.removeprefix(LANES), **query)
+    return rows.cause(f"{rows.group or 'deleted relayers'}: {TITLES[rows.kind]}", unit, url)
 
 
 def numbers() -> dict[str, int]:
@@ -78,28 +99,56 @@ def numbers() -> dict[str, int]:
     return counts_of(lanes | {str(status): number_of(requests.filter(status=status)) for status in OPEN})
 
 
-def first_lanes() -> dict[str, list[Any]]:
-    shown = Lane.objects.select_related("relayer").only(*COLUMNS)
-    return first_of({name: shown.annotate(since=F(SINCE[name])) for name in TITLES}, CONDITIONS)
+def examples(causes: Sequence[Cause]) -> dict[str, Example]:
+    """Return the first lane, transaction or top-up of each cause, with one query per model."""
+    hidden = ("relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__balance_hours")
+    rows: dict[str, dict[int, Any]] = {
+        LANES: Lane.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, LANES)),
+        LATE: Transaction.objects.select_related("lane__watch", "relayer")
+        .defer("data", "revert_data", *hidden)
+        .in_bulk(firsts(causes, LATE)),
+        TOP_UPS: TopUp.objects.select_related("relayer").defer(*hidden).in_bulk(firsts(causes, TOP_UPS)),
+    }
+    describe: dict[str, Callable[[Any], Example]] = {LANES: lane_example, LATE: late_example, TOP_UPS: top_up_example}
+    return {
+        each.key: describe[kind](found[each.first])
+        for kind, found in rows.items()
+        for each in causes
+        if each.kind.startswith(kind) and each.first in found
+    }
 
 
-def lane_item(lane: Any) -> AttentionItem:
-    return AttentionItem(name_of(lane.relayer, lane), lane_url(lane.pk), formatting.lane_reason(lane), lane.since)
+def firsts(causes: Sequence[Cause], kind: str) -> list[int]:
+    return [each.first for each in causes if each.first and each.kind.startswith(kind)]
+
+
+def lane_example(lane: Lane) -> Example:
+    return Example(name_of(lane.relayer, lane), lane_url(lane.pk), formatting.lane_reason(lane))
+
+
+def late_example(row: Transaction) -> Example:
+    why = formatting.readable(status_reason(row, row.lane))
+    reason = f"The oldest is {row.status}{f': {why}' if why else '.'}"
+    # The page that says why, and what to do.
+    return Example(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason)
+
+
+def top_up_example(top_up: TopUp) -> Example:
+    page = reverse("admin:relayers_relayer_change", args=[top_up.relayer.pk])
+    return Example(f"{top_up.relayer.name} ({top_up.relayer.identifier})", page, top_up.reason)
+
+
+def name_of(relayer: Relayer | None, lane: Lane) -> str:
+    return f"{relayer.name} ({relayer.identifier})" if relayer else str(lane)
 
 
 def lane_url(key: int) -> str:
     return reverse("admin:transactions_lane_change", args=[key])
 
 
-def name_of(relayer: Relayer | None, lane: Lane) -> str:
-    if relayer is None:
-        return str(lane)
-    return f"{relayer.name} ({relayer.identifier}) on {relayer.network}"
-
-
-def lanes_url(name: str) -> str:
-    state = HELD if name == HELD else "waiting"
-    return f"{reverse('admin:transactions_lane_changelist')}?state={state}"
+def lanes_url(state: str, **query: str) -> str:
+    chosen = {"state": state} if state in {HELD, WAITING} else {"state": WAITING, "waiting": state}
+    return f"{reverse('admin:transactions_lane_changelist')}?{urlencode(chosen | query)}"
 
 
 def is_late() -> Q:
@@ -113,52 +162,3 @@ def is_late() -> Q:
         wait = timedelta(seconds=seconds)
         condition &= ~Q(lane__chain_id__in=chains) | Q(created_at__lt=DatabaseNow() - wait)
     return condition
-
-
-def late_lanes() -> list[tuple[int, int]]:
-    """Return the first late transaction of each lane and how many are late, the oldest first.
-
-    Lanes that are held or wait are reported themselves.
-    """
-    late = Transaction.objects.filter(is_late(), lane__held_since=None, lane__waiting="").order_by()
-    groups = late.values("lane").annotate(first=Min("sequence"), rows=Count("pk"))
-    return list(groups.order_by("first").values_list("first", "rows"))
-
-
-def late_group() -> list[AttentionGroup]:
-    found = late_lanes()
-    if not found:
-        return []
-    rows = Transaction.objects.select_related("lane__watch", "relayer").defer(
-        "data", "revert_data", "relayer__custom_rpc_urls", "relayer__private_rpc_urls"
-    )
-    first = rows.in_bulk([pk for pk, _ in found[:SHOWN]])
-    items = [late_item(first[pk], count) for pk, count in found[:SHOWN] if pk in first]
-    title = "Relayers whose transactions wait longer than expected"
-    return [AttentionGroup(title, items, len(found), transactions_url(None))]
-
-
-def late_item(row: Transaction, count: int) -> AttentionItem:
-    why = formatting.readable(status_reason(row, row.lane))
-    waiting = "1 transaction waits" if count == 1 else f"{count:,} transactions wait"
-    reason = f"{waiting}; the oldest is {row.status}{f': {why}' if why else '.'}"
-    # The page that says why, and what to do.
-    return AttentionItem(name_of(row.relayer, row.lane), lane_url(row.lane_id), reason, row.created_at)
-
-
-def top_up_group() -> list[AttentionGroup]:
-    """Return the relayers that are not topped up, as their funding relayer cannot pay or its transaction failed."""
-    rows = TopUp.objects.filter(due_at__isnull=False).select_related("relayer").order_by("pk")
-    found = list(rows.defer("relayer__custom_rpc_urls", "relayer__balance_hours")[:SHOWN])
-    if not found:
-        return []
-    total = rows.count() if len(found) == SHOWN else len(found)
-    page = reverse("admin:relayers_relayer_changelist")
-    return [AttentionGroup("Relayers that are not topped up", [top_up_item(each) for each in found], total, page)]
-
-
-def top_up_item(top_up: TopUp) -> AttentionItem:
-    relayer = top_up.relayer
-    page = reverse("admin:relayers_relayer_change", args=[relayer.pk])
-    name = f"{relayer.name} ({relayer.identifier}) on {relayer.network}"
-    return AttentionItem(name, page, top_up.reason, top_up.created_at)

@@ -24,6 +24,9 @@ def transactions(request: HttpRequest) -> Card | None:
     if not may_view(request):
         return None
     counts = read_once(request, numbers)
+    page = reverse("admin:transactions_transaction_changelist")
+    if not any(counts.values()) and confirmed() == "0":
+        return Card("Transactions", empty="None is open, and none was confirmed in the last day.", url=page)
     waiting = sum(counts[each] for each in Waiting)
     rows = [
         *([link(status.label, transactions_url(None, status=status)), f"{counts[status]:,}"] for status in OPEN),
@@ -32,7 +35,7 @@ def transactions(request: HttpRequest) -> Card | None:
         [link("Held lanes", lanes_url(HELD)), alarm(counts[HELD])],
         [link("Waiting lanes", lanes_url(WAITING)), label(f"{waiting:,}", "warning") if waiting else "0"],
     ]
-    return Card("Transactions", rows, url=reverse("admin:transactions_transaction_changelist"))
+    return Card("Transactions", rows, url=page)
 
 
 def confirmed() -> str:

@@ -53,6 +53,9 @@ class SendingEvent(RelayerEvent[Data]):
 
 
 class RefusalData(RelayerData):
+    # Who requested it, such as `token payments`, and why it was refused.
+    actor: str
+    reason: str
     # A rule of the relayer or of the token.
     rule: str
     rule_of: str
@@ -76,6 +79,8 @@ BY_STATUS: dict[str, TransactionEvent] = {
 
 
 class LaneHoldData(RelayerData):
+    # Who held or released it, such as `user anna` or a task of the worker.
+    actor: str
     reason: str
     details: str
 

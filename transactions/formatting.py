@@ -14,6 +14,7 @@ from django.utils.safestring import SafeString
 from chain.networks import Network, network_by_chain_id, networks
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import to_the_minute
+from relayers.formatting import amount
 from relayers.models import Relayer
 from relayers.policy_fields import coins
 from transactions.lanes.pricing import gwei
@@ -89,6 +90,10 @@ def value(row: Transaction) -> str:
     # A list cuts off the digits of a small part of a coin.
     network = network_of(row.relayer, row.lane) if row.value >= SMALL_VALUE or not row.value else None
     return coins(row.value, network)
+
+
+def listed_value(row: Transaction) -> str:
+    return amount(row.value, network_of(row.relayer, row.lane))
 
 
 def price(prices: Attempt | Transaction) -> str:

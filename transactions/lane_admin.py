@@ -26,7 +26,7 @@ from relayer_service.admin.references import is_key, link
 from relayers.policy_fields import coins
 from transactions import actions, formatting
 from transactions.actions import Refused
-from transactions.admin_filters import RELAYER, LaneStateFilter, RelayerNetworkFilter
+from transactions.admin_filters import RELAYER, LaneStateFilter, RelayerNetworkFilter, WaitingFilter
 from transactions.gaps import fill_cost, fill_gap, fill_refusal
 from transactions.holding import RISKS, hold_lanes, release_lanes
 from transactions.models import IN_FLIGHT, OPEN, Hold, Lane, Status, Transaction
@@ -79,13 +79,13 @@ class LaneAdmin(ReadOnlyAdmin):
         "why",
     ]
     list_display_links = ["shown_address"]
-    list_filter = [LaneStateFilter, ("relayer", AutocompleteSelectFilter), RelayerNetworkFilter]
+    list_filter = [LaneStateFilter, ("relayer", AutocompleteSelectFilter), RelayerNetworkFilter, WaitingFilter]
     list_fullwidth = True
     list_select_related = ["relayer"]
     ordering = ["-id"]
     search_fields = ["address", "relayer__identifier"]
     search_help_text = "The start of an address or of a relayer's ID"
-    allowed_lookups = {"state", "network"}
+    allowed_lookups = {"state", "network", "waiting"}
     allowed_keys = {RELAYER}
     fields = ["shown_relayer", "network", "shown_full_address", "chain_id", "shown_database_identity"]
     readonly_fields = fields

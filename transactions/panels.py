@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 
 from relayer_service.admin.dashboard import label
 from relayer_service.admin.dates import ago, ago_titled, exact
-from relayer_service.admin.panels import Panel
+from relayer_service.admin.panels import Panel, object_view
 from relayer_service.admin.references import and_more, link
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import database_now
@@ -20,7 +21,7 @@ from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import RELAYER
 from transactions.lane_admin import add_counts
-from transactions.models import IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
+from transactions.models import FINAL, IN_FLIGHT, OPEN, Attempt, Lane, Status, StatusChange, Transaction
 from transactions.reasons import positions, status_reason
 from transactions.topups.panels import purpose
 
@@ -39,7 +40,16 @@ def transactions_url(relayer: Relayer | None, **query: str) -> str:
 class Progress(Panel):
     """The status of a transaction, why it is not further, and its timeline."""
 
-    template = "admin/transactions/progress.html"
+    template = "admin/transactions/progress_panel.html"
+    views = ["progress"]
+
+    class Media:
+        js = ["relayer_service/jobs.js"]
+
+    @object_view("view", "GET")
+    def progress(self, request: HttpRequest, row: Transaction) -> HttpResponse:
+        """Return the panel alone, for the script that follows a transaction until it is final."""
+        return TemplateResponse(request, "admin/transactions/progress.html", self.context(request, row))
 
     def context(self, request: HttpRequest, row: Transaction) -> dict[str, Any]:
         network = formatting.network_of(row.relayer, row.lane)
@@ -57,7 +67,9 @@ class Progress(Panel):
         later = StatusChange.objects.filter(transaction=row).exclude(from_status="", to_status=Status.PENDING)
         changes = list(later.order_by("-version")[:MAX_CHANGES])
         reason = formatting.readable(status_reason(row, row.lane, positions([row]).get(row.pk)))
-        return {"progress": {"facts": facts, "reason": reason, "lines": [*map(timeline_entry, changes)], "row": row}}
+        lines, is_over = [*map(timeline_entry, changes)], row.status in FINAL
+        shown = {"facts": facts, "reason": reason, "lines": lines, "row": row, "is_over": is_over}
+        return {"progress": shown, "progress_url": "" if is_over else self.url("progress", row)}
 
 
 def lane_link(request: HttpRequest, lane: Lane) -> str:

@@ -194,7 +194,7 @@ def _insert_external(lane: Lane, used: UsedNonce, receipt: Receipt) -> None:
     changes.save()
     logger.warning("Nonce %s of the lane %s was used by another program: %s", used.nonce, lane, used.hash)
     metrics.observe_nonce_taken(lane.chain_id)
-    if lane.relayer is not None and lane.relayer.notification is not None:
+    if lane.relayer is not None:
         data = NonceUsedData(**event_data(lane.relayer), nonce=used.nonce, hash=used.hash)
         emit(RELAYER_NONCE_USED, lane.relayer.notification, data)
 

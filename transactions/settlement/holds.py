@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from notifications.emitting import emit
+from relayer_service.audit import actors
 from relayer_service.audit.recording import acted, record
 from relayer_service.storage.clock import database_now, timestamp
 from relayers.states import event_data
@@ -144,6 +145,8 @@ def window_of(lane: Lane) -> int:
 
 
 def _announce(lane: Lane, event: Any, reason: Hold, details: str) -> None:
-    if lane.relayer is not None and lane.relayer.notification is not None:
-        data = LaneHoldData(**event_data(lane.relayer), reason=reason.value, details=details)
+    if lane.relayer is not None:
+        data = LaneHoldData(
+            **event_data(lane.relayer), actor=str(actors.current()), reason=reason.value, details=details
+        )
         emit(event, lane.relayer.notification, data)

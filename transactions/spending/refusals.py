@@ -33,8 +33,7 @@ def report(refusal: SpendingRefused) -> None:
         if relayer is None:
             return
         record([acted(relayer, _reason(refusal))])
-        if relayer.notification is not None:
-            emit(TRANSACTION_REFUSED, relayer.notification, _data(refusal, relayer))
+        emit(TRANSACTION_REFUSED, relayer.notification, _data(refusal, relayer))
 
 
 def _reason(refusal: SpendingRefused) -> str:
@@ -48,6 +47,8 @@ def _reason(refusal: SpendingRefused) -> str:
 def _data(refusal: SpendingRefused, relayer: Relayer) -> RefusalData:
     return RefusalData(
         **event_data(relayer),
+        actor=str(actors.current()),
+        reason=_reason(refusal),
         rule=refusal.verdict.rule,
         rule_of=refusal.holder,
         requested_by=actors.current().name,

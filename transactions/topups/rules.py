@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from chain.networks import Network
-from relayers.models import TopUpAmounts
+from relayers.funding import TopUpAmounts
 from relayers.policy_fields import coins
 from transactions.models import FINAL, Lane, Status, TopUp, Transaction
 from transactions.settlement.unsettled import WATCHED_TIME
