@@ -1,0 +1,295 @@
+"""The service: its fleet of signers, webhooks, relayers, networks and fee tokens."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+from urllib.parse import quote
+
+import httpx
+
+from relayer_client._async.pages import AsyncPages
+from relayer_client._async.relayer import AsyncRelayer
+from relayer_client._async.transport import AsyncTransport, new_key
+from relayer_client.encoding import decode
+from relayer_client.fields import (
+    DeliveryJobFields,
+    FeeTokenChanges,
+    FeeTokenFields,
+    NotificationChanges,
+    NotificationFields,
+    RelayerChanges,
+    RelayerFields,
+    RelayerJobFields,
+    RelayerState,
+    SignerFields,
+)
+from relayer_client.operations import operation
+from relayer_client.results import (
+    Delivery,
+    DeliveryState,
+    FeeToken,
+    FullDelivery,
+    Job,
+    ListedRelayer,
+    ManagedNotification,
+    ManagedRelayer,
+    Network,
+    Notification,
+    Readiness,
+    Rotation,
+    Signer,
+)
+from relayer_client.retries import Retries
+from relayer_client.wakeups import AsyncWakeup, Wakeups
+from relayer_client.webhooks import Event
+
+Result = TypeVar("Result")
+DEFAULT_RETRIES = Retries()
+
+
+class AsyncClient:
+    """A client of the service at a URL, with a token.
+
+    `create_...` and jobs are sent with an idempotency key, by default a new one, so that a repeated request does
+    nothing twice.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout: float = 30.0,
+        retries: Retries = DEFAULT_RETRIES,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._transport = AsyncTransport(url, token, timeout=timeout, retries=retries, http=http)
+        self.wakeups: Wakeups[AsyncWakeup] = Wakeups()
+        self.call = self._transport.call
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    def relayer(self, relayer_id: str) -> AsyncRelayer:
+        """Return a relayer to send with."""
+        return AsyncRelayer(self, relayer_id)
+
+    def notify(self, event: Event) -> None:
+        """Make `wait` read the transaction of a verified webhook now. Any thread may call this."""
+        if event.type.startswith("transaction.") and "id" in event.data:
+            self.wakeups.wake(event.data["id"])
+
+    async def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
+        """Return the `data` of a response as a type; options are those of `call`."""
+        return decode(kind, (await self.call(method, path, **options))["data"])
+
+    def pages(self, kind: type[Result], path: str, query: Mapping[str, Any]) -> AsyncPages[Result]:
+        return AsyncPages(self._transport, path, kind, query)
+
+    async def _create(self, kind: type[Result], path: str, body: Mapping[str, Any] | None, key: str | None) -> Result:
+        return await self.fetch(kind, "POST", path, body=body, key=key or new_key())
+
+    # Signers
+
+    @operation("list_signers")
+    def list_signers(self, *, q: str | None = None, per_page: int = 100) -> AsyncPages[Signer]:
+        return self.pages(Signer, "/signers", {"q": q, "per_page": per_page})
+
+    @operation("create_signer")
+    async def create_signer(self, *, idempotency_key: str | None = None, **fields: Unpack[SignerFields]) -> Signer:
+        return await self._create(Signer, "/signers", fields, idempotency_key)
+
+    @operation("get_signer")
+    async def get_signer(self, signer_id: str) -> Signer:
+        return await self.fetch(Signer, "GET", path("signers", signer_id))
+
+    @operation("delete_signer")
+    async def delete_signer(self, signer_id: str) -> None:
+        await self.call("DELETE", path("signers", signer_id))
+
+    # Notifications: webhooks and their deliveries
+
+    @operation("list_notifications")
+    def list_notifications(self, *, q: str | None = None, per_page: int = 100) -> AsyncPages[ManagedNotification]:
+        return self.pages(ManagedNotification, "/notifications", {"q": q, "per_page": per_page})
+
+    @operation("create_notification")
+    async def create_notification(
+        self, *, idempotency_key: str | None = None, **fields: Unpack[NotificationFields]
+    ) -> ManagedNotification:
+        return await self._create(ManagedNotification, "/notifications", fields, idempotency_key)
+
+    @operation("get_notification")
+    async def get_notification(self, notification_id: str) -> ManagedNotification:
+        return await self.fetch(ManagedNotification, "GET", path("notifications", notification_id))
+
+    @operation("update_notification")
+    async def update_notification(self, notification_id: str, **fields: Unpack[NotificationChanges]) -> Notification:
+        return await self.fetch(Notification, "PATCH", path("notifications", notification_id), body=fields)
+
+    @operation("delete_notification")
+    async def delete_notification(self, notification_id: str) -> None:
+        await self.call("DELETE", path("notifications", notification_id))
+
+    @operation("test_notification")
+    async def test_notification(self, notification_id: str, *, idempotency_key: str | None = None) -> Delivery:
+        """Send a test event."""
+        return await self._create(Delivery, path("notifications", notification_id, "test"), None, idempotency_key)
+
+    @operation("list_deliveries")
+    def list_deliveries(
+        self,
+        notification_id: str,
+        *,
+        state: DeliveryState | None = None,
+        event: str | None = None,
+        created_from: datetime | str | None = None,
+        created_before: datetime | str | None = None,
+        per_page: int = 100,
+    ) -> AsyncPages[Delivery]:
+        """Return the deliveries of a webhook, newest first."""
+        query = {
+            "state": state,
+            "event": event,
+            "created_from": created_from,
+            "created_before": created_before,
+            "per_page": per_page,
+        }
+        return self.pages(Delivery, path("notifications", notification_id, "deliveries"), query)
+
+    @operation("get_delivery")
+    async def get_delivery(self, notification_id: str, delivery_id: str) -> FullDelivery:
+        return await self.fetch(FullDelivery, "GET", path("notifications", notification_id, "deliveries", delivery_id))
+
+    @operation("replay_delivery")
+    async def replay_delivery(self, notification_id: str, delivery_id: str) -> Delivery:
+        """Send a delivery again."""
+        return await self.fetch(
+            Delivery, "POST", path("notifications", notification_id, "deliveries", delivery_id, "replay")
+        )
+
+    @operation("replay_deliveries")
+    async def replay_deliveries(
+        self, notification_id: str, *, idempotency_key: str | None = None, **fields: Unpack[DeliveryJobFields]
+    ) -> Job:
+        """Start a job that sends the deliveries of a filter again."""
+        job_path = path("notifications", notification_id, "deliveries", "replay")
+        return await self._create(Job, job_path, fields, idempotency_key)
+
+    # Relayers
+
+    @operation("list_relayers")
+    def list_relayers(
+        self,
+        *,
+        q: str | None = None,
+        network: str | None = None,
+        state: RelayerState | None = None,
+        signer_id: str | None = None,
+        per_page: int = 100,
+    ) -> AsyncPages[ListedRelayer]:
+        query = {"q": q, "network": network, "state": state, "signer_id": signer_id, "per_page": per_page}
+        return self.pages(ListedRelayer, "/relayers", query)
+
+    @operation("create_relayer")
+    async def create_relayer(
+        self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerFields]
+    ) -> ManagedRelayer:
+        body = {"network_type": "evm", "paused": False, **fields}
+        return await self._create(ManagedRelayer, "/relayers", body, idempotency_key)
+
+    @operation("get_relayer")
+    async def get_relayer(self, relayer_id: str) -> ManagedRelayer:
+        return await self.fetch(ManagedRelayer, "GET", path("relayers", relayer_id))
+
+    @operation("update_relayer")
+    async def update_relayer(self, relayer_id: str, **fields: Unpack[RelayerChanges]) -> ManagedRelayer:
+        return await self.fetch(ManagedRelayer, "PATCH", path("relayers", relayer_id), body=fields)
+
+    @operation("delete_relayer")
+    async def delete_relayer(self, relayer_id: str) -> None:
+        await self.call("DELETE", path("relayers", relayer_id))
+
+    @operation("pause_relayers")
+    async def pause_relayers(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerJobFields]) -> Job:
+        """Start a job that pauses the relayers of a filter."""
+        return await self._create(Job, "/relayers/pause", fields, idempotency_key)
+
+    @operation("resume_relayers")
+    async def resume_relayers(self, *, idempotency_key: str | None = None, **fields: Unpack[RelayerJobFields]) -> Job:
+        """Start a job that resumes the relayers of a filter."""
+        return await self._create(Job, "/relayers/resume", fields, idempotency_key)
+
+    @operation("get_job")
+    async def get_job(self, job_id: str) -> Job:
+        return await self.fetch(Job, "GET", path("jobs", job_id))
+
+    # Networks and fee tokens
+
+    @operation("list_networks")
+    def list_networks(self, *, q: str | None = None, per_page: int = 100) -> AsyncPages[Network]:
+        return self.pages(Network, "/networks", {"q": q, "per_page": per_page})
+
+    @operation("get_network")
+    async def get_network(self, network_id: str) -> Network:
+        """Return a network; an ID is `evm:sepolia`."""
+        return await self.fetch(Network, "GET", path("networks", network_id))
+
+    @operation("list_fee_tokens")
+    def list_fee_tokens(
+        self, *, q: str | None = None, network: str | None = None, per_page: int = 100
+    ) -> AsyncPages[FeeToken]:
+        return self.pages(FeeToken, "/fee-tokens", {"q": q, "network": network, "per_page": per_page})
+
+    @operation("create_fee_token")
+    async def create_fee_token(
+        self, *, idempotency_key: str | None = None, **fields: Unpack[FeeTokenFields]
+    ) -> FeeToken:
+        return await self._create(FeeToken, "/fee-tokens", fields, idempotency_key)
+
+    @operation("get_fee_token")
+    async def get_fee_token(self, fee_token_id: str) -> FeeToken:
+        """Return a fee token; an ID is `sepolia:USDC`."""
+        return await self.fetch(FeeToken, "GET", path("fee-tokens", fee_token_id))
+
+    @operation("update_fee_token")
+    async def update_fee_token(self, fee_token_id: str, **fields: Unpack[FeeTokenChanges]) -> FeeToken:
+        return await self.fetch(FeeToken, "PATCH", path("fee-tokens", fee_token_id), body=fields)
+
+    @operation("delete_fee_token")
+    async def delete_fee_token(self, fee_token_id: str) -> None:
+        await self.call("DELETE", path("fee-tokens", fee_token_id))
+
+    # The service itself
+
+    @operation("rotate_token")
+    async def rotate_token(self, *, overlap_seconds: int | None = None) -> Rotation:
+        """Replace the token of this client, which uses the new one from now on. Store it: it is returned once."""
+        body = {} if overlap_seconds is None else {"overlap_seconds": overlap_seconds}
+        rotation = await self.fetch(Rotation, "POST", "/tokens/rotate", body=body)
+        self._transport.token = rotation.token
+        return rotation
+
+    @operation("get_health")
+    async def health(self) -> bool:
+        """Return True if the service answers."""
+        return bool((await self.call("GET", "/health"))["status"] == "ok")
+
+    @operation("get_readiness")
+    async def readiness(self) -> Readiness:
+        """Return whether the service and what it depends on work."""
+        return decode(Readiness, await self.call("GET", "/ready", accepted=(503,)))
+
+
+def path(*parts: str) -> str:
+    """Return the path of a resource, whatever characters its ID has."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)

@@ -1,0 +1,47 @@
+"""Lists that are read page by page, while they are iterated over."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from relayer_client._async.transport import AsyncTransport
+from relayer_client.encoding import decode
+from relayer_client.results import Page
+
+Item = TypeVar("Item")
+
+
+class AsyncPages(Generic[Item]):
+    """The items of a list: iterate over it, or over its `pages()`."""
+
+    def __init__(self, transport: AsyncTransport, path: str, kind: type[Item], query: Mapping[str, Any]) -> None:
+        self._transport, self._path, self._kind, self._query = transport, path, kind, query
+
+    async def pages(self) -> AsyncIterator[Page[Item]]:
+        position: dict[str, Any] = {}
+        while True:
+            body = await self._transport.call("GET", self._path, query={**self._query, **position})
+            pagination = body["pagination"]
+            items = tuple(decode(self._kind, item) for item in body["data"])
+            yield Page(items=items, total_items=pagination.get("total_items"))
+            if cursor := pagination.get("next_cursor"):
+                position = {"cursor": cursor}
+            elif "current_page" in pagination and "cursor" not in position and self._is_full(items, pagination):
+                position = {"page": pagination["current_page"] + 1}
+            else:
+                return
+
+    @staticmethod
+    def _is_full(items: tuple[Item, ...], pagination: Mapping[str, Any]) -> bool:
+        # The total of a filtered list stops at a limit: it does not say which page is the last.
+        return bool(items) and len(items) == int(pagination["per_page"])
+
+    async def __aiter__(self) -> AsyncIterator[Item]:
+        async for page in self.pages():
+            for item in page.items:
+                yield item
+
+    async def first(self) -> Item | None:
+        """Return the first item, or None if there is none."""
+        async for item in self:
+            return item
+        return None

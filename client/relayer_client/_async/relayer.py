@@ -1,0 +1,203 @@
+"""One relayer: its transactions, signatures and fees."""
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+from urllib.parse import quote
+
+from relayer_client import errors
+from relayer_client._async.pages import AsyncPages
+from relayer_client._async.transport import new_key
+from relayer_client.encoding import decode
+from relayer_client.fees import FeeEstimate, FeeQuote
+from relayer_client.fields import HexData, PriceFields, TransactionFields, TypedDataFields
+from relayer_client.operations import operation
+from relayer_client.results import (
+    Balance,
+    CanceledTransactions,
+    DryRun,
+    Signature,
+    Speed,
+    Status,
+    Transaction,
+    TransactionStatus,
+)
+from relayer_client.retries import poll_pauses
+from relayer_client.wakeups import AsyncWakeup
+
+if TYPE_CHECKING:
+    from relayer_client._async.client import AsyncClient
+
+Until = Literal["sent", "submitted", "mined", "confirmed", "final"]
+PROGRESS = ("pending", "sent", "submitted", "mined", "confirmed")
+WAIT_SECONDS = 300.0
+
+
+class AsyncRelayer:
+    """A relayer of the service, by its ID; nothing is requested until a method is called."""
+
+    def __init__(self, client: "AsyncClient", relayer_id: str) -> None:
+        self.id = relayer_id
+        self.client = client
+        self._path = f"/relayers/{quote(relayer_id, safe='')}"
+
+    def _transaction_path(self, transaction: Transaction | str, action: str = "") -> str:
+        identifier = transaction.id if isinstance(transaction, Transaction) else transaction
+        return f"{self._path}/transactions/{quote(identifier, safe='')}{action}"
+
+    # Transactions
+
+    @operation("send_transaction")
+    async def send(self, *, idempotency_key: str | None = None, **fields: Unpack[TransactionFields]) -> Transaction:
+        """Send a transaction, and return it as soon as the service has stored it.
+
+        Its request is repeated with the same key until it is answered, so it is never sent twice. To repeat the call
+        itself, such as after a restart, provide your own key.
+        """
+        key = idempotency_key or new_key()
+        body = {"value": 0, **fields}
+        return await self.client.fetch(Transaction, "POST", f"{self._path}/transactions", body=body, key=key)
+
+    @operation("send_transaction")
+    async def dry_run(self, **fields: Unpack[TransactionFields]) -> DryRun:
+        """Return whether a transaction would be accepted now, and what it would cost; nothing is sent."""
+        path, query = f"{self._path}/transactions", {"dry_run": True}
+        body = {"value": 0, **fields}
+        return await self.client.fetch(DryRun, "POST", path, query=query, body=body, repeatable=True)
+
+    @operation("get_transaction")
+    async def get_transaction(self, transaction: Transaction | str) -> Transaction:
+        return await self.client.fetch(Transaction, "GET", self._transaction_path(transaction))
+
+    @operation("get_transaction_by_nonce")
+    async def get_transaction_by_nonce(self, nonce: int) -> Transaction:
+        return await self.client.fetch(Transaction, "GET", f"{self._path}/transactions/by-nonce/{nonce}")
+
+    @operation("list_transactions")
+    def list_transactions(
+        self,
+        *,
+        status: TransactionStatus | None = None,
+        hash: str | None = None,  # noqa: A002  # the name of the filter
+        per_page: int = 100,
+    ) -> AsyncPages[Transaction]:
+        """Return the transactions, newest first; `hash` is that of any attempt."""
+        query = {"status": status, "hash": hash, "per_page": per_page}
+        return self.client.pages(Transaction, f"{self._path}/transactions", query)
+
+    async def wait(
+        self, transaction: Transaction | str, until: Until = "confirmed", *, timeout: float = WAIT_SECONDS
+    ) -> Transaction:
+        """Return a transaction once it has reached a status, or raise `WaitTimeout` after these seconds.
+
+        A transaction that ends in another way raises `TransactionFailed`, `TransactionExpired` or
+        `TransactionCanceled`; with `until="final"` it is returned. It is read with growing pauses, which
+        `client.notify` ends. Outages of the service are waited out.
+        """
+        identifier = transaction.id if isinstance(transaction, Transaction) else transaction
+        deadline = time.monotonic() + timeout
+        current: Transaction | None = None
+        with self.client.wakeups.register(identifier, AsyncWakeup()) as wakeup:
+            pauses = poll_pauses()
+            while True:
+                cause: Exception | None = None
+                try:
+                    current = await self.get_transaction(identifier)
+                except errors.TRANSIENT as error:
+                    cause = error
+                if current is not None and reached(current, until):
+                    return current
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise errors.WaitTimeout(identifier, until, current) from cause
+                if await wakeup.pause(min(next(pauses), left)):
+                    pauses = poll_pauses()
+
+    @operation("cancel_transaction")
+    async def cancel(self, transaction: Transaction | str) -> Transaction:
+        """Cancel a transaction; it can be too late, so wait for its final status."""
+        return await self.client.fetch(Transaction, "DELETE", self._transaction_path(transaction), repeatable=True)
+
+    @operation("cancel_transactions")
+    async def cancel_all(self) -> CanceledTransactions:
+        """Cancel all transactions that are not mined."""
+        return await self.client.fetch(
+            CanceledTransactions, "DELETE", f"{self._path}/transactions/pending", repeatable=True
+        )
+
+    @operation("replace_transaction")
+    async def replace(self, transaction: Transaction | str, **fields: Unpack[TransactionFields]) -> Transaction:
+        """Replace the payload of a transaction; its ID stays, its hash changes."""
+        body = {"value": 0, **fields}
+        return await self.client.fetch(
+            Transaction, "PUT", self._transaction_path(transaction), body=body, repeatable=True
+        )
+
+    @operation("speed_up_transaction")
+    async def speed_up(self, transaction: Transaction | str, **fields: Unpack[PriceFields]) -> Transaction:
+        """Raise the price of a transaction: to a speed or to fixed prices, or by one step."""
+        path = self._transaction_path(transaction, "/speed-up")
+        # A repeated step would be a second one.
+        return await self.client.fetch(Transaction, "POST", path, body=fields or None, repeatable=bool(fields))
+
+    # Signatures
+
+    @operation("sign")
+    async def sign(self, message: str) -> Signature:
+        """Sign the UTF-8 bytes of a message (EIP-191)."""
+        return await self.client.fetch(Signature, "POST", f"{self._path}/sign", body={"message": message})
+
+    @operation("sign_typed_data")
+    async def sign_typed_data(self, **fields: Unpack[TypedDataFields]) -> Signature:
+        """Sign typed data (EIP-712)."""
+        return await self.client.fetch(Signature, "POST", f"{self._path}/sign-typed-data", body=fields)
+
+    # Fees
+
+    async def fee_estimate(self, *, fee_token: str, network: str, transaction: HexData) -> FeeEstimate:
+        """Return the maximum fee of an encoded transaction in a token."""
+        params = {"fee_token": fee_token, "network": network, "transaction": transaction}
+        return decode(FeeEstimate, await self.rpc("feeEstimate", params, repeatable=True))
+
+    async def fee_quote(
+        self,
+        *,
+        network: str,
+        transaction: HexData,
+        fee_tokens: list[str] | None = None,
+        speed: Speed | None = None,
+    ) -> FeeQuote:
+        """Return the expected and the maximum fee of an encoded transaction, by default in all tokens."""
+        params = {"network": network, "transaction": transaction, "fee_tokens": fee_tokens, "speed": speed}
+        given = {name: value for name, value in params.items() if value is not None}
+        return decode(FeeQuote, await self.rpc("feeQuote", given, repeatable=True))
+
+    @operation("call_method")
+    async def rpc(self, method: str, params: Mapping[str, Any], *, repeatable: bool = False) -> Any:
+        """Return the result of a JSON-RPC method; raise an `RpcError` if it fails."""
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        response = await self.client.call("POST", f"{self._path}/rpc", body=body, repeatable=repeatable)
+        if error := response.get("error"):
+            raise errors.rpc_error(error)
+        return response["result"]
+
+    # State
+
+    @operation("get_relayer_status")
+    async def status(self) -> Status:
+        """Return the result of the last health check."""
+        return await self.client.fetch(Status, "GET", f"{self._path}/status")
+
+    @operation("get_relayer_balance")
+    async def balance(self) -> Balance:
+        """Return the balance that a node reports now."""
+        return await self.client.fetch(Balance, "GET", f"{self._path}/balance")
+
+
+def reached(transaction: Transaction, until: Until) -> bool:
+    """Return whether a transaction has reached a status; raise if it never will."""
+    if until == "final":
+        return transaction.is_final
+    if kind := errors.UNSUCCESSFUL.get(transaction.status):
+        raise kind(transaction)
+    return PROGRESS.index(transaction.status) >= PROGRESS.index(until)

@@ -1,0 +1,336 @@
+"""What can fail: one exception per kind of failure, with its data.
+
+`ApiError` and its subclasses are responses of the service, `RpcError` and its subclasses those to a JSON-RPC call.
+Codes are those of docs/errors.md; an unknown one raises the class of its status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relayer_client.results import Transaction
+
+
+class RelayerClientError(Exception):
+    """Any failure of a call."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Fault:
+    """One fault of a bad request: `path` is its field, if any; `code` is None where the service sends none."""
+
+    path: str
+    message: str
+    code: str | None
+
+
+class RequestFailed(RelayerClientError):
+    """No response was received. The request may have been carried out, unless this is a `ConnectionFailed`.
+
+    Repeating a call with the same `idempotency_key` is safe; None means that the operation accepts none.
+    """
+
+    def __init__(self, message: str, idempotency_key: str | None = None) -> None:
+        super().__init__(message)
+        self.idempotency_key = idempotency_key
+
+
+class ConnectionFailed(RequestFailed):
+    """No connection was made: nothing was sent."""
+
+
+class ConnectionLost(RequestFailed):
+    """The connection was closed before the response was complete."""
+
+
+class TimedOut(RequestFailed):
+    """No response in time."""
+
+
+class InvalidResponse(RequestFailed):
+    """The response is not one of the service, such as a page of a proxy."""
+
+
+class ApiError(RelayerClientError):
+    """The service rejected a call."""
+
+    def __init__(
+        self,
+        *,
+        status: int,
+        code: str | None,
+        message: str,
+        faults: tuple[Fault, ...] = (),
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        details = "; ".join(f"{fault.path}: {fault.message}" if fault.path else fault.message for fault in faults)
+        super().__init__(f"{message} ({status}{f', {code}' if code else ''}){f': {details}' if details else ''}")
+        self.status = status
+        self.code = code
+        self.message = message
+        self.faults = faults
+        self.request_id = request_id
+        self.retry_after = retry_after
+        self.idempotency_key = idempotency_key
+
+
+class BadRequest(ApiError):
+    """400: the request has the faults that `faults` lists."""
+
+
+class Unauthorized(ApiError):
+    """401: there is no token, or it is not valid."""
+
+
+class Forbidden(ApiError):
+    """403: the token does not allow this."""
+
+
+class InsufficientScope(Forbidden):
+    """The token lacks a scope."""
+
+
+class RelayerPaused(Forbidden):
+    """The relayer is paused."""
+
+
+class RelayerDisabled(Forbidden):
+    """The health check has disabled the relayer."""
+
+
+class SigningNotAllowed(Forbidden):
+    """The relayer's `allow_signing` lacks what is to be signed."""
+
+
+class SpendingRefused(Forbidden):
+    """A spending rule of the relayer or of the token refuses this."""
+
+
+class NotFound(ApiError):
+    """404: there is no such resource, or no such operation."""
+
+
+class Conflict(ApiError):
+    """409: the state of the resource does not allow this."""
+
+
+class IdTaken(Conflict):
+    """Another resource has this ID."""
+
+
+class InUse(Conflict):
+    """Other resources or open transactions refer to the resource."""
+
+
+class IdempotencyKeyReused(Conflict):
+    """The key was sent before with a different body."""
+
+
+class AccountUnknown(Conflict):
+    """The address or the chain ID of the relayer is not known yet."""
+
+
+class AccountTaken(Conflict):
+    """Another relayer sends with this account on this chain."""
+
+
+class NotChangeable(Conflict):
+    """The transaction is mined, final or held."""
+
+
+class TooManyRequests(ApiError):
+    """429: a limit is reached; nothing was changed."""
+
+
+class QueueFull(TooManyRequests):
+    """The relayer has too many transactions that wait."""
+
+
+class ServerError(ApiError):
+    """500: the service failed; its log has the cause under `request_id`."""
+
+
+class Unavailable(ApiError):
+    """502, 503, 504: a part of the service is unavailable."""
+
+
+class DatabaseUnavailable(Unavailable):
+    """The database is unavailable; nothing was changed."""
+
+
+class NodesUnavailable(Unavailable):
+    """No node returned what is needed."""
+
+
+class SignerUnavailable(Unavailable):
+    """The signer did not sign."""
+
+
+BY_STATUS: dict[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    429: TooManyRequests,
+    500: ServerError,
+    502: Unavailable,
+    503: Unavailable,
+    504: Unavailable,
+}
+BY_CODE: dict[str, type[ApiError]] = {
+    "insufficient_scope": InsufficientScope,
+    "relayer_paused": RelayerPaused,
+    "relayer_disabled": RelayerDisabled,
+    "signing_not_allowed": SigningNotAllowed,
+    "spending_refused": SpendingRefused,
+    "id_taken": IdTaken,
+    "in_use": InUse,
+    "idempotency_key_reused": IdempotencyKeyReused,
+    "account_unknown": AccountUnknown,
+    "account_taken": AccountTaken,
+    "not_changeable": NotChangeable,
+    "queue_full": QueueFull,
+    "database_unavailable": DatabaseUnavailable,
+    "nodes_unavailable": NodesUnavailable,
+    "signer_unavailable": SignerUnavailable,
+}
+# What ends by itself: a later call may succeed.
+TRANSIENT = (RequestFailed, TooManyRequests, Unavailable)
+
+
+def api_error(status: int, headers: Mapping[str, str], body: Any, idempotency_key: str | None) -> ApiError:
+    """Return the exception of a response."""
+    code = headers.get("error-code")
+    body = body if isinstance(body, dict) else {}
+    kind = BY_CODE.get(code or "") or BY_STATUS.get(status, ApiError)
+    return kind(
+        status=status,
+        code=code,
+        message=str(body.get("message") or f"HTTP {status}"),
+        faults=tuple(_fault(entry) for entry in (body.get("metadata") or {}).get("logs", ())),
+        request_id=headers.get("x-request-id"),
+        retry_after=_seconds(headers.get("retry-after")),
+        idempotency_key=idempotency_key,
+    )
+
+
+def _fault(entry: Mapping[str, Any]) -> Fault:
+    path, separator, message = str(entry["message"]).partition(": ")
+    if not separator or " " in path:
+        path, message = "", str(entry["message"])
+    return Fault(path=path, message=message, code=entry.get("code"))
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """Return the header's seconds; the service sends no dates, and those of others are ignored."""
+    return float(retry_after) if retry_after is not None and retry_after.isdecimal() else None
+
+
+class RpcError(RelayerClientError):
+    """A JSON-RPC call failed."""
+
+    def __init__(self, code: int, message: str, description: str) -> None:
+        super().__init__(f"{message} ({code}): {description}")
+        self.code = code
+        self.message = message
+        self.description = description
+
+
+class MethodNotFound(RpcError):
+    """-32601: there is no such method, or its extension is disabled."""
+
+
+class InvalidParams(RpcError):
+    """-32602: the params are wrong."""
+
+
+class InternalError(RpcError):
+    """-32603: the service failed."""
+
+
+class NodesUnreachable(RpcError):
+    """-32000: no node answered."""
+
+
+class TokenNotSupported(RpcError):
+    """-32001: the token is not registered, disabled, or has no price source."""
+
+
+class PriceUnavailable(RpcError):
+    """-32002: there is no price that can be used now."""
+
+
+class ExecutionReverted(RpcError):
+    """-32003: the transaction would revert."""
+
+
+class PolicyRefused(RpcError):
+    """-32004: a policy of the relayer does not allow the transaction."""
+
+
+class InsufficientData(RpcError):
+    """-32005: the chain does not provide what is needed."""
+
+
+BY_RPC_CODE: dict[int, type[RpcError]] = {
+    -32601: MethodNotFound,
+    -32602: InvalidParams,
+    -32603: InternalError,
+    -32000: NodesUnreachable,
+    -32001: TokenNotSupported,
+    -32002: PriceUnavailable,
+    -32003: ExecutionReverted,
+    -32004: PolicyRefused,
+    -32005: InsufficientData,
+}
+
+
+def rpc_error(error: Mapping[str, Any]) -> RpcError:
+    kind = BY_RPC_CODE.get(error["code"], RpcError)
+    return kind(error["code"], str(error["message"]), str(error.get("description", "")))
+
+
+class WaitTimeout(RelayerClientError):
+    """A transaction did not reach a status in time; it is still processed.
+
+    `transaction` is its last state, or None if the service could not be reached meanwhile.
+    """
+
+    def __init__(self, transaction_id: str, until: str, transaction: Transaction | None) -> None:
+        state = f"is {transaction.status}: {transaction.status_reason}" if transaction else "could not be read"
+        super().__init__(f"Transaction {transaction_id} is not {until} in time; it {state}")
+        self.transaction_id = transaction_id
+        self.transaction = transaction
+
+
+class TransactionUnsuccessful(RelayerClientError):
+    """A transaction is final, and did not succeed."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        super().__init__(f"Transaction {transaction.id} is {transaction.status}: {transaction.status_reason}")
+        self.transaction = transaction
+
+
+class TransactionFailed(TransactionUnsuccessful):
+    """It reverted, or will never be executed."""
+
+
+class TransactionExpired(TransactionUnsuccessful):
+    """It was not executed before `valid_until`."""
+
+
+class TransactionCanceled(TransactionUnsuccessful):
+    """It was canceled, and not executed."""
+
+
+UNSUCCESSFUL: dict[str, type[TransactionUnsuccessful]] = {
+    "failed": TransactionFailed,
+    "expired": TransactionExpired,
+    "canceled": TransactionCanceled,
+}
