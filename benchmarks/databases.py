@@ -54,6 +54,8 @@ class Database:
                 "DATA_DIR": str(self.folder),
                 "ALLOWED_HOSTS": "127.0.0.1",
                 "HTTPS_REDIRECT": "false",
+                # Those who measure the admin sign in without a password.
+                "REQUIRE_SECOND_FACTOR": "none",
                 "RATE_LIMIT_LIST_RELAYERS": "1000000/s",
                 "RATE_LIMIT_RPC": "1000000/s",
             }

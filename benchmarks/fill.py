@@ -62,6 +62,7 @@ CONSOLE = [
       checked_at = CASE WHEN sequence % 20 <> 1 THEN now() - sequence * interval '1 second' END,
       nonce = CASE WHEN sequence % 20 <> 1 THEN sequence END,
       balance_text = CASE WHEN sequence % 20 <> 1 THEN '1000000000000000000' ELSE '' END,
+      node_keys = CASE WHEN sequence % 3 = 0 THEN '00000000000000' || (10 + sequence / 3 % 30) ELSE '' END,
       balance_is_low = sequence % 11 = 0
     """,
     """

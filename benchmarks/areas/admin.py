@@ -18,6 +18,7 @@ SIZES, FAST_SIZES = (1_000, 100_000), (500, 5_000)
 DELIVERIES_PER_RELAYER = 5
 ROUNDS, FAST_ROUNDS = 7, 1
 AT_MOST = 3
+AT_MOST_MS = 500
 RELAYERS = "/admin/relayers/relayer/"
 SIGNERS = "/admin/signers/signer/"
 NOTIFICATIONS = "/admin/notifications/notification/"
@@ -39,11 +40,15 @@ PAGES = {
     "relayers, disabled, last page": f"{RELAYERS}?state=disabled&{LAST}",
     "relayers, of a network": f"{RELAYERS}?network=mainnet",
     "relayers, of an unused network": f"{RELAYERS}?network=base",
-    "relayers, of other networks": f"{RELAYERS}?network=other",
+    "relayers, of two networks": f"{RELAYERS}?network=mainnet&network=my-chain",
     "relayers, of a signer": f"{RELAYERS}?signer__sequence__exact=1",
     "relayers, by name": f"{RELAYERS}?o=1",
     "relayers, by name, last page": f"{RELAYERS}?o=1&{LAST}",
     "relayers, by name from the end": f"{RELAYERS}?o=-1",
+    "relayers, by network": f"{RELAYERS}?o=4",
+    "relayers, by address": f"{RELAYERS}?o=5",
+    "relayers, by balance": f"{RELAYERS}?o=6",
+    "relayers, by balance from the end": f"{RELAYERS}?o=-6",
     "relayers, by last check": f"{RELAYERS}?o=7",
     "relayers, by last check from the end": f"{RELAYERS}?o=-7",
     "relayers, by creation": f"{RELAYERS}?o=8",
@@ -51,9 +56,15 @@ PAGES = {
     "relayers, search by id": f"{RELAYERS}?q=relayer-1",
     "relayers, search by a short prefix": f"{RELAYERS}?q=rel",
     "relayers, search by name, two words": f"{RELAYERS}?q=Relayer+1",
+    "relayers, search by a part of an id": f"{RELAYERS}?q=r-50",
+    "relayers, search by a part of an address": f"{RELAYERS}?q={ADDRESS[20:]}",
+    "relayers, search by a shortened address": f"{RELAYERS}?q={ADDRESS[:6]}…{ADDRESS[-6:]}",
+    "relayers, search by network": f"{RELAYERS}?q=ainn",
+    "relayers, search by two characters": f"{RELAYERS}?q=re",
     "relayers, search by address": f"{RELAYERS}?q={ADDRESS}",
     "relayers, search, disabled": f"{RELAYERS}?q=relayer-&state=disabled",
     "relayers, search, nothing found": f"{RELAYERS}?q=no+such+relayer",
+    "networks and nodes": f"{RELAYERS}nodes/",
     "a relayer": f"{RELAYERS}250/change/",
     "a relayer's history": f"{RELAYERS}250/history/",
     "signers": SIGNERS,
@@ -61,6 +72,9 @@ PAGES = {
     "signers, of a type": f"{SIGNERS}?type__exact=provider_d",
     "signers, of an unused type": f"{SIGNERS}?type__exact=provider_c",
     "signers, by id": f"{SIGNERS}?o=1",
+    "signers, by type": f"{SIGNERS}?o=2",
+    "signers, by address": f"{SIGNERS}?o=3",
+    "signers, by verification from the end": f"{SIGNERS}?o=-4",
     "signers, search by id": f"{SIGNERS}?q=signer-1",
     "signers, search by address": f"{SIGNERS}?q={ADDRESS}",
     "signers, search, nothing found": f"{SIGNERS}?q=no+such+signer",
@@ -69,6 +83,8 @@ PAGES = {
     "notifications, last page": f"{NOTIFICATIONS}?{LAST}",
     **{f"notifications, {state}": f"{NOTIFICATIONS}?state={state}" for state in ("failing", "gone", "disabled", "ok")},
     "notifications, by id": f"{NOTIFICATIONS}?o=1",
+    "notifications, by URL": f"{NOTIFICATIONS}?o=2",
+    "notifications, search by a part of a URL": f"{NOTIFICATIONS}?q=ks-12",
     "notifications, search by id": f"{NOTIFICATIONS}?q=target-1",
     "notifications, search by URL": f"{NOTIFICATIONS}?q=https://hooks-1",
     "notifications, search, nothing found": f"{NOTIFICATIONS}?q=no+such+target",
@@ -85,6 +101,7 @@ PAGES = {
     "deliveries, search": f"{DELIVERIES}?q={WEBHOOK_ID}",
     "deliveries, search, nothing found": f"{DELIVERIES}?q=msg_none",
     "a delivery": f"{DELIVERIES}250/change/",
+    "users": "/admin/auth/user/",
     "audit log": AUDIT,
     "audit log, last page": f"{AUDIT}?{LAST}",
     "audit log, of a type": f"{AUDIT}?object_type=relayer",
@@ -96,6 +113,14 @@ PAGES = {
     "all, search by webhook-id": f"{SEARCH}{WEBHOOK_ID}",
     "all, search, nothing found": f"{SEARCH}no+such+thing",
 }
+# Pages of forms that are sent, with the number of relayers.
+CHOSEN = {"action": "edit_selected", "_selected_action": "1"}
+CHANGES = {"confirmed": "1x{rows}", "minimum_change": "set", "minimum": "5", "webhook_change": "clear", "reason": "-"}
+FORMS = {
+    "edit all relayers": {**CHOSEN, "select_across": "1"},
+    "edit all relayers, preview": CHOSEN | CHANGES,
+}
+PAGES |= dict.fromkeys(FORMS, RELAYERS)
 # Pages name static files without a hash, so that they need not be collected first.
 STORAGES = {"staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}
 
@@ -144,6 +169,13 @@ def rows_of(
             rounds={name: [round(each, 1) for each in values] for name, values in rounds.items()},
         ),
         Row(
+            f"{page}: {large:,} relayers, milliseconds",
+            round(times[f"{large:,} ms"], 1),
+            "ms",
+            "",
+            at_most=AT_MOST_MS,
+        ),
+        Row(
             f"{page}: {large:,} relayers, queries",
             round(more_queries / queries, 2),
             "x",
@@ -161,9 +193,9 @@ def pages_of(database: Database) -> dict[str, tuple[int, float]]:
 
     client, found = signed_in(database), {}
     for page, path in paths(client).items():
-        get(client, path)
+        visit(client, page, path)
         with CaptureQueriesContext(connection) as queries:
-            content = get(client, path)
+            content = visit(client, page, path)
         found[page] = len(queries), round(len(content) / 1000, 1)
     return found
 
@@ -186,9 +218,9 @@ def turn(database: Database) -> Callable[[], dict[str, float]]:
         """Return the milliseconds of each page; the first visit after the change of databases does not count."""
         client, found = signed_in(database), {}
         for page, path in pages.items():
-            get(client, path)
+            visit(client, page, path)
             started = time.perf_counter()
-            get(client, path)
+            visit(client, page, path)
             found[page] = (time.perf_counter() - started) * 1000
         return found
 
@@ -216,8 +248,20 @@ def close() -> None:
         connection.close_pool()
 
 
+def visit(client: Any, page: str, path: str) -> bytes:
+    from relayers.models import Relayer
+
+    if page not in FORMS:
+        return get(client, path)
+    rows = str(Relayer.objects.order_by("-pk").values_list("pk", flat=True)[0])
+    return checked(path, client.post(path, {name: text.format(rows=rows) for name, text in FORMS[page].items()}))
+
+
 def get(client: Any, path: str) -> bytes:
-    response = client.get(path)
+    return checked(path, client.get(path))
+
+
+def checked(path: str, response: Any) -> bytes:
     if response.status_code != 200:
         raise Failed(f"{path} answered {response.status_code}")
     content: bytes = response.content
