@@ -19,12 +19,14 @@ from django.db import connection
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
+from chain import breakers
 from relayer_service.background.tasks import queue
 from relayer_service.observability import health, metrics, probes
 from relayer_service.observability.logs import JsonFormatter, SecretFilter, redact
 from relayer_service.storage import ttl_cache
 from relayer_service.storage.caches import FailOpenRedisCache
 from relayer_service.storage.postgresql.outages import outage
+from relayers import node_statistics
 from rpc import counters
 from tests import processes
 from tests.api import Api, WireApi
@@ -33,6 +35,9 @@ from tokens.writes import issue
 
 __all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
 
+# From the start: fixtures of a session call nodes too, and threads of a test may do so after it.
+node_statistics.pending.writes_by_itself = False
+
 # The same examples in every run, however slow the machine is.
 hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("repeatable")
@@ -40,7 +45,7 @@ hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db"}
 # A browser and a chain take long to start: each is started by one process, which begins with what needs it.
-TOGETHER = ("tests/browser/", "tests/chain/", "tests/rpc/")
+TOGETHER = ("tests/browser/", "tests/chain/", "tests/client/", "tests/rpc/")
 
 
 @pytest.hookimpl(trylast=True)
@@ -111,6 +116,8 @@ def start_probe(start: Callable[[Any], Future[Any]], probe: Callable[[], Any]) -
 def forget_everything() -> None:
     ttl_cache.clear_all()
     counters.counter.reset()
+    node_statistics.pending.reset()
+    breakers.set_taken_out(())
     FailOpenRedisCache.down_until = 0.0
     outage.forget()
     health.readiness.failures.clear()

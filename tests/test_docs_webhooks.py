@@ -242,7 +242,7 @@ def test_the_waits_and_limits_that_are_shown_are_the_defaults() -> None:
     assert seconds == settings.WEBHOOK_SCHEDULE
     assert f"each {attempts.JITTER:.0%} more or less" in DOCUMENT
     assert f"There are {settings.WEBHOOK_TIMEOUT_SECONDS} seconds for connection and answer together." in DOCUMENT
-    assert f"At most {sender.TARGET_CONCURRENCY} deliveries are in flight to a target" in DOCUMENT
+    assert f"At most {sender.TARGET_CONCURRENCY} deliveries are in flight to a webhook" in DOCUMENT
 
 
 def test_the_example_of_settings_shows_the_defaults() -> None:

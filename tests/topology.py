@@ -68,6 +68,8 @@ class Topology:
             "REDIS_URL": redis_url,
             "ALLOWED_HOSTS": "localhost,127.0.0.1",
             "TRUSTED_PROXIES": "127.0.0.1",
+            # Its staff sign in with a password alone.
+            "REQUIRE_SECOND_FACTOR": "none",
             "RATE_LIMIT_LIST_RELAYERS": "10/d",
             "RATE_LIMIT_RPC": "",
             "HEALTH_CHECK_SECONDS": "3600",

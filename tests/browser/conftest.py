@@ -23,8 +23,9 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
-from relayer_service.models import AuditEntry, EncryptionKey, Job, PeriodicRun, RowDelta
+from relayer_service.models import Acknowledgement, AuditEntry, EncryptionKey, Job, PeriodicRun, RowDelta
 from relayers.models import Relayer
+from relayers.node_models import NodeCalls, NodeOutage
 from rpc.models import CallHour, FeeToken
 from signers.models import Signer
 from spending.models import SpendingPolicy
@@ -52,9 +53,9 @@ WIDE = {"width": 1280, "height": 800}
 PATIENCE = 60_000
 # Whatever tests and pages write, those first that refer to others.
 MODELS: list[type[Model]] = [
-    *(AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Transaction, Lane, ChainWatch),
+    *(Acknowledgement, AuditEntry, Job, Session, PeriodicRun, Item, FeeToken, Transaction, Lane, ChainWatch),
     *(Relayer, Signer, Delivery, Notification),
-    *(CallHour, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, SpendingPolicy, User),
+    *(CallHour, NodeCalls, NodeOutage, DeliveryHour, SkippedEventCount, RowDelta, AccessToken, SpendingPolicy, User),
 ]
 
 FOLDER = Path(__file__).parent

@@ -11,6 +11,9 @@ from django.contrib.auth.models import Group, User
 from django.utils import timezone
 from playwright.sync_api import Browser, Page
 
+from chain.networks import networks
+from chain.node_calls import node_key
+from notifications.models import Notification
 from relayer_service.models import AuditEntry, Job, PeriodicRun
 from relayers.models import Relayer
 from rpc.models import FeeToken
@@ -37,12 +40,16 @@ READ_ONLY = {
     *("transactions/transaction", "transactions/lane"),
 }
 SINGLE = [
-    *("", "password_change/", "auth/user/{auth/user}/password/"),
+    *("", "password_change/", "second-factor/", "auth/user/{auth/user}/password/"),
     # What asks before something is done.
     *("relayers/relayer/{relayers/relayer}/pause/", "notifications/delivery/{notifications/delivery}/replay/"),
     *("transactions/lane/{transactions/lane}/hold/", "transactions/lane/{transactions/lane}/release/"),
     "tokens/accesstoken/{tokens/accesstoken}/rotate/",
+    "notifications/notification/{notifications/notification}/disable/",
+    "notifications/notification/{notifications/notification}/generate_key/",
     "transactions/transaction/gas/",
+    "relayers/relayer/{relayers/relayer}/try_it/",
+    *("relayers/relayer/nodes/", "relayers/relayer/nodes/{node}/take_out/"),
     "transactions/transaction/{transactions/transaction}/cancel/",
 ]
 
@@ -51,7 +58,10 @@ HOUR = int(timezone.now().timestamp()) // 3600 * 3600
 TROUBLE: dict[str, Any] = {
     "balance_is_low": True,
     "policies": {"min_balance": 10},
+    "balance_text": "5",
     "balance_hours": [[HOUR - 7200, "12"], [HOUR, "5"]],
+    "minimum_hours": [[HOUR - 7200, "10"]],
+    "outflow_days": [[HOUR // 86400 * 86400, "7"]],
 }
 JOB: dict[str, Any] = {
     "kind": "verify_signers",
@@ -110,7 +120,7 @@ def held_lane(relayer: Relayer) -> tuple[Lane, Transaction]:
 @pytest.fixture
 def keys(staff: User) -> dict[str, Any]:
     """The keys of an object of each kind, by the place of its list."""
-    relayer = factories.relayer(notification=factories.notification(), balance_text="5", **TROUBLE)
+    relayer = factories.relayer(notification=factories.notification(), **TROUBLE)
     assert relayer.notification
     set_paused(relayer, True, "Maintenance")
     set_paused(relayer, False)
@@ -120,6 +130,7 @@ def keys(staff: User) -> dict[str, Any]:
     lane, row = held_lane(relayer)
     return {
         "relayers/relayer": relayer.pk,
+        "node": node_key(networks()[relayer.network].rpc_urls[0]),
         "transactions/lane": lane.pk,
         "transactions/transaction": row.pk,
         "rpc/feetoken": FeeToken.objects.create(network="sepolia", symbol="USDC", address=factories.ADDRESS).pk,
@@ -141,14 +152,22 @@ def findings(page: Page, path: str, status: int = 200) -> dict[str, list[str]]:
     response = page.goto(path, wait_until="networkidle" if "/relayers/" in path else "load")
     assert response
     assert (path, response.status) == (path, status)
+    return findings_here(page, path)
+
+
+def findings_here(page: Page, name: str) -> dict[str, list[str]]:
+    """Return what axe finds on the page that is shown, which may be the answer to a form; it fits the screen."""
     page.wait_for_function("!document.querySelector('html[x-cloak]')")
     page.evaluate(AXE.read_text())
     found: dict[str, list[str]] = {}
     for width, size in WIDTHS.items():
         page.set_viewport_size(size)  # type: ignore[arg-type]
+        assert (name, page.evaluate("document.documentElement.scrollWidth - innerWidth")) == (name, 0)
         for theme, rules in RULES.items():
             page.evaluate(SET_THEME, theme)
-            found[f"{path} {theme} {width}"] = page.evaluate(FIND, rules)
+            found[f"{name} {theme} {width}"] = page.evaluate(FIND, rules)
+    page.evaluate(SET_THEME, "light")
+    page.set_viewport_size(WIDTHS["desk"])  # type: ignore[arg-type]
     return {place: rules for place, rules in found.items() if rules}
 
 
@@ -166,6 +185,21 @@ def test_axe_finds_nothing_serious_on_any_page(quiet_page: Page, site: str, staf
     found |= findings(quiet_page, "/admin/signers/signer/99999/change/", 404)
     add_session(quiet_page.context, site, User.objects.create_user("newcomer", is_staff=True))
     found |= findings(quiet_page, "/admin/signers/signer/", 403)
+    assert found == {}
+
+
+@needs_axe
+def test_axe_finds_nothing_serious_on_the_pages_of_channels(quiet_page: Page, site: str, staff: User) -> None:
+    """Check the pages of e-mail and Slack, whose fields are not those of webhooks."""
+    add_session(quiet_page.context, site, staff)
+    found: dict[str, list[str]] = {}
+    for kind, url in {"email": "mailto:ops@example.com", "slack": "https://hooks.example.com/T0"}.items():
+        channel = Notification.objects.create(identifier=kind, type=kind, url=url, events="worker.*")
+        found |= findings(quiet_page, f"/admin/notifications/notification/{channel.pk}/change/")
+        found |= findings(quiet_page, f"/admin/notifications/delivery/{emit_test(channel).pk}/change/")
+        quiet_page.goto("/admin/notifications/notification/add/")
+        quiet_page.locator("[name=type]").select_option(kind)
+        found |= findings_here(quiet_page, f"add {kind}")
     assert found == {}
 
 
@@ -208,3 +242,42 @@ def test_a_chosen_row_and_the_page_after_signing_out_are_accessible(
         quiet_page.evaluate(SET_THEME, theme)
         found[f"signed out {theme}"] = quiet_page.evaluate(FIND, [])
     assert {place: rules for place, rules in found.items() if rules} == {}
+
+
+@needs_axe
+def test_axe_finds_nothing_serious_in_the_answers_to_forms(
+    quiet_page: Page, site: str, staff: User, keys: dict[str, Any]
+) -> None:
+    """Check what only an act of the user shows: bulk edit and its preview, a generated key, and a locked sign-in."""
+    page = quiet_page
+    add_session(page.context, site, staff)
+    page.goto("/admin/relayers/relayer/")
+    page.locator("input.action-select").check()
+    page.locator("select[name=action]").select_option("edit_selected")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_label("Reason").fill("Costs")
+    found = findings_here(page, "bulk edit")
+    page.locator("[name=minimum_change]").select_option("set")
+    page.locator("[name=minimum]").fill("0.5 ETH")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("Changes 1 relayer.").wait_for()
+    found |= findings_here(page, "preview of a bulk edit")
+    page.goto(f"/admin/notifications/notification/{keys['notifications/notification']}/generate_key/")
+    page.get_by_role("button", name="Generate key").click()
+    page.get_by_text("whsec_").first.wait_for()
+    found |= findings_here(page, "generated key")
+    page.context.clear_cookies()
+    while not page.get_by_role("heading", name="Try again later").is_visible():
+        page.goto("/admin/login/")
+        page.get_by_label("Username").fill("mallory")
+        page.get_by_label("Password").fill("a guess")
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_text("Try again later").or_(page.get_by_text("Please enter the correct username")).first.wait_for()
+    found |= findings_here(page, "locked sign-in")
+    assert found == {}
+
+
+@needs_axe
+def test_axe_finds_nothing_serious_in_the_first_steps(quiet_page: Page, site: str, staff: User) -> None:
+    add_session(quiet_page.context, site, staff)
+    assert findings(quiet_page, "/admin/") == {}

@@ -65,7 +65,7 @@ def test_the_log_is_searched_filtered_and_exported(
     expect(page.locator("#result_list tbody tr")).to_have_count(1)
     expect(page.locator("#result_list")).to_contain_text("“The vault is being moved to another data centre”")
     with page.expect_download() as download:
-        page.get_by_role("link", name="Export as CSV").click()
+        page.get_by_role("link", name="Export CSV").click()
     download.value.save_as(tmp_path / "log.csv")
     with (tmp_path / "log.csv").open(newline="") as file:
         assert [row["object_id"] for row in csv.DictReader(file)] == ["relayer-1"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
@@ -9,13 +11,34 @@ from playwright.sync_api import Page, expect
 from relayers.models import Relayer
 from tests.browser.conftest import TakeScreenshot, add_session
 from tests.browser.test_accessibility import AXE, FIND, RULES, SET_THEME, WIDTHS, needs_axe
+from tests.relayer_service.admin.test_add_pages import PAGES
 from tests.relayers import factories
+from tests.transactions import factories as sending
 
 # No form of the product folds its fields.
 FOLD = """field => {
   const fold = document.createElement("details");
   field.before(fold);
   fold.append(field);
+}"""
+
+
+# The first invalid field, or the widget in place of it.
+HAS_FOCUS = """() => {
+  const field = document.querySelector("main [aria-invalid=true]");
+  const widget = field.matches(".select2-hidden-accessible") && field.nextElementSibling;
+  return document.activeElement === field || (widget && widget.contains(document.activeElement));
+}"""
+
+# The line of the field has the error's text.
+HAS_TEXT = """() => {
+  const field = document.querySelector("main [aria-invalid=true]");
+  for (let line = field.parentElement; line && !line.matches("form"); line = line.parentElement) {
+    if (/required/i.test(line.innerText)) {
+      return line.querySelectorAll("[aria-invalid=true]").length === 1;
+    }
+  }
+  return false;
 }"""
 
 
@@ -68,6 +91,54 @@ def test_a_password_that_is_refused_has_the_focus(page: Page) -> None:
     page.goto("/admin/password_change/")
     page.get_by_role("button", name="Change password").click()
     expect(page.locator("[name=old_password]")).to_be_focused()
+
+
+def expect_error(page: Page, path: str, button: str = "") -> None:
+    """Send the form of a page as it is, and expect an error at the field that has the focus."""
+    page.goto(path)
+    if not button:
+        page.locator("main form button[type=submit]").last.click()
+    else:
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(page.get_by_role("heading", name=re.compile("^Not saved: [0-9]+ error"))).to_be_visible()
+    invalid = page.locator("main [aria-invalid=true]").first
+    expect(invalid).to_be_attached()
+    page.wait_for_function(HAS_FOCUS)
+    page.wait_for_function(HAS_TEXT)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0, path
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_add_page_shows_its_errors(page: Page, width: str, take_screenshot: TakeScreenshot) -> None:
+    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
+    for path in PAGES:
+        expect_error(page, f"/admin/{path}/add/", "Save")
+        take_screenshot(page, f"add-{path.rpartition('/')[2]}-{width}")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_forms_that_ask_for_a_reason_show_their_errors(page: Page, relayer: Relayer, width: str) -> None:
+    lane = sending.lane(relayer)
+    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
+    for path in (f"relayers/relayer/{relayer.pk}/pause/", f"transactions/lane/{lane.pk}/hold/"):
+        expect_error(page, f"/admin/{path}")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_transaction_that_is_not_valid_shows_its_errors(
+    page: Page, relayer: Relayer, width: str, take_screenshot: TakeScreenshot
+) -> None:
+    page.set_viewport_size(WIDTHS[width])  # type: ignore[arg-type]
+    page.goto(f"/admin/relayers/relayer/{relayer.pk}/try_it/")
+    page.get_by_role("button", name="ERC-20 transfer").click()
+    page.get_by_label("Arguments").fill("5")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_text("The function takes 2 arguments, one per line; 1 given.")).to_be_visible()
+    expect(page.get_by_label("Arguments")).to_be_focused()
+    take_screenshot(page, f"try-it-error-{width}")
+    page.evaluate(SET_THEME, "dark")
+    take_screenshot(page, f"try-it-error-{width}-dark")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0
 
 
 @needs_axe

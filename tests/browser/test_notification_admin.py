@@ -25,7 +25,7 @@ from tests.relayers import factories
 LIST = "/admin/notifications/notification/"
 LOG = "/admin/notifications/delivery/"
 KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-BUTTONS = re.compile("Send test event|Replay|Retry now")
+BUTTONS = re.compile("Send test|Retry all|Disable$|Generate key|Replay|Retry now")
 # What a target may answer, to the harm of whoever takes it for more than text.
 ANSWER = b"<script>document.title = 'harm'</script><b>thanks</b>"
 
@@ -74,7 +74,7 @@ def history(transactional_db: None) -> Notification:
     """A notification as it looks after a day with an outage of some hours."""
     now = timezone.now()
     billing = Notification.objects.create(
-        identifier="billing", url="https://billing.example.com/webhooks", signing_key=KEY
+        identifier="billing", url="https://billing.example.com/webhooks", signing_key=KEY, tried=True
     )
     Notification.objects.create(
         identifier="status-page", url="https://status.example.com/hook", gone_at=now - timedelta(hours=2)
@@ -102,7 +102,7 @@ def history(transactional_db: None) -> Notification:
                 due_at=due_at,
                 attempts_made={"delivered": 1, "pending": 3, "failed": 10}[state],
                 response_code=503 if failed else 200,
-                error="The target returned HTTP 503." if failed else "",
+                error="Returned HTTP 503." if failed else "",
                 created_at=moment,
                 attempted_at=moment,
             )
@@ -150,10 +150,7 @@ def test_a_webhook_is_added_tried_seen_to_arrive_and_replayed(
     page.get_by_role("button", name="Save and continue editing").click()
     expect(page.get_by_text("was added successfully")).to_be_visible()
 
-    page.get_by_role("link", name="Send test event").click()
-    expect(page.get_by_text("A test event is sent immediately, signed.")).to_be_visible()
-    assert texts(page.locator(".confirmation td")) == ["billing", target, "OK"]
-    page.get_by_role("button", name="Send test event").click()
+    page.get_by_role("button", name="Send test").click()
     expect(page.get_by_text("billing: test event queued as ")).to_be_visible()
 
     page.get_by_role("link", name=re.compile("^msg_")).click()
@@ -184,8 +181,9 @@ def test_the_list_of_notifications_shows_their_state(
         ["status-page", "https://status.example.com/hook", "NONE"],
         ["billing", "https://billing.example.com/webhooks", "SET"],
     ]
-    assert rows[0][3].startswith(f"FAILING SINCE {since:%Y-%m-%d}")
-    assert [row[3] for row in rows[1:]] == [rows[0][3].replace("FAILING", "GONE"), "OK"]
+    assert rows[0][3].startswith(f"FAILING, RETRYING since {since:%Y-%m-%d}")
+    gone = rows[0][3].replace("FAILING, RETRYING since", "STOPPED returned 410 at")
+    assert [row[3] for row in rows[1:]] == [gone, "WORKING"]
     take_screenshot(page, "notifications")
 
 
@@ -197,7 +195,8 @@ def test_the_page_of_a_notification_charts_its_last_day_and_leads_to_its_deliver
     assert KEY not in page.content()
     chart = page.locator("canvas.chart")
     assert painted(chart) > 1000
-    assert page.get_by_role("link", name=BUTTONS).count() == 1
+    assert texts(page.locator("main").get_by_role("button", name=BUTTONS)) == ["Retry all", "Send test"]
+    assert texts(page.locator("main").get_by_role("link", name=BUTTONS)) == ["Disable", "Generate key"]
     take_screenshot(page, "notification")
     page.get_by_role("link", name="All its deliveries").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(50)
@@ -275,6 +274,7 @@ def test_staff_who_may_only_view_can_look_and_no_more(sign_in: Callable[[User], 
         assert "s3cret" not in page.content()
         assert page.locator("select[name=action]").count() == 0
         assert page.get_by_role("link", name=BUTTONS).count() == 0
+        assert page.get_by_role("button", name=BUTTONS).count() == 0
         assert page.get_by_role("button", name="Save").count() == 0
 
 
@@ -302,6 +302,48 @@ def test_a_target_is_disabled_on_its_page(page: Page, take_screenshot: TakeScree
     take_screenshot(page, "notification-used-by")
     page.goto(LIST, wait_until="networkidle")
     take_screenshot(page, "notifications-disabled")
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_state_error_next_attempt_and_buttons_are_in_the_first_screen(
+    page: Page, history: Notification, width: int
+) -> None:
+    height = 900 if width == 1440 else 844
+    page.set_viewport_size({"width": width, "height": height})
+    Notification.objects.filter(pk=history.pk).update(failing_since=timezone.now() - timedelta(hours=2))
+    page.goto(f"{LIST}{history.pk}/change/", wait_until="networkidle")
+    for name in ("State", "Error", "Since", "Next attempt"):
+        expect(page.locator(".status-facts dt").get_by_text(name, exact=True)).to_be_in_viewport()
+    expect(page.get_by_text("Returned HTTP 503.").first).to_be_in_viewport()
+    for name in ("Retry all", "Send test"):
+        expect(page.get_by_role("button", name=name)).to_be_in_viewport(ratio=1)
+    expect(page.locator("main").get_by_role("link", name="Disable")).to_be_in_viewport(ratio=1)
+
+
+def test_a_key_is_generated_copied_and_the_previous_one_ended(page: Page, history: Notification) -> None:
+    page.goto(f"{LIST}{history.pk}/change/")
+    page.get_by_role("link", name="Generate key").click()
+    page.get_by_role("button", name="Generate key").click()
+    key = page.locator("#generated-key").inner_text()
+    history.refresh_from_db()
+    assert (history.signing_key, history.other_signing_keys()) == (key, [KEY])
+    page.get_by_role("link", name="Back to the webhook").click()
+    expect(page.get_by_text("Previous key also signs until")).to_be_visible()
+    page.get_by_role("link", name="End now").click()
+    page.get_by_role("button", name="End previous key").click()
+    expect(page.get_by_text("billing: only the current key signs.")).to_be_visible()
+    assert key not in page.content()
+
+
+def test_a_delivery_is_copied_as_curl(page: Page, history: Notification) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    delivery = Delivery.objects.get(state="pending")
+    page.goto(f"{LOG}{delivery.pk}/change/")
+    page.get_by_role("button", name="Copy as curl").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    copied: str = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("curl -i -X POST \\\n  -H 'Content-Type: application/json'")
+    assert copied.endswith(" \\\n  https://billing.example.com/webhooks")
 
 
 def test_events_are_chosen_from_a_list(page: Page) -> None:

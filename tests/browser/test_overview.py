@@ -50,25 +50,91 @@ def treasury(transactional_db: None) -> Relayer:
     return relayer
 
 
-def test_a_relayer_that_runs_dry_appears_by_itself_and_is_gone_once_it_is_topped_up(
+def test_a_relayer_that_runs_dry_is_counted_by_itself_until_it_is_topped_up(
     page: Page, treasury: Relayer, take_screenshot: TakeScreenshot
 ) -> None:
     page.clock.install()
     page.goto("/admin/", wait_until="networkidle")
-    named = page.locator(".attention li", has_text="Treasury")
-    expect(page.locator(".attention li", has_text="Payroll")).to_be_visible()
-    assert named.count() == 0
-    payroll = page.get_by_role("link", name="Payroll (payroll) on sepolia")
+    low = page.locator(".attention li", has_text="balance below the minimum")
+    expect(low).to_contain_text("1 relayer")
+    payroll = page.get_by_role("link", name="Payroll (payroll)")
     payroll.focus()
     checked(treasury, AccountReading(nonce=7, balance=ETHER // 10))
     page.clock.fast_forward(HALF_A_MINUTE)
-    expect(named).to_contain_text("Its balance is 0.1 ETH, below the minimum of 0.5 ETH.")
-    expect(named.locator("time")).to_contain_text("for less than a minute")
-    expect(payroll).to_be_focused()
+    expect(low).to_contain_text("2 relayers")
+    expect(low.locator("time")).to_contain_text("for less than a minute")
     take_screenshot(page, "overview")
     checked(treasury, AccountReading(nonce=7, balance=ETHER))
     page.clock.fast_forward(HALF_A_MINUTE)
-    expect(named).to_have_count(0)
+    expect(low).to_contain_text("1 relayer Payroll (payroll): Its balance is 1 ETH, below the minimum of 2 ETH.")
+    expect(payroll).to_be_visible()
+
+
+def test_a_note_that_is_being_written_is_kept_while_the_page_refreshes(page: Page, treasury: Relayer) -> None:
+    page.clock.install()
+    page.goto("/admin/", wait_until="networkidle")
+    row = page.locator(".attention li", has_text="balance below the minimum")
+    row.get_by_text("Acknowledge").click()
+    row.get_by_label("Note on").fill("Finance knows")
+    checked(treasury, AccountReading(nonce=7, balance=ETHER // 10))
+    with page.expect_response("**/admin/"):
+        page.clock.fast_forward(HALF_A_MINUTE)
+    expect(row.get_by_label("Note on")).to_have_value("Finance knows")
+    row.get_by_label("Note on").press("Enter")
+    # The page showed one relayer, and now there are two.
+    expect(page.get_by_text("Not acknowledged, as it has changed: sepolia")).to_be_visible()
+
+
+def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
+    page: Page, treasury: Relayer, take_screenshot: TakeScreenshot
+) -> None:
+    """Three clicks: the list, Acknowledge, and the button with the note."""
+    factories.notification()
+    down = [factories.relayer(identifier=f"main-{number}", network="mainnet") for number in range(150)]
+    for _ in range(2):
+        health.write([(claimed, AccountReading(reason="the connection failed")) for claimed in claim(down)])
+    page.goto("/admin/", wait_until="networkidle")
+    row = page.locator(".attention li", has_text="mainnet: no node answers")
+    expect(row).to_contain_text("150 relayers")
+    expect(page.locator(".attention li", has_text="main-")).to_have_count(1)
+    take_screenshot(page, "outage")
+    row.get_by_role("link", name="mainnet: no node answers").click()
+    expect(page.get_by_title("Click here to select the objects across all pages")).to_contain_text("150 relayers")
+    expect(page.locator("#result_list tbody tr")).to_have_count(50)
+    page.go_back(wait_until="networkidle")
+    row.get_by_text("Acknowledge").click()
+    row.get_by_role("button").click()
+    expect(page.get_by_text("Acknowledged: mainnet: no node answers.")).to_be_visible()
+    expect(page.locator(".attention [data-part='Needs attention'] li", has_text="mainnet")).to_have_count(0)
+    page.get_by_text("1 acknowledged").click()
+    expect(page.locator(".acknowledged li")).to_contain_text("olga")
+    health.write([(claimed, AccountReading(nonce=1, balance=ETHER)) for claimed in claim(down)])
+    page.reload(wait_until="networkidle")
+    expect(page.locator(".attention li", has_text="mainnet")).to_have_count(0)
+
+
+def claim(relayers: list[Relayer]) -> list[Relayer]:
+    chosen = Relayer.objects.filter(pk__in=[relayer.pk for relayer in relayers])
+    chosen.update(due_at=timezone.now())
+    return list(chosen.claim(len(relayers), health.lease_length()))
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_overview_fits_in_two_screens_whatever_breaks(
+    page: Page, treasury: Relayer, width: int, take_screenshot: TakeScreenshot
+) -> None:
+    down = {"signer": treasury.signer, "address": treasury.address, "name": "Down", "failed_checks": 2}
+    down |= {"failing_since": timezone.now(), "checked_at": timezone.now(), "nonce": 1, "balance_text": "1"}
+    Relayer.objects.bulk_create(
+        Relayer(identifier=f"down-{number}", network=f"net-{number}", **down) for number in range(60)
+    )
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto("/admin/", wait_until="networkidle")
+    expect(page.locator(".attention [data-part='Needs attention'] li")).to_have_count(15)
+    take_screenshot(page, f"overview-{width}")
+    height = page.evaluate("document.querySelector('#overview').scrollHeight")
+    # A phone is narrow: everything is below each other.
+    assert height <= (1800 if width > 1000 else 5000)
 
 
 def test_a_page_of_a_signed_out_user_shows_it_and_stops_refreshing(page: Page, treasury: Relayer) -> None:

@@ -210,13 +210,14 @@ def test_an_estimate_is_tried_on_the_page_of_a_relayer(
     add_calls(relayer)
     page.goto(f"{RELAYERS}{relayer.pk}/change/", wait_until="networkidle")
     expect(page.get_by_text("JSON-RPC calls in the last 24 hours")).to_be_visible()
-    page.get_by_text("Try an estimate").click()
+    page.get_by_text("Try it", exact=True).click()
     page.get_by_label("Fee token").select_option(label="DAI")
-    transaction = page.get_by_label("Transaction", exact=True)
+    page.get_by_text("Advanced: encoded transaction").click()
+    transaction = page.get_by_label("Encoded transaction", exact=True)
     transaction.fill("0x1234")
     page.get_by_role("button", name="Estimate", exact=True).click()
     answer = page.locator("[data-estimate-answer]")
-    expect(answer.get_by_text("Invalid params (-32602)")).to_be_visible()
+    expect(answer.get_by_text("Encoded transaction: Not valid")).to_be_visible()
     transaction.fill(unsigned())
     page.get_by_role("button", name="Estimate", exact=True).click()
     expect(answer.get_by_text("Fee in DAI")).to_be_visible()
@@ -240,7 +241,7 @@ def test_an_estimate_is_tried_on_the_page_of_a_relayer(
     # 52,000 gas at 13 gwei and 57,200 at 15.5, 3,012.5 DAI for 1 ETH, and 75 basis points.
     assert rows[-1][1:3] == ["2.051723375 DAI", "2.69091411875 DAI"]
     assert re.fullmatch(r"2\s?hours ago", rows[10][2])
-    page.locator("details.estimate").evaluate("element => element.scrollIntoView()")
+    page.get_by_role("button", name="Estimate").evaluate("element => element.scrollIntoView()")
     take_screenshot(page, "relayer-estimate")
     assert "s3cret" not in page.content()
 
@@ -252,5 +253,5 @@ def test_a_phone_shows_a_page_without_sideways_scrolling(
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(path.format(token=tokens.pk, relayer=relayer.pk), wait_until="networkidle")
     if "relayers" in path:
-        page.get_by_text("Try an estimate").click()
+        page.get_by_text("Try it", exact=True).click()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") == 0

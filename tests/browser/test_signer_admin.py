@@ -41,7 +41,7 @@ def test_a_local_key_is_added_and_verified(page: Page, take_screenshot: TakeScre
     page.locator("[name=plain__key]").fill(KEY)
     take_screenshot(page, "signer-add-plain")
     page.get_by_role("button", name="Save and verify").click()
-    expect(page.get_by_text(re.compile(f"treasury: signed as {ADDRESS} in \\d+ ms"))).to_be_visible()
+    expect(page.get_by_text(re.compile(f"Verified: {ADDRESS} \\(\\d+ ms\\)"))).to_be_visible()
     assert Signer.objects.get().verified_identity == ADDRESS
     take_screenshot(page, "signer-verify")
 

@@ -79,7 +79,7 @@ def target() -> Iterator[Receiver]:
 @pytest.fixture
 def worker(transactional_db: None, tmp_path: Path) -> Iterator[None]:
     tasks.prepare_queue()
-    environment = {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "WEBHOOK_SCHEDULE": "0"}
+    environment = {"WEBHOOK_ALLOWED_PRIVATE_NETWORKS": "127.0.0.0/8", "WEBHOOK_SCHEDULE": "0,3600"}
     with (tmp_path / "worker").open("wb") as log:
         process = processes.worker(log, **environment)
         try:
@@ -94,10 +94,10 @@ def test_a_failing_webhook_is_found_fixed_and_replayed(
     hook = factories.notification("billing", url=target.url)
     relayer = factories.relayer(identifier="payroll", notification=hook, due_at=timezone.now().replace(year=2040))
     set_paused(relayer, True, "Maintenance")
-    wait_until(lambda: Delivery.objects.get().state == "failed")
+    wait_until(lambda: Delivery.objects.get().attempts_made == 1)
     failed = page.locator(".attention li", has_text="billing")
     page.goto("/admin/", wait_until="networkidle")
-    expect(failed).to_contain_text("The target returned HTTP 500.")
+    expect(failed).to_contain_text("Failing webhooks: Returned HTTP 500")
     take_screenshot(page, "webhook-failing")
     # The receiver is fixed.
     target.behaviour = answer(204)
@@ -112,3 +112,26 @@ def test_a_failing_webhook_is_found_fixed_and_replayed(
     expect(failed).to_have_count(0)
     bodies = [received.body for received in target.requests]
     assert (len(bodies), len(set(bodies))) == (2, 1)
+
+
+def test_a_webhook_with_a_wrong_url_works_again_after_three_clicks(
+    page: Page, target: Receiver, worker: None, take_screenshot: TakeScreenshot
+) -> None:
+    hook = factories.notification("billing", url=target.url)
+    set_paused(factories.relayer(identifier="payroll", notification=hook), True, "Maintenance")
+    wait_until(lambda: Delivery.objects.get().attempts_made == 1)
+    page.goto("/admin/", wait_until="networkidle")
+    page.get_by_role("link", name="billing").first.click()
+    facts = page.locator(".status-facts")
+    expect(facts).to_contain_text("Returned HTTP 500.")
+    take_screenshot(page, "webhook-page")
+    with receiver() as moved:
+        page.locator("[name=url]").fill(moved.url)
+        page.get_by_role("button", name="Save and continue editing").click()
+        expect(facts).to_contain_text("Not tried yet")
+        page.get_by_role("button", name="Retry all").click()
+        expect(page.get_by_text("Retried: 1 delivery.")).to_be_visible()
+        wait_until(lambda: Delivery.objects.get().state == "delivered")
+    page.reload()
+    expect(facts).to_contain_text("Working")
+    assert len(moved.requests) == 1

@@ -218,7 +218,7 @@ def test_transactions_are_exported_and_canceled_from_their_list(
     page.goto(LIST, wait_until="networkidle")
     page.get_by_role("link", name="Gas spent").click()
     page.get_by_label("From").fill("2030-01-01")
-    page.get_by_role("button", name="Export as CSV").click()
+    page.get_by_role("button", name="Export CSV").click()
     expect(page.get_by_text("This day is before the first one.")).to_be_visible()
     pictures(page, "gas-spent", take_screenshot)
     page.get_by_label("From").fill((timezone.now() - timedelta(days=1)).date().isoformat())
@@ -228,7 +228,7 @@ def test_transactions_are_exported_and_canceled_from_their_list(
 def exported(page: Page, folder: Path, column: str, role: Literal["link", "button"] = "link") -> list[str]:
     """Return a column of the CSV that a page exports."""
     with page.expect_download() as download:
-        page.get_by_role(role, name="Export as CSV").click()
+        page.get_by_role(role, name="Export CSV").click()
     download.value.save_as(folder / "export.csv")
     with (folder / "export.csv").open(newline="") as file:
         return [row[column] for row in csv.DictReader(file)]

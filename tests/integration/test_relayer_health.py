@@ -24,6 +24,7 @@ from tests.relayers import factories
 KEY = "a key of the receiver"
 SECRET = "a-key-of-the-provider"
 DATA = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
+DATA |= {"actor": "health check"}
 DETAILS = "The nonce could not be read from any node: the connection failed."
 
 
@@ -110,12 +111,12 @@ def test_a_relayer_is_disabled_when_its_last_node_dies_and_enabled_when_it_retur
     wait_until(Relayer.objects.filter(system_disabled=True).exists)
     assert shown(wire) == {"system_disabled": True, "disabled_reason": reason}
     wait_until(lambda: len(hook.requests) == 1)
-    assert body(hook, 0) == {"type": "relayer.disabled", "data": DATA | {"disabled_reason": reason}}
+    assert body(hook, 0) == {"type": "relayer.disabled", "data": DATA | {"reason": DETAILS, "disabled_reason": reason}}
     with servers.hardhat(port):
         wait_until(Relayer.objects.filter(system_disabled=False).exists)
         assert shown(wire) == {"system_disabled": False, "disabled_reason": None}
         wait_until(lambda: len(hook.requests) == 2)
-        assert body(hook, 1) == {"type": "relayer.enabled", "data": DATA}
+        assert body(hook, 1) == {"type": "relayer.enabled", "data": DATA | {"reason": "The nonce was read again."}}
     assert hook.forged == []
     assert processes.stop(worker) == 0
     log = worker_log.read_text()

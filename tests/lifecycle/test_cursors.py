@@ -144,7 +144,7 @@ def test_deliveries_are_not_read_past_those_of_other_notifications(
     )
     with connection.cursor() as cursor:
         # Without the indexes of their notification, only a sort gives the order: no index of all deliveries has it.
-        for name in ("delivery_of_target", "delivery_by_target", "delivery_due"):
+        for name in ("delivery_of_webhook", "delivery_by_target", "delivery_due"):
             cursor.execute(f"DROP INDEX {name}")
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL enable_sort = off")

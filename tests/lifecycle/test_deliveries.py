@@ -31,7 +31,7 @@ FAILED = {
     "state": "failed",
     "attempts": 3,
     "response_code": 500,
-    "error": "The target returned HTTP 500.",
+    "error": "Returned HTTP 500.",
     "created_at": "2026-01-02T03:04:06.000678Z",
     "attempted_at": "2026-01-02T04:04:05.000678Z",
 }
@@ -57,7 +57,7 @@ def hook(db: None) -> Notification:
         state="failed",
         attempts_made=3,
         response_code=500,
-        error="The target returned HTTP 500.",
+        error="Returned HTTP 500.",
         created_at=MOMENT + timedelta(seconds=1),
         attempted_at=MOMENT + timedelta(hours=1),
         **common,
@@ -111,14 +111,14 @@ def delivery_log() -> list[dict[str, Any]]:
     delivery = Delivery.objects.get(identifier="msg_2")
     first, second = MOMENT + timedelta(minutes=1), MOMENT + timedelta(hours=1)
     Attempt.objects.create(delivery=delivery, started_at=first, milliseconds=15_000, error="No answer.")
-    refused = {"response_code": 500, "error": "The target returned HTTP 500.", "answer": "webhook-signature: v1,c2ln"}
+    refused = {"response_code": 500, "error": "Returned HTTP 500.", "answer": "webhook-signature: v1,c2ln"}
     Attempt.objects.create(delivery=delivery, started_at=second, milliseconds=12, **refused)
     return [
         {
             "started_at": "2026-01-02T04:04:05.000678Z",
             "milliseconds": 12,
             "response_code": 500,
-            "error": "The target returned HTTP 500.",
+            "error": "Returned HTTP 500.",
         },
         {"started_at": "2026-01-02T03:05:05.000678Z", "milliseconds": 15_000, "error": "No answer."},
     ]

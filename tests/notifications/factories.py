@@ -60,7 +60,7 @@ def emit_test(notification: Notification) -> Delivery:
 
 def outcome(delivery: Delivery, response_code: int | None = 200, **kwargs: Any) -> attempts.Outcome:
     """What an attempt came to that began just now and took 12 ms."""
-    error = "" if response_code == 200 else f"The target returned HTTP {response_code}."
+    error = "" if response_code == 200 else f"Returned HTTP {response_code}."
     values = {"milliseconds": 12, "response_code": response_code, "error": error} | kwargs
     return attempts.Outcome(delivery, timezone.now(), **values)
 

@@ -25,7 +25,7 @@ MINE = uuid.UUID(int=1)
 ANSWERED = {
     "notification_id": "a",
     "failing_since": "2026-01-01T12:00:00.000000Z",
-    "error": "The target returned HTTP 500.",
+    "error": "Returned HTTP 500.",
 }
 
 

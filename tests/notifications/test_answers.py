@@ -15,8 +15,8 @@ from tests.notifications.factories import attempt
 from tests.notifications.receivers import Behaviour, answer, close, hang, raw, receiver, slow
 
 BROKE = "The connection was closed before the response was complete."
-NOT_HTTP = "The target's response is not HTTP."
-LATE = "The target did not respond in time."
+NOT_HTTP = "The response is not HTTP."
+LATE = "No response in time."
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
@@ -48,7 +48,7 @@ def test_any_other_status_is_not(status: int) -> None:
     outcome = attempt_at(answer(status))
     assert not outcome.succeeded
     assert outcome.gone is (status == 410)
-    assert (outcome.response_code, outcome.error) == (status, f"The target returned HTTP {status}.")
+    assert (outcome.response_code, outcome.error) == (status, f"Returned HTTP {status}.")
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_an_answer_that_is_none_is_a_failure(behaviour: Behaviour, code: int | N
     outcome = attempt_at(behaviour)
     assert not outcome.succeeded
     assert (outcome.response_code, outcome.answer) == (code, "")
-    assert outcome.error == (said if code is None else f"The target returned HTTP {code}.")
+    assert outcome.error == (said if code is None else f"Returned HTTP {code}.")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_body_that_drips_is_cut_off_and_its_status_counts() -> None:
 @pytest.mark.usefixtures("one_second")
 def test_a_failure_whose_body_drips_stays_that_failure() -> None:
     outcome = attempt_at(raw(b"HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n\r\n", *[b"a"] * 30, seconds=0.2))
-    assert (outcome.response_code, outcome.error) == (503, "The target returned HTTP 503.")
+    assert (outcome.response_code, outcome.error) == (503, "Returned HTTP 503.")
     assert outcome.retry_after == timedelta(seconds=7)
 
 

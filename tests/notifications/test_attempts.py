@@ -22,7 +22,7 @@ from tests.notifications.receivers import answer, in_turn, receiver
 from tests.servers import free_port
 
 STANDARD_KEY = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-LATE = "The target did not respond in time."
+LATE = "No response in time."
 UNKNOWN = "Internal error. See the worker's log."
 DOES_NOT_OPEN = (
     "A value encrypted with the key '1' cannot be decrypted: "
@@ -100,7 +100,7 @@ def test_a_connection_that_is_not_accepted_ends_in_time(settings: Settings) -> N
 
 def test_a_port_where_nobody_listens_is_a_failure() -> None:
     outcome = attempt(f"http://127.0.0.1:{free_port()}/")
-    assert (outcome.response_code, outcome.error) == (None, "Cannot connect to the target.")
+    assert (outcome.response_code, outcome.error) == (None, "Connection failed.")
 
 
 def test_a_name_that_is_unknown_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_name_that_is_unknown_is_a_failure(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     outcome = attempt("http://nowhere.example/")
-    assert (outcome.response_code, outcome.error) == (None, "The target's host name cannot be resolved.")
+    assert (outcome.response_code, outcome.error) == (None, "The host name cannot be resolved.")
 
 
 def test_cookies_are_not_kept_between_attempts() -> None:

@@ -90,7 +90,7 @@ def test_the_confirmation_counts_the_deliveries_and_deletes_nothing(admin_client
     assert (page["deleted_objects"] if delete is from_the_page else page["deletable_objects"][0]) == [
         "hook, with 3 deliveries"
     ]
-    assert dict(page["model_count"]) == {"notifications": 1, "deliveries": 3}
+    assert dict(page["model_count"]) == {"webhooks": 1, "deliveries": 3}
     assert rows() == (1, 3, 3)
 
 

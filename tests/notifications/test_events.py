@@ -20,7 +20,7 @@ from notifications.subscriptions import EVERYTHING
 from relayer_service.background.tasks import queue
 from relayer_service.observability.logs import request_id
 from relayers import events as relayer_events
-from relayers.events import DisabledReason, RelayerBalanceData, RelayerData, RelayerDisabledData
+from relayers.events import DisabledReason, RelayerBalanceData, RelayerChangeData, RelayerData, RelayerDisabledData
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test
 from tokens.events import TOKEN_EXPIRING, TokenExpiringData
@@ -31,13 +31,16 @@ DISABLED = RelayerDisabledData(
     name="Größe",
     network="mainnet",
     network_type="evm",
+    actor="health check",
+    reason="no node answered",
     disabled_reason=DisabledReason(type="NonceSyncFailed", details="no node answered"),
 )
+CHANGED = RelayerChangeData(**RELAYER, actor="user anna", reason="Maintenance")
 BALANCE = RelayerBalanceData(
     relayer_id="r-1", name="Größe", network="mainnet", network_type="evm", balance="99", min_balance="100"
 )
 FAILING = NotificationFailingData(
-    notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="The target returned HTTP 500."
+    notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="Returned HTTP 500."
 )
 EXPIRING = TokenExpiringData(name="ci", token="rms_key", expires_at="2026-01-01T11:00:00.000000Z")
 
@@ -49,6 +52,8 @@ def pushed() -> list[tuple[str, Any]]:
 def test_the_catalogue_has_these_events() -> None:
     catalogue = all_events()
     assert list(catalogue) == [
+        "price.failed",
+        "price.recovered",
         "transaction.submitted",
         "transaction.mined",
         "transaction.confirmed",
@@ -68,9 +73,12 @@ def test_the_catalogue_has_these_events() -> None:
         "relayer.resumed",
         "relayer.low_balance",
         "relayer.balance_recovered",
+        "relayer.balance_runway",
         "notification.test",
         "notification.failing",
         "notification.gone",
+        "worker.stopped",
+        "worker.resumed",
         "token.expiring",
     ]
     assert all(event.name == name and event.description for name, event in catalogue.items())
@@ -109,9 +117,9 @@ def test_an_event_leaves_a_delivery_that_is_due_at_once(clock: Clock) -> None:
     ("event", "data", "subject"),
     [
         (relayer_events.RELAYER_DISABLED, DISABLED, "r-1"),
-        (relayer_events.RELAYER_ENABLED, RELAYER, "r-1"),
-        (relayer_events.RELAYER_PAUSED, RELAYER, "r-1"),
-        (relayer_events.RELAYER_RESUMED, RELAYER, "r-1"),
+        (relayer_events.RELAYER_ENABLED, CHANGED, "r-1"),
+        (relayer_events.RELAYER_PAUSED, CHANGED, "r-1"),
+        (relayer_events.RELAYER_RESUMED, CHANGED, "r-1"),
         (relayer_events.RELAYER_LOW_BALANCE, BALANCE, "r-1"),
         (relayer_events.RELAYER_BALANCE_RECOVERED, BALANCE, "r-1"),
         (events.NOTIFICATION_TEST, NotificationData(notification_id="hook"), ""),

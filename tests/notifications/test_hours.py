@@ -1,11 +1,13 @@
-"""Deliveries of the last day, counted by hour for the overview."""
+"""Deliveries counted by hour for the overview."""
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from notifications.delivery import counts
 from notifications.models import Delivery, DeliveryHour
@@ -46,17 +48,68 @@ def test_the_worker_counts_the_last_day_by_hour_and_state(clock: Clock) -> None:
     emitted(60)
     emitted(59, "failed")
     emitted(23 * 60)
-    emitted(23 * 60 + 1)
     counts.count_hours()
     assert counted() == [(0, "pending", 1), (1, "delivered", 2), (1, "failed", 1), (23, "delivered", 1)]
     Delivery.objects.filter(pk=pending.pk).update(state="delivered", due_at=None)
     clock.forward(60 * 60)
     counts.count_hours()
-    assert counted() == [(0, "delivered", 1), (1, "delivered", 2), (1, "failed", 1)]
+    assert counted() == [(0, "delivered", 1), (1, "delivered", 2), (1, "failed", 1), (23, "delivered", 1)]
+
+
+def test_each_earlier_day_is_recounted_within_half_an_hour(clock: Clock) -> None:
+    for day in (1, 2, 29, 30):
+        emitted(day * 24 * 60)
+    emitted(31 * 24 * 60)
+    DeliveryHour.objects.create(hour=NOON - timedelta(days=31), state="failed", deliveries=7, counted_at=NOON)
+    for _ in range(30):
+        counts.count_hours()
+        clock.forward(60)
+    expected = [(24, "delivered", 1), (48, "delivered", 1), (29 * 24, "delivered", 1), (30 * 24, "delivered", 1)]
+    assert counted() == expected
+
+
+def test_days_whose_deliveries_may_be_deleted_keep_their_counts(clock: Clock, settings: Settings) -> None:
+    settings.DELIVERIES_KEEP_DAYS = 3
+    for day in (2, 3):
+        DeliveryHour.objects.create(
+            hour=NOON - timedelta(days=day), state="failed", deliveries=7, counted_at=NOON - timedelta(days=1)
+        )
+    for _ in range(30):
+        counts.count_hours()
+        clock.forward(60)
+    assert counted() == [(72, "failed", 7)]
+
+
+@pytest.mark.parametrize(
+    ("key", "title", "failed"),
+    [("7d", "7 days", [0] * 23 + [1, 0, 0, 0, 0]), ("30d", "30 days", [1, *[0] * 27, 1, 0])],
+)
+def test_the_overview_charts_longer_ranges(
+    admin_client: Client, clock: Clock, key: str, title: str, failed: list[int]
+) -> None:
+    for day in (1, 29):
+        hour = NOON - timedelta(days=day)
+        DeliveryHour.objects.create(hour=hour, state="failed", deliveries=1, counted_at=NOON)
+    page = admin_client.get("/admin/", {"range": key})
+    (card,) = (each for each in page.context["cards"] if each.title == f"Deliveries of the last {title}")
+    assert [each["data"] for each in json.loads(card.chart["data"])["datasets"] if each["label"] == "Failed"] == [
+        failed
+    ]
+    assert [(each["title"], each["url"], each["is_chosen"]) for each in card.ranges] == [
+        ("24 hours", "?range=24h", False),
+        ("7 days", "?range=7d", key == "7d"),
+        ("30 days", "?range=30d", key == "30d"),
+    ]
+    assert 'href="?range=24h#deliveries"' in page.content.decode()
+    assert card.note == (
+        "Counted every minute, last at 2026-01-01 12:00:00 UTC. Days before the last one are counted every half hour."
+    )
 
 
 def test_the_overview_charts_what_was_counted_and_says_when(admin_client: Client, clock: Clock) -> None:
-    assert lines(part(admin_client, CARD)) == ["Not counted yet: the worker counts them every minute."]
+    assert lines(part(admin_client, CARD)) == [CARD, "Not counted yet: the worker counts them every minute."]
+    counts.count_hours()
+    assert lines(part(admin_client, CARD)) == [CARD, "There were no deliveries."]
     emitted(0, "pending")
     emitted(61, "failed")
     counts.count_hours()

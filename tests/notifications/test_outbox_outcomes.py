@@ -72,6 +72,7 @@ def test_a_success_ends_a_delivery(clock: Clock) -> None:
         "response_code": 204,
         "answer": "thanks",
         "error": "",
+        "signature": "",
     }
     assert health(notification) == (None, None)
     assert outbox.due_targets() == []
@@ -87,7 +88,7 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
         "state": "pending",
         "attempts_made": 1,
         "response_code": 500,
-        "error": "The target returned HTTP 500.",
+        "error": "Returned HTTP 500.",
         "attempted_at": NOON,
         "due_at": NOON + timedelta(seconds=8),
         "lease": None,
@@ -95,7 +96,7 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
     assert Attempt.objects.values_list("response_code", "answer", "error").get() == (
         500,
         "oops",
-        "The target returned HTTP 500.",
+        "Returned HTTP 500.",
     )
     assert health(notification) == (NOON, None)
     clock.forward(4.999)
@@ -107,8 +108,8 @@ def test_a_failure_puts_a_delivery_back_after_the_wait_of_the_schedule(clock: Cl
 def test_a_failure_without_an_answer_has_no_code(clock: Clock) -> None:
     notification = create_notification()
     row = taken(notification)
-    exchange(notification, outcome(row, None, error="The target did not respond in time."), lease=MINE)
-    assert (state(row)["response_code"], state(row)["error"]) == (None, "The target did not respond in time.")
+    exchange(notification, outcome(row, None, error="No response in time."), lease=MINE)
+    assert (state(row)["response_code"], state(row)["error"]) == (None, "No response in time.")
 
 
 def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None:
@@ -123,7 +124,7 @@ def test_the_last_failure_gives_a_delivery_up_and_keeps_it(clock: Clock) -> None
         "state": "failed",
         "attempts_made": 3,
         "response_code": 503,
-        "error": "The target returned HTTP 503.",
+        "error": "Returned HTTP 503.",
         "attempted_at": clock.now,
         "due_at": None,
         "lease": None,
@@ -238,7 +239,7 @@ def test_410_stops_a_target_and_is_shown_on_it(clock: Clock) -> None:
         "state": "failed",
         "attempts_made": 0,
         "response_code": None,
-        "error": "Not sent: the target returned 410 Gone.",
+        "error": "Not sent: the webhook returned 410 Gone.",
         "attempted_at": None,
         "due_at": None,
         "lease": None,
@@ -338,7 +339,7 @@ def test_each_attempt_is_logged_without_its_target_or_its_key(clock: Clock, capl
         ("INFO", f"Webhook delivered to {name}", fields | {"delivery": first.identifier, "response_code": 200}),
         (
             "WARNING",
-            f"Webhook to {name} failed: The target returned HTTP 500.",
+            f"Webhook to {name} failed: Returned HTTP 500.",
             fields | {"delivery": second.identifier, "response_code": 500},
         ),
     ]

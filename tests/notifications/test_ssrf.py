@@ -16,9 +16,9 @@ from relayer_service.net import outgoing
 from tests.notifications.factories import attempt, make_delivery, send
 from tests.notifications.receivers import Receiver, answer, receiver
 
-NOT_ALLOWED = "The target's address or port is not allowed."
+NOT_ALLOWED = "The address or port is not allowed."
 NOT_USABLE = "The URL is not valid."
-NOT_CONNECTED = "Cannot connect to the target."
+NOT_CONNECTED = "Connection failed."
 
 # What the name server of these tests says; a name that has several answers gives one after the other.
 NAMES: dict[str, list[list[str]]] = {
@@ -217,7 +217,7 @@ def test_a_redirect_is_not_followed(
     settings.WEBHOOK_ALLOWED_PRIVATE_NETWORKS = [ipaddress.ip_network("127.0.0.0/8")]
     with receiver(answer(status, headers={"Location": with_port(location, victim.port)})) as server:
         outcome = attempt(server.url)
-    assert (outcome.response_code, outcome.error) == (status, f"The target returned HTTP {status}.")
+    assert (outcome.response_code, outcome.error) == (status, f"Returned HTTP {status}.")
     assert not outcome.succeeded
     assert connected == ["127.0.0.1"]
     assert len(server.requests) == 1

@@ -16,7 +16,7 @@ from notifications.emitting import emit, emit_to_all, send_test_event
 from notifications.events import NOTIFICATION_FAILING, NotificationFailingData
 from notifications.models import Delivery, Notification
 from notifications.subscriptions import DEFAULT, EVERYTHING
-from relayers.events import RELAYER_ENABLED, RelayerData
+from relayers.events import RELAYER_ENABLED, RelayerChangeData, RelayerData
 from tests.api import Api
 from tests.contract import bodies
 from tests.notifications.factories import create_notification
@@ -54,7 +54,7 @@ def manager(user: User, settings: Any) -> Api:
 def test_a_webhook_receives_what_it_chose_and_test_events(events: str, received: list[str]) -> None:
     notification = create_notification(events=events)
     relayer = factories.relayer(notification=notification)
-    emit(RELAYER_ENABLED, notification, RELAYER)
+    emit(RELAYER_ENABLED, notification, RelayerChangeData(**RELAYER, actor="user anna", reason=""))
     factories.set_paused(relayer, True)
     emit_to_all(TOKEN_EXPIRING, TOKEN)
     emit_to_all(NOTIFICATION_FAILING, FAILING)
@@ -116,10 +116,13 @@ def test_rest_shows_and_changes_what_a_webhook_receives(manager: Api) -> None:
 @pytest.mark.parametrize(
     ("events", "fault"),
     [
-        ([], "events: at least one event is required: to receive none, disable the notification"),
+        ([], "events: at least one event is required: to receive none, disable the webhook"),
         (
             ["relayer.lost"],
-            "events: must be names of events, or of: notification.*, relayer.*, token.*, transaction.*",
+            (
+                "events: must be names of events, or of: notification.*, price.*, relayer.*, token.*, transaction.*, "
+                "worker.*"
+            ),
         ),
         ("relayer.*", "events: a list is required"),
         ([1], "events[0]: a string is required"),
@@ -146,12 +149,12 @@ def test_a_fleet_file_sets_them_and_keeps_them_where_it_does_not(tmp_path: Path)
         lines, _ = load({"notifications": [NOTIFICATION | fields]}, tmp_path)
         return lines[0], Notification.objects.get().events
 
-    assert loaded() == ("notification hook-1: created", DEFAULT)
-    assert loaded(events=["token.*", "relayer.*"]) == ("notification hook-1: updated (events)", "relayer.* token.*")
-    assert loaded() == ("notification hook-1: unchanged", "relayer.* token.*")
+    assert loaded() == ("webhook hook-1: created", DEFAULT)
+    assert loaded(events=["token.*", "relayer.*"]) == ("webhook hook-1: updated (events)", "relayer.* token.*")
+    assert loaded() == ("webhook hook-1: unchanged", "relayer.* token.*")
     assert '"events": [' in dump()[0]
     assert faults({"notifications": [NOTIFICATION | {"events": []}]}, tmp_path) == [
-        "notifications[0].events: at least one event is required: to receive none, disable the notification"
+        "notifications[0].events: at least one event is required: to receive none, disable the webhook"
     ]
 
 

@@ -201,7 +201,8 @@ def test_a_fault_of_the_service_fails_its_batch_alone(monkeypatch: pytest.Monkey
     [
         (["view_relayer"], True, False),
         (["view_job"], True, False),
-        (["view_relayer", "change_relayer"], True, True),
+        (["view_relayer", "change_relayer"], True, False),
+        (["view_relayer", "check_relayer"], True, True),
         (["view_signer", "change_signer"], False, False),
         (["view_auditentry"], False, False),
     ],

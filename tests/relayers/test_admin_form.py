@@ -111,7 +111,7 @@ def test_a_signer_of_another_curve_is_refused_in_words(admin_client: Client) -> 
         ),
         ({"network": ""}, {"network": ["This field is required."]}),
         ({"name": ""}, {"name": ["This field is required."]}),
-        ({"identifier": "taken"}, {"identifier": ["Relayer with this Id already exists."]}),
+        ({"identifier": "taken"}, {"identifier": ["Relayer with this ID already exists."]}),
     ],
 )
 def test_a_relayer_that_cannot_be_is_refused_at_its_field(

@@ -38,7 +38,7 @@ def no_node(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, set()),
         ({"name": "Another name"}, {"name", "due_at", "lease"}),
         ({"network": "sepolia ", "policy_min_balance": "5"}, {"policies", "due_at", "lease"}),
-        ({"rpc_urls-0-url": B}, {"custom_rpc_urls", "masked_rpc_urls", "due_at", "lease"}),
+        ({"rpc_urls-0-url": B}, {"custom_rpc_urls", "masked_rpc_urls", "node_keys", "due_at", "lease"}),
         # Its button asks for a reason.
         ({"paused": "on"}, set()),
     ],

@@ -34,8 +34,7 @@ def relayer(clock: Clock) -> Relayer:
 
 def relayers_of(client: Client) -> list[str]:
     """Return the lines about relayers, without the worker that does not run here."""
-    found = attention(client)
-    return [line for line in found if "Treasury" in line or line.startswith(("Relayers", "Disabled relayers"))]
+    return [line for line in attention(client) if line.startswith("sepolia")]
 
 
 @pytest.mark.usefixtures("relayer")
@@ -47,35 +46,52 @@ def test_a_relayer_that_runs_dry_is_named_until_it_is_topped_up_and_checked(clie
         clock.forward(120)
         checked(AccountReading(nonce=7, balance=ETHER // 10))
     assert relayers_of(staff) == [
-        "Relayers with a low balance 1",
         (
-            "Treasury (relayer-1) on sepolia Its balance is 0.1 ETH, below the minimum of 0.5 ETH. "
-            "Since 2026-01-01 12:02 UTC, for 4 minutes"
-        ),
+            "sepolia: balance below the minimum 1 relayer Treasury (relayer-1) : "
+            "Its balance is 0.1 ETH, below the minimum of 0.5 ETH. Since 2026-01-01 12:02 UTC, for 4 minutes"
+        )
     ]
     clock.forward(120)
-    checked(AccountReading(nonce=7, balance=ETHER))
+    checked(AccountReading(nonce=7, balance=10 * ETHER))
     assert relayers_of(staff) == []
+    assert Relayer.objects.get().low_since is None
 
 
 @pytest.mark.usefixtures("relayer")
-def test_a_relayer_whose_nodes_fail_is_named_before_and_after_it_is_disabled(client: Client, clock: Clock) -> None:
+def test_a_balance_that_lasts_less_than_the_threshold_is_named(admin_client: Client, clock: Clock) -> None:
+    clock.forward(120)
+    checked(AccountReading(nonce=7, balance=ETHER * 6 // 10))
+    assert relayers_of(admin_client) == [
+        "sepolia: balance used up soon 1 relayer Treasury (relayer-1) : At this rate empty in 36 hours."
+    ]
+    page = admin_client.get("/admin/relayers/relayer/?network=sepolia&problem=balance+used+up+soon")
+    assert [each.name for each in page.context["cl"].result_list] == ["Treasury"]
+    # Below the minimum it is one row.
+    clock.forward(120)
+    checked(AccountReading(nonce=7, balance=ETHER // 10))
+    assert [line.partition(" 1 ")[0] for line in relayers_of(admin_client)] == ["sepolia: balance below the minimum"]
+
+
+@pytest.mark.usefixtures("relayer")
+def test_failing_nodes_are_one_cause_before_and_after_they_disable_a_relayer(client: Client, clock: Clock) -> None:
     staff = staff_who_may(client, "view_relayer")
     clock.forward(120)
     checked(AccountReading(reason="the connection failed"))
     assert relayers_of(staff) == [
-        "Relayers with failing nodes 1",
         (
-            "Treasury (relayer-1) on sepolia The last check failed on every node; "
-            "after 2 failures in a row it is disabled."
-        ),
+            "sepolia: no node answers 1 relayer Treasury (relayer-1) : The last check failed on every node; "
+            "after 2 failures in a row it is disabled. Since 2026-01-01 12:02 UTC, for less than a minute"
+        )
     ]
     clock.forward(120)
     checked(AccountReading(reason="the connection failed"))
     assert relayers_of(staff) == [
-        "Disabled relayers 1",
         (
-            "Treasury (relayer-1) on sepolia The nonce could not be read from any node: the connection failed. "
-            "Since 2026-01-01 12:04 UTC, for less than a minute"
-        ),
+            "sepolia: no node answers 1 relayer Treasury (relayer-1) : The nonce could not be read from any node: "
+            "the connection failed. Since 2026-01-01 12:02 UTC, for 2 minutes"
+        )
     ]
+    clock.forward(120)
+    checked(AccountReading(nonce=7, balance=ETHER))
+    assert relayers_of(staff) == []
+    assert Relayer.objects.get().failing_since is None

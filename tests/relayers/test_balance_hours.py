@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from relayers.balance_hours import HOUR, by_hour, with_reading
+from relayers.balance_hours import DAY, HOUR, by_step, with_reading
 from relayers.health import AccountReading, lease_length, write
 from relayers.models import Relayer
+from tests.notifications.clock import NOON, Clock, clock
 from tests.relayers import factories
+
+__all__ = ["clock"]
 
 NOW = datetime(2026, 11, 15, 3, 20, tzinfo=UTC)
 START = int(datetime(2026, 11, 15, 3, tzinfo=UTC).timestamp())
@@ -28,8 +31,18 @@ def entry(hours_ago: int, balance: str) -> list[Any]:
         ([entry(1, "7")], "5", [entry(1, "7"), entry(0, "5")]),
         # Back at what it was in the hour before.
         ([entry(1, "7"), entry(0, "5")], "7", [entry(1, "7")]),
-        # The newest entry before the last day has the balance at its start.
-        ([entry(26, "1"), entry(25, "2"), entry(3, "3")], "5", [entry(25, "2"), entry(3, "3"), entry(0, "5")]),
+        # Older than a day: the last of each six hours, which start at midnight in UTC.
+        (
+            [entry(33, "1"), entry(32, "2"), entry(27, "3"), entry(24, "4"), entry(23, "5"), entry(22, "6")],
+            "7",
+            [entry(32, "2"), entry(24, "4"), entry(23, "5"), entry(22, "6"), entry(0, "7")],
+        ),
+        # Older than 8 days: the last of each day. Of all before 31 days, the newest.
+        (
+            [entry(35 * 24, "1"), entry(34 * 24, "2"), entry(10 * 24 + 1, "3"), entry(10 * 24, "4"), entry(9, "5")],
+            "6",
+            [entry(34 * 24, "2"), entry(10 * 24, "4"), entry(9, "5"), entry(0, "6")],
+        ),
     ],
 )
 def test_a_reading_is_kept_with_its_hour(entries: list[Any], balance: str, after: list[Any]) -> None:
@@ -38,7 +51,23 @@ def test_a_reading_is_kept_with_its_hour(entries: list[Any], balance: str, after
 
 def test_hours_without_an_entry_have_the_balance_of_the_one_before() -> None:
     entries = [entry(3, str(2**128)), entry(1, "5")]
-    assert by_hour(entries, NOW - timedelta(hours=4), 5) == [None, 2**128, 2**128, 5, 5]
+    hours = [datetime.fromtimestamp(START, UTC) - timedelta(hours=ago) for ago in (4, 3, 2, 1, 0)]
+    assert by_step(entries, hours) == [None, 2**128, 2**128, 5, 5]
+
+
+def test_a_step_has_its_last_value_and_none_while_it_was_not_set() -> None:
+    midnight = datetime(2026, 11, 15, tzinfo=UTC)
+    entries = [entry(26, "1"), entry(5, "2"), entry(4, "3"), entry(1, "")]
+    assert by_step(entries, [midnight - timedelta(days=ago) for ago in (2, 1, 0)]) == [None, 3, None]
+
+
+def test_an_account_that_changes_every_hour_keeps_a_bounded_history() -> None:
+    entries: list[Any] = []
+    for hour in range(60 * 24):
+        entries = with_reading(entries, str(hour), NOW + timedelta(hours=hour))
+    assert len(entries) == 24 + 7 * 4 + 1 + 23 + 1
+    assert entries[-1] == [START + (60 * 24 - 1) * HOUR, str(60 * 24 - 1)]
+    assert entries[0][0] >= entries[-1][0] - 32 * DAY
 
 
 @pytest.mark.django_db
@@ -51,6 +80,21 @@ def test_a_check_keeps_the_balance_of_the_hour_and_one_that_reads_none_does_not(
         write([(claimed, AccountReading(7, balance))])
         relayer.refresh_from_db()
     assert relayer.balance_hours in ([[hour, "5"]], [[hour, "9"], [hour + HOUR, "5"]])
+    assert [amount for _, amount in relayer.outflow_days] == ["4"]
+
+
+@pytest.mark.django_db
+def test_a_check_keeps_the_minimum_as_it_was_at_the_time(clock: Clock) -> None:
+    relayer = factories.relayer()
+    noon = int(NOON.timestamp())
+    for minimum in ({"min_balance": 2**128}, {"min_balance": 2**128}, {"min_balance": 3}, {}):
+        Relayer.objects.update(due_at=timezone.now(), leased_until=None, policies=minimum)
+        (claimed,) = Relayer.objects.all().claim(1, lease_length())
+        write([(claimed, AccountReading(7, 5))])
+        clock.forward(HOUR)
+    relayer.refresh_from_db()
+    assert relayer.minimum_hours == [[noon, str(2**128)], [noon + 2 * HOUR, "3"], [noon + 3 * HOUR, ""]]
+    assert relayer.balance_hours == [[noon, "5"]]
 
 
 @pytest.mark.django_db

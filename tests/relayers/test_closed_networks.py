@@ -39,7 +39,7 @@ def test_a_fleet_file_may_name_one_with_nodes_of_its_own_and_is_warned(tmp_path:
     assert load(document(SPARSE | own), tmp_path) == (
         [
             "signer signer-1: created",
-            "notification hook-1: created",
+            "webhook hook-1: created",
             "relayer relayer-1: created",
             "3 created, 0 updated, 0 unchanged.",
         ],

@@ -130,9 +130,11 @@ def test_a_relayer_is_disabled_when_all_nodes_fail_and_enabled_when_one_answers(
         assert state(check()) == NO_REASON
     timestamp = "2026-01-01T12:00:00.000000Z"
     reason = {"type": "NonceSyncFailed", "details": details}
+    disabled = data | {"actor": "health check", "reason": details, "disabled_reason": reason}
+    enabled = data | {"actor": "health check", "reason": "The nonce was read again."}
     assert bodies() == [
-        {"type": "relayer.disabled", "timestamp": timestamp, "data": data | {"disabled_reason": reason}},
-        {"type": "relayer.enabled", "timestamp": timestamp, "data": data},
+        {"type": "relayer.disabled", "timestamp": timestamp, "data": disabled},
+        {"type": "relayer.enabled", "timestamp": timestamp, "data": enabled},
     ]
 
 
@@ -225,7 +227,7 @@ def test_a_low_balance_is_logged_once(hardhat: str, caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.django_db
-def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: Clock) -> None:
+def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: Clock, settings: Any) -> None:
     def told(name: str, balance: str, minimum: str) -> dict[str, Any]:
         data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
         amounts = {"balance": balance, "min_balance": minimum}
@@ -234,6 +236,7 @@ def test_a_low_and_a_recovered_balance_emit_one_event_each(hardhat: str, clock: 
     def holding(wei: int) -> Behaviour:
         return telling(balance={"result": hex(wei)})
 
+    settings.BALANCE_RUNWAY_DAYS = 0
     unreadable = telling(balance=error(-32000, "no balances today"))
     with node(holding(100), hardhat) as one:
         on_nodes(one.url, notification=factories.notification(), policies={"min_balance": 100})

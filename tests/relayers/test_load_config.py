@@ -58,7 +58,7 @@ def test_a_file_creates_what_it_names(tmp_path: Path, full: dict[str, Any]) -> N
     assert (output, errors) == (
         [
             "signer signer-1: created",
-            "notification hook-1: created",
+            "webhook hook-1: created",
             "relayer relayer-1: created",
             "3 created, 0 updated, 0 unchanged.",
         ],
@@ -96,7 +96,7 @@ def test_a_second_run_reports_no_changes(tmp_path: Path, full: dict[str, Any], n
     assert load(document(full), tmp_path) == (
         [
             "signer signer-1: unchanged",
-            "notification hook-1: unchanged",
+            "webhook hook-1: unchanged",
             "relayer relayer-1: unchanged",
             "0 created, 0 updated, 3 unchanged.",
         ],
@@ -120,7 +120,7 @@ def test_a_file_updates_what_is_different_and_names_it(tmp_path: Path, full: dic
     output, _ = load(document(changed, notifications=[hook]), tmp_path)
     assert output == [
         "signer signer-1: unchanged",
-        "notification hook-1: updated (url, signing_key)",
+        "webhook hook-1: updated (url, signing_key)",
         "relayer relayer-1: updated (name, chain_id, notification_id, custom_rpc_urls, policies.gas_price_cap)",
         "0 created, 2 updated, 1 unchanged.",
     ]
@@ -176,7 +176,7 @@ def test_a_dry_run_reports_changes_and_makes_none(tmp_path: Path, full: dict[str
         [
             "signer signer-1: unchanged",
             "signer signer-2: created",
-            "notification hook-1: unchanged",
+            "webhook hook-1: unchanged",
             "relayer relayer-1: updated (name, paused)",
             "Dry run, nothing was changed: 1 created, 1 updated, 2 unchanged.",
         ],
@@ -211,6 +211,7 @@ def test_pausing_and_resuming_emit_events(tmp_path: Path) -> None:
         load(document(relayer | {"paused": paused}), tmp_path)
     bodies = [json.loads(bytes(delivery.body)) for delivery in Delivery.objects.order_by("pk")]
     data = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "network_type": "evm"}
+    data |= {"actor": "fleet file config.json", "reason": ""}
     assert [{"type": body["type"], "data": body["data"]} for body in bodies] == [
         {"type": "relayer.paused", "data": data},
         {"type": "relayer.resumed", "data": data},
@@ -220,10 +221,10 @@ def test_pausing_and_resuming_emit_events(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("signing_key", "kept", "line"),
     [
-        ({}, "hook-key-SECRET", "notification hook-1: unchanged"),
-        ({"signing_key": None}, "hook-key-SECRET", "notification hook-1: unchanged"),
-        ({"signing_key": ""}, None, "notification hook-1: updated (signing_key)"),
-        ({"signing_key": "new"}, "new", "notification hook-1: updated (signing_key)"),
+        ({}, "hook-key-SECRET", "webhook hook-1: unchanged"),
+        ({"signing_key": None}, "hook-key-SECRET", "webhook hook-1: unchanged"),
+        ({"signing_key": ""}, None, "webhook hook-1: updated (signing_key)"),
+        ({"signing_key": "new"}, "new", "webhook hook-1: updated (signing_key)"),
     ],
 )
 def test_a_signing_key_follows_the_rule_of_the_api(
@@ -338,7 +339,7 @@ def test_the_example_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, node
     assert errors == []
     assert output == [
         "signer treasury: created",
-        "notification ops: created",
+        "webhook ops: created",
         "relayer mainnet-1: created",
         "relayer sepolia-1: created",
         "fee token USDC on mainnet: created",

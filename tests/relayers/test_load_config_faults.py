@@ -75,7 +75,7 @@ def test_every_fault_of_the_file_is_reported_at_once(tmp_path: Path) -> None:
         "notifications[0].signing_key: a string is required",
         f"relayers[0].signer_id: {ed25519}",
         "relayers[1].signer_id: there is no signer with this id in the file or in the service",
-        "relayers[1].notification_id: there is no notification with this id in the file or in the service",
+        "relayers[1].notification_id: there is no webhook with this id in the file or in the service",
         "relayers[1].network: unknown network: custom RPC URLs and a chain ID are required",
         "relayers[2].network_type: must be one of: evm",
         f"relayers[2].chain_id: a whole number from 1 to {2**63 - 1} is required",

@@ -10,6 +10,7 @@ import pytest
 from django.db import transaction
 
 from notifications.models import Delivery
+from relayer_service.audit.actors import ActorKind, acting_as
 from relayers.models import Relayer
 from tests.concurrency import in_threads
 from tests.notifications.clock import Clock
@@ -27,13 +28,16 @@ DATA = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "sepolia", "n
 @pytest.mark.django_db
 def test_pausing_and_resuming_emit_events(clock: Clock) -> None:
     relayer = factories.relayer(notification=factories.notification())
-    assert set_paused(relayer, True)
+    with acting_as(ActorKind.USER, "anna"):
+        assert set_paused(relayer, True, "Maintenance")
     assert Relayer.objects.get().paused
     assert set_paused(relayer, False)
+    paused = DATA | {"actor": "user anna", "reason": "Maintenance"}
+    resumed = DATA | {"actor": "unknown", "reason": ""}
     assert not Relayer.objects.get().paused
     assert bodies() == [
-        {"type": "relayer.paused", "timestamp": "2026-01-01T12:00:00.000000Z", "data": DATA},
-        {"type": "relayer.resumed", "timestamp": "2026-01-01T12:00:00.000000Z", "data": DATA},
+        {"type": "relayer.paused", "timestamp": "2026-01-01T12:00:00.000000Z", "data": paused},
+        {"type": "relayer.resumed", "timestamp": "2026-01-01T12:00:00.000000Z", "data": resumed},
     ]
 
 

@@ -1,15 +1,12 @@
-"""The time line on a relayer's page: what became of it, by whom and why, and its balance by hour."""
+"""The time line on a relayer's page: what became of it, by whom and why."""
 
-import json
 from typing import Any
 
 import pytest
 from django.test import Client
-from django.utils import timezone
 
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.audit.recording import changed, created, record
-from relayers.balance_hours import HOUR
 from relayers.models import Relayer
 from tests.relayers import factories
 
@@ -60,21 +57,3 @@ def test_a_balance_has_recovered_only_where_a_check_found_that(admin_client: Cli
         "Changed: address",
         "Balance recovered",
     ]
-
-
-def test_the_chart_has_the_balance_by_hour_beside_the_minimum(admin_client: Client) -> None:
-    hour = int(timezone.now().timestamp()) // HOUR * HOUR
-    relayer = factories.relayer(
-        balance_hours=[[hour - 30 * HOUR, str(2 * 10**18)], [hour - HOUR, str(5 * 10**17)]],
-        policies={"min_balance": 10**18},
-    )
-    found = time_line(admin_client, relayer)
-    balance, minimum = json.loads(found["chart"]["data"])["datasets"]
-    assert (balance["label"], set(balance["data"][:22])) == ("Balance (ETH)", {"2"})
-    assert balance["data"][-1] == "0.5"
-    assert (minimum["label"], minimum["data"]) == ("Minimum (ETH)", ["1"] * 24)
-    assert found["caption"] == "Balance by hour, in ETH; hours are in UTC."
-
-
-def test_there_is_no_chart_before_a_balance_was_read(admin_client: Client) -> None:
-    assert "chart" not in time_line(admin_client, factories.relayer())

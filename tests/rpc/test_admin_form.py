@@ -242,7 +242,7 @@ def test_a_fixed_rate_is_set_anew_when_it_changes_or_when_staff_say_that_it_hold
 
 def test_the_page_says_when_a_fixed_rate_was_set(admin_client: Client, token: FeeToken) -> None:
     text = admin_client.get(page_of(token)).content.decode().replace("\xa0", " ")
-    assert "The rate was set an hour ago. Confirms an unchanged rate: its age restarts now." in text
+    assert "The rate was set an hour ago. Restarts the age limit of an unchanged rate." in text
 
 
 @pytest.mark.parametrize(

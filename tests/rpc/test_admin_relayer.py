@@ -24,7 +24,7 @@ from chain.native_fee import Gas, NativeFee
 from chain.networks import NetworkKind
 from relayer_service.amounts import NOTHING, Amount
 from relayers.models import Relayer
-from rpc import fee_breakdown, panels
+from rpc import fee_breakdown, try_it
 from rpc.fee_breakdown import Item
 from rpc.fees.prices import Quote
 from rpc.fees.quote import FeeQuote, TokenFee
@@ -64,7 +64,7 @@ def page_of(relayer: Relayer, page: str = "change") -> str:
 def try_estimate(client: Client, relayer: Relayer, script: bool = True, **changes: Any) -> Any:
     form = {"fee_token": factories.TOKEN, "speed": "", "transaction": unsigned()} | changes
     headers = {"X-Requested-With": "fetch"} if script else {}
-    values = {f"estimate-{name}": value for name, value in form.items()}
+    values = {f"try-{name}": value for name, value in form.items()}
     return client.post(page_of(relayer, "estimate"), values, headers=headers)
 
 
@@ -218,16 +218,16 @@ def test_what_cannot_be_decoded_is_a_fault_of_the_transaction(
     admin_client: Client, node: NodeServer, token: FeeToken
 ) -> None:
     page = try_estimate(admin_client, relayer_at(node.url), transaction="<b>0x</b>")
-    assert page.context["error"]["code"] == -32602
-    assert page.context["error"]["description"].startswith("transaction: ")
-    assert "<b>" not in page.content.decode()
+    text = page.content.decode()
+    assert "Encoded transaction: Not valid: it must start with 0x." in text
+    assert "<b>" not in text
     assert node.requests == []
 
 
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"transaction": " "}, "Transaction: This field is required."),
+        ({"transaction": " "}, "Receiver: Enter a receiver, or the creation code of a contract as data."),
         ({"fee_token": "DOGE"}, "Fee token: Select a valid choice. DOGE is not one of the available choices."),
     ],
 )
@@ -245,7 +245,7 @@ def test_an_unexpected_failure_is_logged_and_reported_with_a_fixed_text(
     def fail(*args: Any, **kwargs: Any) -> None:
         raise RuntimeError("s3cret")
 
-    monkeypatch.setattr(panels, "quote", fail)
+    monkeypatch.setattr(try_it, "quote", fail)
     page = try_estimate(admin_client, relayer_at(node.url), fee_token="ETH")
     assert page.context["error"] == {"code": -32603, "message": "Internal error", "description": INTERNAL}
     assert "s3cret" not in page.content.decode()
@@ -256,12 +256,12 @@ def test_undecryptable_urls_are_reported(admin_client: Client, node: NodeServer,
     relayer = relayer_at(node.url)
     settings.ENCRYPTION_KEYS = {"2": bytes(range(50, 82))}
     page = try_estimate(admin_client, relayer, fee_token="ETH")
-    assert page.context["error"]["description"] == panels.UNREADABLE
+    assert page.context["error"]["description"] == try_it.UNREADABLE
 
 
 def test_a_relayer_on_a_network_of_its_own_has_no_estimate(admin_client: Client, node: NodeServer) -> None:
     relayer = relayer_at(node.url, network="my-chain", chain_id=31337)
-    form = admin_client.get(page_of(relayer)).context["estimate_form"]
+    form = admin_client.get(page_of(relayer)).context["try_form"]
     assert form.fields["fee_token"].choices == [("", "All tokens of the network"), ("native", "The native coin")]
     assert try_estimate(admin_client, relayer, fee_token="native").context["error"]["code"] == -32005
 
@@ -272,7 +272,7 @@ def test_without_a_script_the_answer_is_a_page_of_its_own(
     relayer = relayer_at(node.url)
     page = try_estimate(admin_client, relayer, script=False)
     text = page.content.decode()
-    for part in ("<html", "Try an estimate: Relayer 1", "0.000064 USDC", unsigned(), f'href="{page_of(relayer)}"'):
+    for part in ("<html", "Try it: Relayer 1", "0.000064 USDC", unsigned(), f'href="{page_of(relayer)}"'):
         assert part in text
     assert node.url not in text
 
@@ -281,7 +281,7 @@ def test_the_enabled_tokens_of_the_network_and_its_coin_are_offered(admin_client
     factories.fee_token(symbol="DAI", address=factories.FEED)
     factories.fee_token(symbol="OFF", address=factories.PAIR, enabled=False)
     factories.fee_token(network="sepolia", symbol="OTHER")
-    form = admin_client.get(page_of(relayer_factories.relayer(network="hardhat"))).context["estimate_form"]
+    form = admin_client.get(page_of(relayer_factories.relayer(network="hardhat"))).context["try_form"]
     assert form.fields["fee_token"].choices == [
         ("", "All tokens of the network"),
         (factories.FEED, "DAI"),
@@ -350,7 +350,7 @@ def test_no_estimate_is_made_for_a_page_of_another_site(node: NodeServer, token:
     assert node.requests == []
     page = client.get(page_of(relayer)).content.decode()
     (csrf,) = set(re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', page))
-    form = {"csrfmiddlewaretoken": csrf, "estimate-fee_token": "ETH", "estimate-transaction": unsigned()}
+    form = {"csrfmiddlewaretoken": csrf, "try-fee_token": "ETH", "try-transaction": unsigned()}
     assert client.post(page_of(relayer, "estimate"), form).status_code == 200
 
 

@@ -10,6 +10,8 @@ import pytest
 from django.template.loader import render_to_string
 from pytest_django import DjangoAssertNumQueries
 
+from relayer_service.admin.charts import RANGES, Period
+from relayer_service.storage import latencies
 from relayers.models import Relayer
 from rpc import calls
 from rpc.models import CallCount
@@ -23,18 +25,18 @@ LABELS = [f"{(13 + hour) % 24:02}:00" for hour in range(24)]
 
 
 def count(
-    relayer: Relayer, minutes_ago: int, numbers: tuple[int, int, int], method: str = "feeEstimate", outcome: str = "ok"
+    relayer: Relayer, minutes_ago: int, numbers: tuple[int, int], method: str = "feeEstimate", outcome: str = "ok"
 ) -> None:
-    """Create the count of a minute before noon: calls, milliseconds of all, milliseconds of the slowest."""
-    number, milliseconds, slowest = numbers
+    """Create the count of a minute before noon: calls, and the milliseconds of the slowest, which all took."""
+    number, slowest = numbers
     CallCount.objects.create(
         relayer=relayer,
         minute=NOON - timedelta(minutes=minutes_ago),
         method=method,
         outcome=outcome,
         calls=number,
-        milliseconds=milliseconds,
         slowest_milliseconds=slowest,
+        **{latencies.COLUMNS[latencies.bucket(slowest)]: number},
     )
 
 
@@ -43,35 +45,35 @@ def relayer(db: None, clock: Clock) -> Relayer:
     """One with calls from the first minute of the last day's first hour to this minute; it is half past noon."""
     made, other = factories.relayer(), factories.relayer(identifier="relayer-2")
     clock.forward(HALF_PAST_NOON)
-    count(made, -30, (4, 400, 200))
-    count(made, 0, (2, 50, 30))
-    count(made, 0, (1, 3, 3), outcome="-32602")
-    count(made, 0, (5, 5, 1), method="unknown", outcome="-32601")
+    count(made, -30, (4, 200))
+    count(made, 0, (2, 30))
+    count(made, 0, (1, 3), outcome="-32602")
+    count(made, 0, (5, 1), method="unknown", outcome="-32601")
     # The last minute of the hour before, and the first of the chart's first hour.
-    count(made, 1, (1, 1000, 1000))
-    count(made, 23 * 60, (3, 90, 40), outcome="-32602")
+    count(made, 1, (1, 1000))
+    count(made, 23 * 60, (3, 40), outcome="-32602")
     # Too long ago, and another's.
-    count(made, 23 * 60 + 1, (100, 100, 100))
-    count(other, 0, (7, 70_000, 10_000))
+    count(made, 23 * 60 + 1, (100, 100))
+    count(other, 0, (7, 10_000))
     return made
 
 
 def test_the_last_day_is_charted_by_hour(relayer: Relayer) -> None:
-    shown = calls.context(relayer)["calls"]
+    shown = calls.context(relayer, Period())["calls"]
     nothing = [None] * 21
     latency = {"type": "line", "yAxisID": "latency", "borderWidth": 2}
-    blue, dark_blue = "var(--color-blue-400)", "var(--color-blue-700)"
+    blue = "var(--color-blue-400)"
     assert json.loads(shown["data"]) == {
         "labels": LABELS,
         "datasets": [
             latency
-            | {"label": "Mean (ms)", "borderColor": blue, "backgroundColor": blue, "data": [30, *nothing, 1000, 38]},
-            latency
             | {
-                "label": "Slowest (ms)",
-                "borderColor": dark_blue,
-                "backgroundColor": dark_blue,
-                "data": [40, *nothing, 1000, 200],
+                "label": "p95 (ms)",
+                "borderColor": blue,
+                "backgroundColor": blue,
+                "data": [39, *nothing, 975, 185],
+                # Without neighbours, a point is drawn.
+                "pointRadius": [3, *[0] * 23],
             },
             {"label": "OK", "backgroundColor": "var(--color-green-500)", "data": [*[0] * 22, 1, 6]},
             {"label": "Error -32601", "backgroundColor": "var(--color-red-500)", "data": [*[0] * 23, 5]},
@@ -81,27 +83,44 @@ def test_the_last_day_is_charted_by_hour(relayer: Relayer) -> None:
     assert {"y", "latency"} <= set(json.loads(shown["options"])["scales"])
 
 
+@pytest.mark.parametrize(
+    ("key", "counted"), [("7d", [0] * 23 + [103, 0, 0, 1, 12]), ("30d", [0] * 15 + [50] + [0] * 12 + [103, 13])]
+)
+def test_longer_ranges_are_charted_in_longer_steps(relayer: Relayer, key: str, counted: list[int]) -> None:
+    count(relayer, 14 * 24 * 60, (50, 10))
+    count(relayer, 31 * 24 * 60, (1000, 10))
+    shown = calls.context(relayer, Period(RANGES[key]))["calls"]
+    bars = [each["data"] for each in json.loads(shown["data"])["datasets"] if each.get("type") != "line"]
+    assert [sum(each) for each in zip(*bars, strict=True)] == counted
+    assert shown["title"] == f"JSON-RPC calls in the last {RANGES[key].title}"
+
+
+def test_calls_that_an_earlier_release_counted_have_no_percentile(db: None, clock: Clock) -> None:
+    relayer = factories.relayer()
+    CallCount.objects.create(relayer=relayer, minute=NOON, method="feeQuote", outcome="ok", calls=2)
+    assert calls.context(relayer, Period())["calls"]["table"]["rows"] == [["feeQuote", "OK", "2", "-"]]
+
+
 def test_the_table_sums_up_methods_and_outcomes(relayer: Relayer) -> None:
-    shown = calls.context(relayer)["calls"]
+    shown = calls.context(relayer, Period())["calls"]
     assert (shown["total"], shown["client_errors"], shown["failed"]) == (16, 9, 0)
     assert shown["table"] == {
-        "headers": ["Method", "Outcome", "Calls", "Mean", "Slowest"],
+        "headers": ["Method", "Outcome", "Calls", "p95"],
         "rows": [
-            ["feeEstimate", "OK", "7", "207 ms", "1000 ms"],
-            ["unknown", "Error -32601", "5", "1 ms", "1 ms"],
-            ["feeEstimate", "Error -32602", "4", "23 ms", "40 ms"],
+            ["feeEstimate", "OK", "7", "825 ms"],
+            ["unknown", "Error -32601", "5", "1 ms"],
+            ["feeEstimate", "Error -32602", "4", "39 ms"],
         ],
     }
 
 
 def test_a_relayer_without_calls_has_an_empty_chart(db: None, clock: Clock) -> None:
     clock.forward(HALF_PAST_NOON)
-    shown = calls.context(factories.relayer())["calls"]
+    shown = calls.context(factories.relayer(), Period())["calls"]
     data = json.loads(shown["data"])
     assert data["labels"] == LABELS
     assert {item["label"]: item["data"] for item in data["datasets"]} == {
-        "Mean (ms)": [None] * 24,
-        "Slowest (ms)": [None] * 24,
+        "p95 (ms)": [None] * 24,
         "OK": [0] * 24,
     }
     assert (shown["total"], shown["failed"], shown["table"]["rows"]) == (0, 0, [])
@@ -109,8 +128,8 @@ def test_a_relayer_without_calls_has_an_empty_chart(db: None, clock: Clock) -> N
 
 def test_calls_of_a_clock_that_is_ahead_belong_to_the_last_hour(db: None, clock: Clock) -> None:
     relayer = factories.relayer()
-    count(relayer, -61, (1, 10, 10))
-    datasets = json.loads(calls.context(relayer)["calls"]["data"])["datasets"]
+    count(relayer, -61, (1, 10))
+    datasets = json.loads(calls.context(relayer, Period())["calls"]["data"])["datasets"]
     assert datasets[-1] == {"label": "OK", "backgroundColor": "var(--color-green-500)", "data": [*[0] * 23, 1]}
 
 
@@ -118,21 +137,21 @@ def test_it_is_one_query_however_many_rows_there_are(
     relayer: Relayer, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     with django_assert_num_queries(1):
-        calls.context(relayer)
+        calls.context(relayer, Period())
     for minute in range(100, 400):
-        count(relayer, minute, (1, 1, 1), outcome=f"-3200{minute % 7}")
+        count(relayer, minute, (1, 1), outcome=f"-3200{minute % 7}")
     with django_assert_num_queries(1):
-        shown = calls.context(relayer)
+        shown = calls.context(relayer, Period())
     assert shown["calls"]["total"] == 316
 
 
 def test_the_page_has_the_chart_and_the_table_without_a_script(relayer: Relayer) -> None:
-    count(relayer, 0, (1, 1, 1), method="<script>")
-    count(relayer, 0, (2, 1, 1), outcome="-32000")
-    context = calls.context(relayer)
+    count(relayer, 0, (1, 1), method="<script>")
+    count(relayer, 0, (2, 1), outcome="-32000")
+    context = calls.context(relayer, Period())
     page = render_to_string("admin/rpc/calls.html", context)
     assert context["calls"]["data"] in unescape(page)
     assert "Calls: 19 · Client errors: 9 · Failed: 2" in page
-    for cell in ("feeEstimate", "Error -32602", "207 ms", "1000 ms", "&lt;script&gt;"):
+    for cell in ("feeEstimate", "Error -32602", "825 ms", "&lt;script&gt;"):
         assert cell in page
     assert "<script" not in page

@@ -103,7 +103,7 @@ def test_fee_tokens_come_after_the_relayers(tmp_path: Path) -> None:
     output, _ = load(content, tmp_path)
     assert output == [
         "signer signer-1: created",
-        "notification hook-1: created",
+        "webhook hook-1: created",
         "relayer relayer-1: created",
         "fee token LINK on mainnet: created",
         "4 created, 0 updated, 0 unchanged.",

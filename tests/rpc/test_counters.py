@@ -14,7 +14,9 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
+from relayer_service.background import counts
 from relayer_service.observability import metrics
+from relayer_service.storage import latencies
 from rpc import counters, tasks
 from rpc.models import CallCount, CallHour
 from tests import processes
@@ -88,6 +90,13 @@ def test_what_is_written_is_added_to_what_is_there(clock: Clock) -> None:
         counters.flush()
     counters.flush()
     assert rows() == [("relayer-1", 0, "feeEstimate", "ok", 3, 600, 300)]
+    for model in (CallCount, CallHour):
+        (found,) = model.objects.values_list(*latencies.COLUMNS)
+        assert dict(zip(latencies.COLUMNS, found, strict=True)) == dict.fromkeys(latencies.COLUMNS, 0) | {
+            "up_to_100_ms": 1,
+            "up_to_250_ms": 1,
+            "up_to_500_ms": 1,
+        }
 
 
 @pytest.mark.django_db
@@ -142,7 +151,7 @@ class Failing:
 def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(counters, "BATCH_SIZE", 2)
+    monkeypatch.setattr(counts, "BATCH_SIZE", 2)
     relayer = factories.relayer()
     for method in "abcde":
         counters.count(relayer.pk, method, "ok", 0.1)
@@ -162,7 +171,7 @@ def test_what_cannot_be_written_is_kept_and_nothing_is_written_twice(
 def test_of_too_much_that_cannot_be_written_the_oldest_is_dropped(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(counters, "MAX_ROWS", 3)
+    monkeypatch.setattr(counts, "MAX_ROWS", 3)
     relayer = factories.relayer()
     with connection.execute_wrapper(Failing(passing=0)):
         for _ in range(5):
@@ -213,12 +222,13 @@ import django
 django.setup()
 from django.utils import timezone
 timezone.now = lambda: datetime(2026, 1, 1, 12, tzinfo=UTC)
+from relayer_service.background import counts
 from rpc import counters
 from rpc.models import CallCount, CallHour
 relayer_pk = int(os.environ["RELAYER"])
 """
 COUNT_AND_END = """
-counters.WRITE_SECONDS = 3600
+counts.WRITE_SECONDS = 3600
 for number in range(1000):
     # The other process counts the same in another order.
     method = "ab"[(number + int(sys.argv[1])) % 2]
@@ -228,7 +238,7 @@ for number in range(1000):
 sys.exit(0)
 """
 COUNT_AND_WAIT = """
-counters.WRITE_SECONDS = 0.05
+counts.WRITE_SECONDS = 0.05
 counters.count(relayer_pk, "feeEstimate", "ok", 0.01)
 signal.alarm(120)
 while not CallCount.objects.exists():
@@ -237,7 +247,7 @@ while not CallCount.objects.exists():
 os._exit(0)
 """
 COUNT_IN_A_FORK = """
-counters.WRITE_SECONDS = 3600
+counts.WRITE_SECONDS = 3600
 counters.count(relayer_pk, "parent", "ok", 0.01)
 # As threads would that are in the middle of it.
 counters.counter._lock.acquire()
@@ -245,7 +255,7 @@ counters.counter._writing.acquire()
 child = os.fork()
 if child == 0:
     signal.alarm(120)
-    counters.WRITE_SECONDS = 0.05
+    counts.WRITE_SECONDS = 0.05
     counters.count(relayer_pk, "child", "ok", 0.01)
     while not CallCount.objects.exists():
         time.sleep(0.05)
@@ -283,7 +293,7 @@ def test_a_forked_process_counts_and_writes_what_is_its_own() -> None:
 WEB = """
 from relayer_service.rsgi import Application
 
-counters.WRITE_SECONDS = 3600
+counts.WRITE_SECONDS = 3600
 
 def counting(environ, start_response):
     counters.count(relayer_pk, "feeEstimate", "ok", 0.01)
@@ -317,13 +327,13 @@ def test_a_web_process_that_is_stopped_writes_its_counts(tmp_path: Path) -> None
 
 
 @pytest.mark.django_db
-def test_counts_are_kept_for_thirty_days_and_deleted_a_few_at_a_time(
+def test_counts_are_kept_for_31_days_and_deleted_a_few_at_a_time(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "BATCH_SIZE", 2)
     relayer = factories.relayer()
-    last = NOON - timedelta(days=30)
-    for minutes in (-50_000, -3, -2, -1, 0, 1, 43_200):
+    last = NOON - timedelta(days=31)
+    for minutes in (-50_000, -3, -2, -1, 0, 1, 44_640):
         minute = last + timedelta(minutes=minutes)
         CallCount.objects.create(relayer=relayer, minute=minute, method="feeEstimate", outcome="ok", calls=1)
     with CaptureQueriesContext(connection) as queries:

@@ -7,10 +7,11 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
+from relayer_service.storage import latencies
 from rpc.models import CallHour
 from tests.notifications.admin_pages import staff_who_may
 from tests.notifications.clock import NOON, Clock, clock
-from tests.relayer_service.admin.overview_pages import chart, links, part, rows
+from tests.relayer_service.admin.overview_pages import chart, lines, links, part, rows
 
 __all__ = ["clock"]
 
@@ -22,7 +23,11 @@ CARD = "JSON-RPC calls in the last 24 hours"
 def calls(number: int, outcome: str = "ok", hours_ago: int = 0, slowest: int = 5) -> None:
     hour = NOON - timedelta(hours=hours_ago)
     CallHour.objects.create(
-        hour=hour, outcome=outcome, calls=number, milliseconds=2 * number, slowest_milliseconds=slowest
+        hour=hour,
+        outcome=outcome,
+        calls=number,
+        slowest_milliseconds=slowest,
+        **{latencies.COLUMNS[latencies.bucket(slowest)]: number},
     )
 
 
@@ -47,7 +52,7 @@ def test_what_callers_got_wrong_is_counted_apart_from_what_failed(admin_client: 
         ["Price unavailable (-32002)", "3"],
         ["Insufficient data (-32005)", "2"],
         ["Internal error (-32603): see the service's log", "1"],
-        ["Slowest", "2,345 ms"],
+        ["p95", "5 ms"],
     ]
 
 
@@ -64,10 +69,17 @@ def test_a_price_leads_nowhere_for_staff_who_may_not_view_fee_tokens(client: Cli
     assert "Price unavailable (-32002)" not in found
 
 
+def test_a_range_that_the_query_chooses_is_charted(admin_client: Client, busy: None) -> None:
+    page = admin_client.get("/admin/?range=7d")
+    (card,) = (each for each in page.context["cards"] if each.title == "JSON-RPC calls in the last 7 days")
+    assert card.rows[0] == ["Calls", "1,770"]
+    assert [each["title"] for each in card.ranges if each["is_chosen"]] == ["7 days"]
+    assert 'href="?range=30d#calls"' in page.content.decode()
+
+
 def test_calls_and_latency_are_charted_by_hour(admin_client: Client, busy: None) -> None:
     assert chart(admin_client, CARD) == {
-        "Mean (ms)": [2, *[None] * 22, 2],
-        "Slowest (ms)": [5, *[None] * 22, 2345],
+        "p95 (ms)": [5, *[None] * 22, 5],
         "Answered": [*[0] * 23, 1200],
         "Client errors": [*[0] * 23, 60],
         "Failed": [4, *[0] * 22, 6],
@@ -75,4 +87,4 @@ def test_calls_and_latency_are_charted_by_hour(admin_client: Client, busy: None)
 
 
 def test_the_overview_of_a_service_without_calls(admin_client: Client) -> None:
-    assert rows(admin_client, CARD) == [["Calls", "0"], ["Client errors", "0"], ["Failed", "0"], ["Slowest", "-"]]
+    assert lines(part(admin_client, CARD)) == [CARD, "There were no calls."]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -22,6 +23,7 @@ from tests.chain.answering_node import node_answering
 from tests.chain.faults import NodeServer
 from tests.chain.fixtures import Deployed
 from tests.chain.hardhat import Chain
+from tests.notifications.factories import create_notification
 from tests.relayer_service.observability.test_metrics import samples
 from tests.rpc import factories
 from tests.rpc.estimates import relayer_at
@@ -373,3 +375,19 @@ def test_other_metrics_are_shown_while_fee_tokens_cannot_be_counted(
     assert not [name for name in found if name.startswith("relayer_fee_token")]
     assert found["relayer_task_queue_depth{kind=waiting}"] == 0
     assert "The scrape by FeeTokenCollector failed" in caplog.text
+
+
+def test_a_price_that_starts_to_fail_is_announced_once_and_when_it_recovers(node: NodeServer) -> None:
+    notification = create_notification(events="price.*")
+    token = factories.fee_token()
+    for outcome in (NO_RELAYER, NO_RELAYER, ""):
+        price_checks._announce(FeeToken.objects.get(pk=token.pk), outcome)
+        FeeToken.objects.update(rate_error=outcome)
+    price_checks.refresh([token])
+    bodies = [json.loads(bytes(row.body)) for row in notification.deliveries.order_by("pk")]
+    about = {"network": token.network, "symbol": token.symbol}
+    assert [(body["type"], body["data"]) for body in bodies] == [
+        ("price.failed", about | {"reason": NO_RELAYER}),
+        ("price.recovered", about | {"reason": ""}),
+        ("price.failed", about | {"reason": NO_RELAYER}),
+    ]

@@ -334,7 +334,7 @@ def test_the_button_of_the_add_page_saves_and_verifies(admin_client: Client) -> 
     assert 'name="signers_signer_save_and_verify"' in admin_client.get(ADD).content.decode()
     form = {"identifier": "signer-1", "type": "plain", "plain__key": KEY, "signers_signer_save_and_verify": "1"}
     page = admin_client.post(ADD, form, follow=True)
-    assert re.sub(r"\d+ ms", "N ms", told(page)[-1]) == f"signer-1: signed as {ADDRESS} in N ms."
+    assert re.sub(r"\d+ ms", "N ms", told(page)[-1]) == f"Verified: {ADDRESS} (N ms)"
     assert Signer.objects.get().verified_identity == ADDRESS
 
 
@@ -350,7 +350,7 @@ def test_the_button_saves_and_verifies(admin_client: Client) -> None:
     signer = make_signer(key="not a key")
     form = {"plain__key": KEY, "signers_signer_save_and_verify": "1"}
     page = admin_client.post(change(signer), form, follow=True)
-    assert re.sub(r"\d+ ms", "N ms", told(page)[-1]) == f"signer-1: signed as {ADDRESS} in N ms."
+    assert re.sub(r"\d+ ms", "N ms", told(page)[-1]) == f"Verified: {ADDRESS} (N ms)"
 
 
 def test_verify_says_what_is_wrong_and_forgets_nothing(admin_client: Client) -> None:
@@ -426,8 +426,8 @@ def test_who_may_not_see_relayers_sees_how_many_there_are(client: Client) -> Non
     assert shown(client.get(change(signer)), "use_counts") == "1 relayer"
 
 
-@pytest.mark.parametrize(("query", "found"), [("SIGNER-", 1), ("0xABc", 1), ("igner", 0), ("plain", 0)])
-def test_signers_are_found_by_the_beginning_of_id_and_address(admin_client: Client, query: str, found: int) -> None:
+@pytest.mark.parametrize(("query", "found"), [("SIGNER-", 1), ("0xABc", 1), ("igner", 1), ("plain", 0)])
+def test_signers_are_found_by_any_part_of_id_and_address(admin_client: Client, query: str, found: int) -> None:
     make_signer()
     Signer.objects.update(verified_identity="0xabcdef")
     page = admin_client.get(f"/admin/signers/signer/?q={query}")
@@ -436,6 +436,8 @@ def test_signers_are_found_by_the_beginning_of_id_and_address(admin_client: Clie
 
 def test_the_list_makes_as_many_queries_for_many_signers_as_for_few(admin_client: Client) -> None:
     make_signer()
+    # The first one asks whether any part of an ID can be searched for.
+    admin_client.get("/admin/signers/signer/")
     with CaptureQueriesContext(connection) as few:
         admin_client.get("/admin/signers/signer/")
     for n in range(40):

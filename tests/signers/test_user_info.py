@@ -19,6 +19,7 @@ from tests.signers.examples import CONFIGS
 
 REFUSAL = "a user name or a password is not allowed in this URL"
 WITH_PASSWORD = "https://user:pass-SECRET@vault.example.com:8200/v"
+SHOWN = "https://vault.example.com:8200/v"
 KINDS = ["provider_c", "provider_c_transit"]
 ADDRESSES = [
     WITH_PASSWORD,
@@ -81,12 +82,12 @@ def test_one_of_an_earlier_release_works_and_is_nowhere_shown(old: Signer, api: 
     old.config = old.config | {"address": WITH_PASSWORD.replace("SECRET", "OTHER-SECRET")}
     record([changed(old, before)])
     (entry,) = AuditEntry.objects.filter(action="changed")
-    assert entry.changes == {"config.address": "changed"}
+    assert entry.changes == {"config.address": f"{SHOWN} → {SHOWN}, the masked part changed"}
     dumped = io.StringIO()
     call_command("dump_config", stdout=dumped, stderr=io.StringIO())
     assert '"address": "${SIGNER_VAULT_ADDRESS}"' in dumped.getvalue()
     listed = api.get("/api/v1/signers")
-    assert listed.body["data"][0]["config"]["address"] == "https://vault.example.com:8200/v"
+    assert listed.body["data"][0]["config"]["address"] == SHOWN
     page = admin_client.get(f"/admin/signers/signer/{old.pk}/change/").content.decode()
     assert "https://vault.example.com:8200/v" in page
     assert "pass-SECRET" not in listed.text.decode() + dumped.getvalue() + page

@@ -31,9 +31,7 @@ def test_standard_output_has_only_the_token(user: User) -> None:
     credential = credentials.parse(output.removesuffix("\n"))
     assert credential is not None
     assert output == credential.reveal() + "\n"
-    assert errors == (
-        "Permissions: list and create signers, list relayers, change notifications, make JSON-RPC calls.\n"
-    )
+    assert errors == ("Permissions: list and create signers, list relayers, change webhooks, make JSON-RPC calls.\n")
     token = AccessToken.objects.verify(credential)
     assert token is not None
     assert (token.name, token.user, token.enabled, token.expires_at, token.allowed_networks) == (

@@ -35,7 +35,7 @@ def test_tokens_are_listed_without_their_secrets(user: User) -> None:
         ],
         [
             *(f"rms_{second.key}_…", "old", "alice", "disabled", "never", "never", "1"),
-            "list and create signers, list relayers, change notifications, make JSON-RPC calls",
+            "list and create signers, list relayers, change webhooks, make JSON-RPC calls",
         ],
     ]
     assert text[17:] not in run("list")

@@ -275,7 +275,7 @@ def test_the_list_leads_to_both_exports(admin_client: Client, lane: Lane) -> Non
     page = admin_client.get(f"{LIST}?status=failed").content.decode()
     assert f'href="{LIST}export/?status=failed"' in page
     assert f'href="{LIST}gas/"' in page
-    assert "Export as CSV" in admin_client.get(f"{LIST}gas/").content.decode()
+    assert "Export CSV" in admin_client.get(f"{LIST}gas/").content.decode()
 
 
 def test_exports_are_for_those_who_may_view_transactions(client: Client, lane: Lane) -> None:

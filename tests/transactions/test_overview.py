@@ -56,10 +56,10 @@ def in_flight(lane: Lane, nonce: int, **changes: Any) -> Transaction:
 def about_transactions(client: Client) -> list[str]:
     """Return the lines about lanes and transactions, without the times at their end."""
     found = [line.partition(" Since ")[0] for line in attention(client)]
-    return [line for line in found if line.startswith(("Held", "Lanes", "Relayers whose", "Treasury"))]
+    return [line for line in found if "lanes" in line or "transactions that wait" in line]
 
 
-def test_lanes_that_do_not_send_are_named_with_the_reason(client: Client) -> None:
+def test_lanes_that_do_not_send_are_grouped_by_network_and_reason(client: Client) -> None:
     staff = staff_who_may(client, *VIEW)
     assert about_transactions(staff) == []
     create_lane(1, holds=HELD, held_since=NOON)
@@ -67,12 +67,12 @@ def test_lanes_that_do_not_send_are_named_with_the_reason(client: Client) -> Non
     create_lane(3, waiting="signer", waiting_since=ago(minutes=2), waiting_details="it timed out")
     create_lane(4, waiting="nodes", waiting_since=ago(seconds=30))
     assert about_transactions(staff) == [
-        "Held lanes 1",
-        "Treasury (relayer-1) on sepolia The account was used elsewhere: Nonce 5. Held by staff: Key rotation.",
-        "Lanes that wait for funds 1",
-        "Treasury (relayer-2) on sepolia Waiting for funds: 0.5 ETH are missing.",
-        "Lanes whose signer fails 1",
-        "Treasury (relayer-3) on sepolia The signer fails: it timed out.",
+        (
+            "sepolia: held lanes 1 lane Treasury (relayer-1) : "
+            "The account was used elsewhere: Nonce 5. Held by staff: Key rotation."
+        ),
+        "sepolia: lanes that wait for funds 1 lane Treasury (relayer-2) : Waiting for funds: 0.5 ETH are missing.",
+        "sepolia: lanes whose signer fails 1 lane Treasury (relayer-3) : The signer fails: it timed out.",
     ]
 
 
@@ -87,15 +87,27 @@ def test_transactions_that_wait_too_long_are_named_once_per_relayer(client: Clie
     factories.transaction(slow, created_at=ago(seconds=400))
     in_flight(fast, 6, created_at=ago(seconds=310))
     assert about_transactions(staff) == [
-        "Relayers whose transactions wait longer than expected 2",
         (
-            "Treasury (relayer-1) on sepolia 2 transactions wait; the oldest is pending: "
-            "The market price is above the cap."
+            "polygon: transactions that wait longer than expected 1 relayer Treasury (relayer-2) : "
+            "The oldest is submitted: In the mempool."
         ),
-        "Treasury (relayer-2) on polygon 1 transaction waits; the oldest is submitted: In the mempool.",
+        (
+            "sepolia: transactions that wait longer than expected 1 relayer Treasury (relayer-1) : "
+            "The oldest is pending: The market price is above the cap."
+        ),
     ]
     page = f"/admin/transactions/lane/{slow.pk}/change/"
-    assert links(part(staff, "Needs attention"))["Treasury (relayer-1) on sepolia"] == page
+    assert links(part(staff, "Needs attention"))["Treasury (relayer-1)"] == page
+
+
+def test_the_list_behind_a_cause_has_its_lanes(client: Client) -> None:
+    staff = staff_who_may(client, *VIEW)
+    for number in (1, 2):
+        create_lane(number, waiting="funds", waiting_since=ago(minutes=2))
+    create_lane(3, waiting="signer", waiting_since=ago(minutes=2))
+    create_lane(4, network="polygon", waiting="funds", waiting_since=ago(minutes=2))
+    url = links(part(staff, "Needs attention"))["sepolia: lanes that wait for funds"]
+    assert staff.get(url).context["cl"].result_count == 2
 
 
 def test_a_lane_that_is_held_or_waits_is_named_once(client: Client) -> None:
@@ -106,7 +118,10 @@ def test_a_lane_that_is_held_or_waits_is_named_once(client: Client) -> None:
     for lane in lanes:
         factories.transaction(lane, created_at=ago(minutes=20))
     found = about_transactions(staff_who_may(client, *VIEW))
-    assert [line for line in found if "Treasury" not in line] == ["Held lanes 1", "Lanes that wait for funds 1"]
+    assert [line.partition(" Treasury")[0] for line in found] == [
+        "sepolia: held lanes 1 lane",
+        "sepolia: lanes that wait for funds 1 lane",
+    ]
 
 
 def test_mined_and_final_transactions_do_not_wait(client: Client) -> None:

@@ -46,12 +46,15 @@ from relayers.models import Relayer  # noqa: E402
 from rpc.counters import counter  # noqa: E402
 from rpc.models import CallCount, CallHour, FeeToken, PriceSource  # noqa: E402
 from signers.models import Signer  # noqa: E402
+from spending.models import SpendingLimit, SpendingPolicy  # noqa: E402
 from tests.api import Api  # noqa: E402
 from tests.notifications.receivers import Receiver, receiver  # noqa: E402
 from tests.relayers.factories import ADDRESS, KEY  # noqa: E402
 from tests.relayers.stand_in_node import StandInNode, serve  # noqa: E402
+from tests.transactions import factories as transaction_rows  # noqa: E402
 from tokens.tasks import record_use  # noqa: E402
 from tokens.writes import issue  # noqa: E402
+from transactions.models import ChainWatch, Charge, StatusChange, TopUp  # noqa: E402
 
 DELIVERY_SECONDS = 180
 WRITE = re.compile(r'\b(INSERT|UPDATE|DELETE)(?: OR IGNORE)?(?: INTO| FROM)? "?(\w+)"?')
@@ -92,6 +95,7 @@ class Round:
         self.create_account()
         self.create_fleet()
         self.use_fleet()
+        self.transact()
         self.work()
         self.delete()
 
@@ -144,6 +148,26 @@ class Round:
         verifying = start("verify_signers", chosen, self.name)
         run_job.call_local(verifying.pk)
         assert Job.objects.get(pk=verifying.pk).done == 1
+
+    def transact(self) -> None:
+        """Create and delete a transaction, with all that belongs to one."""
+        policy = SpendingPolicy.objects.create(rules={})
+        limit = SpendingLimit.objects.create(policy=policy, name="value")
+        watch = ChainWatch.objects.create(chain_id=self.relayer.expected_chain_id, nodes_digest=self.name)
+        lane = transaction_rows.lane(self.relayer, watch=watch)
+        row = transaction_rows.transaction(lane, nonce=0, status="sent")
+        transaction_rows.attempt(row)
+        StatusChange.objects.create(transaction=row, version=1, to_status="sent", at=timezone.now())
+        Charge.objects.create(transaction=row, limit=limit, hour=1, amount_text="1", reserved_text="1")
+        TopUp.objects.create(relayer=self.relayer, state="blocked", amount_text="1", balance_text="0", block=1)
+        row.status_reason = self.name
+        row.save()
+        self.relayer.top_ups.all().delete()
+        row.last_attempt = None
+        row.save()
+        row.attempts.all().delete()
+        for each in (row, lane, watch, policy):
+            each.delete()
 
     def work(self) -> None:
         """Do what the worker does: check, deliver, count, and keep its own books."""

@@ -40,8 +40,24 @@ def lines(markup: str) -> list[str]:
     return [text(found.group(2) or found.group(3)) for found in LINE.finditer(markup)]
 
 
+BUTTON = re.compile('<details class="acknowledge">.*?</details>|<form.*?</form>', re.DOTALL)
+
+
 def attention(client: Client) -> list[str]:
-    return lines(part(client, "Needs attention"))
+    """Return the rows of causes, without their buttons."""
+    return lines(BUTTON.sub("", part(client, "Needs attention")))
+
+
+def acknowledged(client: Client) -> list[str]:
+    return lines(BUTTON.sub("", part(client, "Acknowledged")))
+
+
+def posted(client: Client, title: str) -> dict[str, str]:
+    """Return what the button of a cause posts."""
+    for row in part(client, "Needs attention").split("<li>"):
+        if title in text(row):
+            return dict(re.findall(r'<input type="hidden" name="(cause|number|severe)" value="([^"]*)">', row))
+    raise AssertionError(f"there is no cause {title}")
 
 
 def rows(client: Client, card: str) -> list[list[str]]:

@@ -8,6 +8,9 @@ import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
 
+from relayer_service import roles
+from relayer_service.models import AuditEntry
+
 USERS = "/admin/auth/user/"
 GROUPS = "/admin/auth/group/"
 PASSWORD = {"password1": "another-long-password", "password2": "another-long-password", "usable_password": "true"}
@@ -140,5 +143,123 @@ def test_groups_are_changed_by_superusers_alone(client: Client, staff: User, ope
     }
     assert [client.post(GROUPS + path, body).status_code for path, body in posts.items()] == [403] * 3
     client.post(GROUPS, delete)
-    assert [each.codename for each in Group.objects.get().permissions.all()] == ["add_signer"]
+    assert [each.codename for each in Group.objects.get(name="operators").permissions.all()] == ["add_signer"]
     assert client.get(f"{GROUPS}{group.pk}/change/").status_code == 200
+
+
+@pytest.fixture
+def owner(client: Client, db: None) -> User:
+    """Somebody with the role Owner, signed in."""
+    owner = User.objects.create_user("owner", is_staff=True)
+    roles.assign(owner, "Owner")
+    client.force_login(owner)
+    return owner
+
+
+def role(user: User) -> tuple[str, bool, list[str]]:
+    """Return the role of a user, the staff status, and the user's other groups."""
+    user = User.objects.get(pk=user.pk)
+    names = [group.name for group in user.groups.all()]
+    return roles.role_of(names), user.is_staff, sorted({*names} - {*roles.ROLES})
+
+
+def offered(response: Any) -> list[str]:
+    return [value for value, _ in response.context["adminform"].form.fields["role"].choices]
+
+
+@pytest.mark.parametrize("who", ["root", "owner"])
+def test_a_colleague_is_added_with_a_role_in_one_form(client: Client, root: User, owner: User, who: str) -> None:
+    client.force_login({"root": root, "owner": owner}[who])
+    assert offered(client.get(f"{USERS}add/")) == ["", *roles.ROLES]
+    client.post(f"{USERS}add/", {"username": "new", "role": "Operator"} | PASSWORD)
+    new = User.objects.get(username="new")
+    assert role(new) == ("Operator", True, [])
+    assert {*new.get_all_permissions()} == roles.ROLES["Operator"].permissions
+    changes = AuditEntry.objects.for_row(new).get().changes
+    assert (changes["role"], changes["is_staff"]) == ([None, "Operator"], [None, True])
+
+
+def test_staff_status_follows_the_role(admin_client: Client, operator: User) -> None:
+    user = User.objects.create_user("new")
+    seen = []
+    for chosen in ("Viewer", "Owner", ""):
+        admin_client.post(f"{USERS}{user.pk}/change/", page(user, role=chosen))
+        seen.append(role(user))
+    assert seen == [("Viewer", True, []), ("Owner", True, []), ("", False, [])]
+    recorded = [entry.changes for entry in AuditEntry.objects.for_row(user).order_by("id")]
+    assert recorded == [
+        {"is_staff": [False, True], "role": ["", "Viewer"]},
+        {"role": ["Viewer", "Owner"]},
+        {"is_staff": [True, False], "role": ["Owner", ""]},
+    ]
+
+
+def test_staff_status_stays_with_a_group_or_a_permission(admin_client: Client, operator: User) -> None:
+    roles.assign(operator, "Viewer")
+    group = operator.groups.get(name="operators").pk
+    admin_client.post(f"{USERS}{operator.pk}/change/", page(operator, role="Manager", groups=[group]))
+    assert role(operator) == ("Manager", True, ["operators"])
+    admin_client.post(f"{USERS}{operator.pk}/change/", page(operator, role="", groups=[group]))
+    assert role(operator) == ("", True, ["operators"])
+
+
+def test_another_change_of_a_user_leaves_the_staff_status(admin_client: Client) -> None:
+    user = User.objects.create_user("bare", is_staff=True)
+    admin_client.post(f"{USERS}{user.pk}/change/", page(user, email="new@example.com"))
+    assert (User.objects.get(pk=user.pk).email, role(user)) == ("new@example.com", ("", True, []))
+
+
+def test_an_owner_sets_roles_but_no_other_rights(client: Client, owner: User, operator: User) -> None:
+    user = User.objects.create_user("new")
+    forged = {"is_superuser": "on", "groups": [operator.groups.get().pk]}
+    forged |= {"user_permissions": [permission("add_relayer").pk]}
+    client.post(f"{USERS}{user.pk}/change/", page(user, role="Manager", **forged))
+    assert (role(user), rights(user)) == (("Manager", True, []), (False, True, 1, 0))
+    client.post(f"{USERS}{user.pk}/change/", page(user, role=""))
+    assert role(user) == ("", False, [])
+
+
+def test_an_owner_changes_no_superuser_and_no_group(client: Client, owner: User, root: User) -> None:
+    assert client.post(f"{USERS}{root.pk}/change/", page(root, role="Viewer")).status_code == 403
+    group = Group.objects.get(name="Viewer")
+    assert client.post(f"{GROUPS}{group.pk}/change/", {"name": "Viewer", "permissions": []}).status_code == 403
+    assert (role(root)[0], group.permissions.count()) == ("", len(roles.ROLES["Viewer"].permissions))
+
+
+def test_no_one_gives_a_role_with_a_permission_that_they_lack(client: Client, staff: User) -> None:
+    staff.groups.add(Group.objects.get(name="Operator"))
+    user = User.objects.create_user("new")
+    assert offered(client.get(f"{USERS}{user.pk}/change/")) == ["", "Viewer", "Operator"]
+    for forged, given in (("Manager", ""), ("Owner", ""), ("Operator", "Operator")):
+        client.post(f"{USERS}{user.pk}/change/", page(user, role=forged))
+        assert role(user)[0] == given
+
+
+def test_the_group_of_a_role_is_read_only_even_for_superusers(admin_client: Client) -> None:
+    group = Group.objects.get(name="Operator")
+    body = admin_client.get(f"{GROUPS}{group.pk}/change/").content.decode()
+    assert "A release defines this role" in body
+    assert 'name="_save"' not in body
+    sent = {"name": "Operator", "permissions": [], "post": "yes"}
+    for path in ("change/", "delete/"):
+        assert admin_client.post(f"{GROUPS}{group.pk}/{path}", sent).status_code == 403
+    admin_client.post(GROUPS, {"action": "delete_selected", "_selected_action": [group.pk], "post": "yes"})
+    assert group.permissions.count() == len(roles.ROLES["Operator"].permissions)
+
+
+def test_users_are_listed_and_filtered_by_role(admin_client: Client, operator: User, owner: User) -> None:
+    User.objects.create_user("wallet-backend")
+
+    def listed(query: str = "") -> dict[str, str]:
+        shown = admin_client.get(f"{USERS}?{query}").context["cl"]
+        return {user.username: shown.model_admin.role(user) for user in shown.result_list}
+
+    assert listed() == {
+        "admin": "Superuser",
+        "operator": "Custom",
+        "owner": "Owner",
+        "wallet-backend": "No role",
+    }
+    assert listed("role=Owner") == {"owner": "Owner"}
+    assert listed("role=superuser") == {"admin": "Superuser"}
+    assert listed("role=none") == {"operator": "Custom", "wallet-backend": "No role"}

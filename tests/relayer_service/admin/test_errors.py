@@ -92,13 +92,12 @@ def test_a_page_that_is_closed_to_all_users_explains_it(admin_client: Client) ->
 
 
 def test_an_action_that_is_refused_names_the_permission_that_is_missing(staff_client: Client, user: User) -> None:
-    permit(user, "view_notification")
-    hook = factories.notification()
-    needed = "“Can change notification” (notifications.change_notification)"
-    assert said(staff_client, f"/admin/notifications/notification/{hook.pk}/send_test_event/", 403) == [
+    permit(user, "view_relayer")
+    needed = "“Can pause and resume relayers” (relayers.pause_relayer)"
+    assert said(staff_client, f"{LIST}{factories.relayer().pk}/pause/", 403) == [
         "Not allowed (403)",
         f"You need the permission {needed}. Ask a superuser to grant it.",
-        "/admin/notifications/notification/",
+        LIST,
         "/admin/",
     ]
 
@@ -121,7 +120,7 @@ def test_relayers_are_added_by_those_who_may_choose_a_signer(staff_client: Clien
     permit(user, "view_signer")
     assert f"{LIST}add/" in staff_client.get(LIST).content.decode()
     page = staff_client.get(f"{LIST}add/").content.decode()
-    assert "Requires the permission “Can view notification” (notifications.view_notification)." in page
+    assert "Requires the permission “Can view webhook” (notifications.view_notification)." in page
     assert re.findall(r'<select name="(\w+)"[^>]* disabled[ >]', page) == ["notification"]
 
 

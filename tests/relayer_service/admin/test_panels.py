@@ -41,12 +41,13 @@ def names(panels: list[Panel]) -> list[str]:
 def test_panels_come_from_all_apps_in_the_order_of_these() -> None:
     assert names(declared_panels(admin.site.get_model_admin(Relayer))) == [
         "relayers.panels.Status",
+        "relayers.balance_panel.Balance",
         "relayers.panels.TimeLine",
         "transactions.strip_panel.Strip",
         "transactions.panels.RelayerLane",
         "transactions.topups.panels.RelayerFunding",
-        "transactions.dry_run_admin.WouldBeAllowed",
-        "rpc.panels.TryEstimate",
+        "transactions.gas_panel.RelayerGas",
+        "rpc.try_it.TryIt",
         "rpc.panels.Calls",
     ]
 

@@ -111,7 +111,7 @@ def test_every_event_is_a_webhook_with_its_payload(extended: dict[str, Any]) -> 
         "post": {
             "operationId": "on_notification_failing",
             "summary": "notification.failing",
-            "description": "Deliveries to another webhook target have started to fail.",
+            "description": "Deliveries to another webhook have started to fail.",
             "tags": ["Webhooks"],
             "security": [],
             "parameters": [{"$ref": f"#/components/parameters/{name}"} for name in headers],
@@ -124,7 +124,7 @@ def test_every_event_is_a_webhook_with_its_payload(extended: dict[str, Any]) -> 
                     "description": "The event was received, as with any other 2xx status. Others are retried, except "
                     "410."
                 },
-                "410": {"description": "No more events are sent to the target."},
+                "410": {"description": "No more events are sent to the webhook."},
             },
             "x-extension": "lifecycle",
             "x-internal": True,

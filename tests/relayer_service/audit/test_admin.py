@@ -159,6 +159,11 @@ def test_the_list_shows_when_who_what_and_from_where(admin_client: Client) -> No
     assert "name: &lt;b&gt; → b" in admin_client.get(f"{LIST}{entry.pk}/change/").content.decode()
 
 
+def test_the_list_calls_a_notification_a_webhook(admin_client: Client) -> None:
+    add(object_type="notification", object_id="ops")
+    assert cells(admin_client.get(LIST))[2] == '<span class="audit">webhook ops</span>'
+
+
 def test_an_object_that_is_gone_or_that_one_may_not_view_is_no_link(client: Client, user: User) -> None:
     relayer = factories.relayer()
     add(object_pk=str(relayer.pk))

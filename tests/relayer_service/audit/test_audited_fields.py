@@ -8,10 +8,13 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import Group, User
 from django.db.models import CharField, Model
+from django.utils import timezone
 
 from notifications.models import Notification
 from relayer_service.audit.recording import snapshot
+from relayer_service.models import Acknowledgement
 from relayers.models import Relayer
+from relayers.node_models import NodeOutage
 from rpc.models import FeeToken, PriceSource
 from signers.models import Signer
 from tests.relayers import factories
@@ -34,6 +37,8 @@ IDENTIFIER = {"identifier": "it cannot be changed, and each entry has it as its 
 NOT_RECORDED: dict[type[Model], dict[str, str]] = {
     **dict.fromkeys([Signer, Notification, Item], IDENTIFIER),
     Relayer: {**IDENTIFIER, "funding_relayer": "it is recorded as a part of its top-up"},
+    Acknowledgement: dict.fromkeys(["cause", "title", "severe", "by", "at", "note"], "the entry has it otherwise"),
+    NodeOutage: dict.fromkeys(["url", "until", "by", "reason"], "the entry has it otherwise"),
     PriceSource: {"token": "a source is recorded as a part of its fee token"},
     Transaction: {
         field.name: "staff cannot edit transactions, which have a time line"
@@ -58,6 +63,8 @@ def examples() -> dict[type[Model], list[Any]]:
         PriceSource: [PriceSource(**filled | {"kind": kind}) for kind in PriceSource.Kind],
         AccessToken: [issue(name="wallet", user=user)[0]],
         Transaction: [Transaction()],
+        Acknowledgement: [Acknowledgement()],
+        NodeOutage: [NodeOutage(until=timezone.now())],
         Item: [Item(identifier="item-1")],
         User: [user],
         Group: [Group.objects.create(name="operators")],

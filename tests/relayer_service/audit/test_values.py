@@ -24,6 +24,8 @@ from tokens.models import AccessToken
 
 A, B = Hidden.from_value("secret a"), Hidden.from_value("secret b")
 URL, OTHER_PATH = Hidden.from_value("https://a/1", "https://a/***"), Hidden.from_value("https://a/2", "https://a/***")
+SHOWN_URLS = '["https://a/***"]'
+URLS, OTHER_PATHS = (Hidden.from_value([f"https://a/{path}"], ["https://a/***"]) for path in (1, 2))
 OTHER_HOST = Hidden.from_value("https://b/1", "https://b/***")
 
 
@@ -41,7 +43,8 @@ OTHER_HOST = Hidden.from_value("https://b/1", "https://b/***")
         ({"a": A}, {"a": B}, {"a": "changed"}),
         ({"a": A}, {"a": None}, {"a": "removed"}),
         ({"a": A}, {"a": Hidden.from_value("secret a")}, {}),
-        ({"a": URL}, {"a": OTHER_PATH}, {"a": "changed"}),
+        ({"a": URL}, {"a": OTHER_PATH}, {"a": "https://a/*** → https://a/***, the masked part changed"}),
+        ({"a": URLS}, {"a": OTHER_PATHS}, {"a": f"{SHOWN_URLS} → {SHOWN_URLS}, the masked part changed"}),
         ({"a": URL}, {"a": OTHER_HOST}, {"a": ["https://a/***", "https://b/***"]}),
         ({"a": ""}, {"a": "x" * MAX_LENGTH}, {"a": ["", "x" * MAX_LENGTH]}),
         ({"a": ""}, {"a": "x" * (MAX_LENGTH + 1)}, {"a": ["", "x" * MAX_LENGTH + "…"]}),

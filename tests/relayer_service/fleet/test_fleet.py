@@ -28,7 +28,7 @@ def test_a_section_of_another_app_is_loaded_with_the_others(tmp_path: Path) -> N
     assert load(content, tmp_path) == (
         [
             "signer signer-1: created",
-            "notification hook-1: created",
+            "webhook hook-1: created",
             "relayer relayer-1: created",
             "item a: created",
             "4 created, 0 updated, 0 unchanged.",

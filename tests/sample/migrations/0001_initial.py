@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
             name='Item',
             fields=[
                 ('sequence', models.BigAutoField(primary_key=True, serialize=False)),
-                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The ID used by API clients. Cannot be changed after creation.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='id')),
+                ('identifier', models.CharField(default=relayer_service.storage.resources.new_identifier, help_text='The ID used by API clients. Cannot be changed after creation.', max_length=255, unique=True, validators=[relayer_service.storage.resources.validate_identifier], verbose_name='ID')),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('name', models.TextField()),
             ],

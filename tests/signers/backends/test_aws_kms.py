@@ -40,7 +40,7 @@ BUSY = "AWS KMS is throttling requests."
 FAULT = "AWS KMS is unavailable (HTTP {})."
 NOT_UNDERSTOOD = "AWS KMS returned an invalid response."
 NOT_FOR_SIGNING = "The key in AWS KMS is not a signing key of the spec ECC_SECG_P256K1."
-NO_CREDENTIALS = "boto3 cannot find AWS credentials, or its settings are not valid."
+NO_CREDENTIALS = "No AWS credentials found. Set AWS_ACCESS_KEY_ID or attach a role."
 
 
 class FaultyKms(ThreadingHTTPServer):
@@ -380,7 +380,7 @@ def test_without_credentials_nothing_is_sent(faulty: FaultyKms, monkeypatch: pyt
 def test_a_profile_that_is_not_there_is_a_permanent_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nobody")
 
-    assert error_of(backend()) == (NO_CREDENTIALS, True)
+    assert error_of(backend()) == ("The AWS configuration of boto3 is not valid.", True)
 
 
 def test_a_server_that_is_not_there_is_a_passing_error(monkeypatch: pytest.MonkeyPatch, pauses: list[float]) -> None:

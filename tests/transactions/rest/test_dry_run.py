@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from relayers.models import Relayer
 from tests.api import Api
 from tests.contract import bodies
 from tests.relayers import factories
 from tests.servers import free_port
-from tests.transactions.hardhat import RECEIVER, LocalChain
+from tests.transactions.hardhat import LocalChain
 from tests.transactions.limits import limit_relayer, used
 from tests.transactions.rest.requests import PATH, TRANSFER
 from transactions.models import Charge, Lane, Transaction
@@ -118,17 +117,3 @@ def test_a_relayer_without_an_account_is_reported(sender: Api) -> None:
     data = sender.post(DRY_RUN, TRANSFER).body["data"]
     text = "Relayer has no address: its signer has not provided one yet"
     assert data["checks"] == [{"source": "state", "rule": "state", "allowed": False, "text": text}]
-
-
-def test_staff_check_on_the_page_of_a_relayer(admin_client: Client, relayer: Relayer) -> None:
-    limit_relayer(relayer, max_value_per_day="10", max_value="9")
-    page = f"/admin/relayers/relayer/{relayer.pk}"
-    assert "Would this be allowed?" in admin_client.get(f"{page}/change/").text
-    text = admin_client.post(f"{page}/allowed/", {"allowed-to": RECEIVER, "allowed-value": "10"}).text
-    assert "Value 10 wei; the maximum of a transaction is 9 wei." in text
-    assert "max_value_per_day" in text
-    assert "Maximum gas cost" in text
-    wrong = admin_client.post(f"{page}/allowed/", {"allowed-to": "0x12", "allowed-value": "x"}).text
-    assert "must be an EVM address" in wrong
-    assert "a whole number" in wrong
-    assert not Transaction.objects.exists()

@@ -83,6 +83,8 @@ def test_a_rule_refuses_with_its_name_an_audit_entry_and_an_event(sender: Api) -
         "name": "Relayer 1",
         "network": "sepolia",
         "network_type": "evm",
+        "actor": "token payments",
+        "reason": what,
         "rule": "receivers",
         "rule_of": "relayer",
         "requested_by": "payments",

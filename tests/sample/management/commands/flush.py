@@ -10,7 +10,7 @@ from django.db import connections
 from relayer_service.storage import counting
 
 # Filled by `migrate`, and never changed by a test: to fill them again takes far longer than the rest.
-KEPT = {"django_content_type", "auth_permission"}
+KEPT = {"django_content_type", "auth_permission", "auth_group", "auth_group_permissions"}
 
 
 class Command(flush.Command):

@@ -1,0 +1,29 @@
+"""The blocking client is generated from the asynchronous one, and up to date."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.servers import PROJECT
+
+PACKAGE = PROJECT / "client/relayer_client"
+
+
+def test_the_blocking_client_is_up_to_date() -> None:
+    command = [sys.executable, "client/generate_sync.py", "--check"]
+    done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "_sync").glob("*.py")), ids=lambda path: path.name)
+def test_the_blocking_client_awaits_nothing(path: object) -> None:
+    source = (PACKAGE / "_sync" / getattr(path, "name", "")).read_text()
+    assert re.findall(r"\b(?:async|await|asyncio|Async\w+)\b", source) == []
+
+
+@pytest.mark.parametrize("code", ["import relayer_client", "import relayer_client.webhooks"])
+def test_neither_django_nor_web3_is_needed(code: str) -> None:
+    check = "import sys; sys.exit(bool({'django', 'web3', 'relayer_service'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", f"{code}; {check}"], cwd=PROJECT / "client", check=True)

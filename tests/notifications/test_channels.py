@@ -1,0 +1,235 @@
+"""Channels for people: e-mail and Slack, which receive the chosen events of all relayers."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.core.exceptions import ValidationError
+from django.test import Client
+from pytest_django import Settings
+
+from notifications.emitting import emit, send_test_event
+from notifications.models import Delivery, Notification, mailto
+from relayer_service.storage.selections import Selection
+from relayers.events import RELAYER_DISABLED, RELAYER_LOW_BALANCE, RelayerBalanceData
+from relayers.states import set_all_paused
+from rpc import price_checks
+from tests.notifications.factories import create_notification, exchange, make_delivery, send
+from tests.notifications.mail_servers import LOOPBACK, MailServer, mail_server
+from tests.notifications.receivers import receiver
+from tests.relayers import factories
+from tests.rpc import factories as rpc_factories
+from tests.transactions import factories as sending
+from transactions.models import Hold
+from transactions.settlement.holds import hold
+
+SMTP = "django.core.mail.backends.smtp.EmailBackend"
+ADD = "/admin/notifications/notification/add/"
+LOW = RelayerBalanceData(
+    relayer_id="mainnet-1", name="<!channel> & co", network="mainnet", network_type="evm", balance="1", min_balance="2"
+)
+TEXT = """The balance of a relayer fell below its min_balance.
+
+relayer_id: mainnet-1
+name: <!channel> & co
+network: mainnet
+network_type: evm
+balance: 1
+min_balance: 2
+time: 2026-01-01T12:00:00.000000Z"""
+
+
+def email(*addresses: str, **fields: Any) -> Notification:
+    url = mailto(", ".join(addresses or ["ops@example.com"]))
+    values = {"identifier": "mail", "type": "email", "url": url, "events": "relayer.*"} | fields
+    return Notification.objects.create(**values)
+
+
+def slack(**fields: Any) -> Notification:
+    values = {"identifier": "chat", "type": "slack", "url": "https://hooks.example.com/T0", "events": "relayer.*"}
+    return Notification.objects.create(**values | fields)
+
+
+def low_balance() -> Delivery:
+    emit(RELAYER_LOW_BALANCE, None, LOW)
+    delivery: Delivery = Delivery.objects.select_related("notification").get()
+    return delivery
+
+
+@pytest.fixture
+def server(settings: Settings) -> Iterator[MailServer]:
+    with mail_server() as running:
+        settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, LOOPBACK, running.port
+        settings.EMAIL_USE_TLS = False
+        yield running
+
+
+@pytest.mark.django_db
+def test_an_event_of_any_relayer_is_sent_by_e_mail(server: MailServer, clock: object) -> None:
+    channel = email("ops@example.com", "oncall@example.com")
+    low_balance()
+    (claimed,) = exchange(channel, lease=(lease := uuid.uuid4()))
+    exchange(channel, *send(claimed), lease=lease)
+    (message,) = server.messages
+    assert (message["Subject"], message["From"], message["To"]) == (
+        "[Relayers] relayer.low_balance: mainnet-1",
+        "relayers@localhost",
+        "ops@example.com, oncall@example.com",
+    )
+    assert message["Message-ID"] == f"<{claimed.identifier}@localhost>"
+    assert message.get_content().replace("\r\n", "\n").strip() == TEXT
+    row = Delivery.objects.get()
+    assert (row.state, row.response_code, row.error) == ("delivered", 250, "")
+
+
+@pytest.mark.django_db
+def test_a_refused_message_is_retried_by_the_schedule(server: MailServer) -> None:
+    server.refusal = "550 No such user"
+    channel = email()
+    low_balance()
+    (claimed,) = exchange(channel, lease=(lease := uuid.uuid4()))
+    exchange(channel, *send(claimed), lease=lease)
+    row = Delivery.objects.get()
+    assert (row.state, row.attempts_made, row.response_code) == ("pending", 1, 550)
+    assert row.error == "The mail server refused all addresses."
+    assert row.due_at
+    assert Notification.objects.get().failing_since
+
+
+def test_a_mail_server_that_is_not_there_or_not_set_is_named(settings: Settings) -> None:
+    with mail_server() as closed:
+        port = closed.port
+    delivery = make_delivery(mailto("ops@example.com"))
+    delivery.notification.type = Notification.Type.EMAIL
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST, settings.EMAIL_PORT = SMTP, LOOPBACK, port
+    assert send(delivery)[0].error == "Cannot connect to the mail server."
+    settings.EMAIL_HOST = ""
+    assert send(delivery)[0].error == "No mail server is configured. Set EMAIL_URL."
+
+
+def test_a_line_break_in_an_event_adds_no_header(settings: Settings) -> None:
+    body = json.dumps({"type": "relayer.paused", "data": {"relayer_id": "a\r\nBcc: evil@example.com"}}).encode()
+    delivery = make_delivery(mailto("ops@example.com"), body=body)
+    delivery.notification.type = Notification.Type.EMAIL
+    assert send(delivery)[0].response_code == 250
+    (message,) = mail.outbox
+    assert message.subject == "[Relayers] relayer.paused: a Bcc: evil@example.com"
+    assert message.recipients() == ["ops@example.com"]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("", "at least one e-mail address is required"),
+        ("nobody", "Enter a valid email address."),
+        ("a@example.com\r\nBcc:b@example.com", "Enter a valid email address."),
+        (" ".join(f"a{number}@example.com" for number in range(21)), "at most 20 e-mail addresses are allowed"),
+    ],
+)
+def test_addresses_are_checked(text: str, error: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        mailto(text)
+    assert raised.value.messages == [error]
+
+
+@pytest.mark.django_db
+def test_slack_receives_a_text_in_its_format(clock: object) -> None:
+    with receiver() as target:
+        channel = slack(url=target.url)
+        send(low_balance())
+    (request,) = target.requests
+    escaped = TEXT.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert json.loads(request.body) == {"text": f"*relayer.low_balance: mainnet-1*\n{escaped}"}
+    assert "webhook-signature" not in request.headers
+    assert channel.deliveries.get().event == "relayer.low_balance"
+
+
+@pytest.mark.django_db
+def test_channels_receive_what_they_chose_and_no_more() -> None:
+    email(events="relayer.low_balance")
+    slack(events="relayer.disabled", enabled=False)
+    create_notification()
+    low_balance()
+    assert [row.notification.identifier for row in Delivery.objects.all()] == ["mail"]
+    assert RELAYER_DISABLED.name not in Delivery.objects.values_list("event", flat=True)
+
+
+@pytest.mark.django_db
+def test_channels_receive_held_lanes_and_failed_prices() -> None:
+    email(events="relayer.held")
+    slack(events="price.*")
+    lane = sending.lane(factories.relayer())
+    hold(lane, Hold.OPERATOR, "Maintenance.")
+    price_checks._announce(rpc_factories.fee_token(), "No node answers.")
+    rows = Delivery.objects.order_by("pk").values_list("notification__identifier", "event")
+    assert list(rows) == [("mail", "relayer.held"), ("chat", "price.failed")]
+
+
+@pytest.mark.django_db
+def test_a_channel_receives_the_first_events_of_a_bulk_action() -> None:
+    email()
+    relayers = [factories.relayer(identifier=f"r-{number}") for number in range(25)]
+    set_all_paused(Selection.from_keys(relayer.pk for relayer in relayers), True)
+    assert Delivery.objects.filter(event="relayer.paused").count() == 20
+
+
+@pytest.mark.django_db
+def test_a_test_event_is_sent_to_a_channel() -> None:
+    sent = send_test_event(email())
+    assert sent
+    assert send(Delivery.objects.select_related("notification").get(pk=sent.pk))[0].response_code == 250
+    assert [message.subject for message in mail.outbox] == ["[Relayers] notification.test: mail"]
+
+
+@pytest.mark.django_db
+def test_an_e_mail_channel_is_added_and_changed_in_the_admin(admin_client: Client) -> None:
+    fields = {"identifier": "mail", "type": "email", "url": "", "addresses": "a@example.com b@example.com"}
+    page = admin_client.post(ADD, fields | {"new_signing_key": "", "enabled": "on"})
+    assert page.status_code == 302
+    row = Notification.objects.get()
+    assert (row.type, row.url, row.addresses) == (
+        "email",
+        "mailto:a@example.com,b@example.com",
+        ["a@example.com", "b@example.com"],
+    )
+    url = f"/admin/notifications/notification/{row.pk}/change/"
+    text = admin_client.get(url).content.decode()
+    assert "Generate key" not in text
+    admin_client.post(url, {"addresses": "c@example.com", "enabled": "on"})
+    assert Notification.objects.get().url == "mailto:c@example.com"
+    page = admin_client.post(url, {"addresses": "nobody", "enabled": "on"})
+    assert page.context["adminform"].form.errors == {"addresses": ["Enter a valid email address."]}
+
+
+@pytest.mark.django_db
+def test_a_webhook_needs_a_url_and_no_mailto(admin_client: Client) -> None:
+    for url, error in {
+        "": "This field is required.",
+        "mailto:a@example.com": "an absolute http or https URL is required",
+    }.items():
+        page = admin_client.post(ADD, {"identifier": "hook", "type": "webhook", "url": url, "addresses": ""})
+        assert page.context["adminform"].form.errors == {"url": [error]}
+
+
+@pytest.mark.django_db
+def test_the_message_is_shown_on_the_page_of_its_delivery(admin_client: Client) -> None:
+    email()
+    delivery = low_balance()
+    text = admin_client.get(f"/admin/notifications/delivery/{delivery.pk}/change/").content.decode()
+    assert "Subject: relayer.low_balance: mainnet-1" in text
+    assert "curl" not in text
+
+
+@pytest.mark.django_db
+def test_a_channel_is_not_offered_as_the_webhook_of_a_relayer(admin_client: Client) -> None:
+    create_notification()
+    email()
+    slack()
+    query = "app_label=relayers&model_name=relayer&field_name=notification"
+    found = admin_client.get(f"/admin/autocomplete/?{query}").json()["results"]
+    assert [item["text"] for item in found] == ["hook"]

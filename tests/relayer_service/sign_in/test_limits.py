@@ -1,0 +1,181 @@
+"""Limits on sign-ins: what locks whom out, before any password is hashed, and what is recorded of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import MD5PasswordHasher
+from django.contrib.auth.models import User
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+
+from relayer_service.admin import sign_in as sign_in_page
+from relayer_service.background.shares import SIGNING_IN
+from relayer_service.background.tasks import prune_sign_in_addresses
+from relayer_service.models import AuditEntry, SignInAddress
+from relayer_service.sign_in.limits import PASSWORDS, Rates
+from tests.concurrency import in_threads
+from tests.relayer_service.sign_in.signing_in import NOW, fail, recorded, sign_in
+
+HOME, OFFICE, ELSEWHERE = "198.51.100.7", "198.51.100.8", "203.0.113.9"
+ALICE = ("alice", "alice", HOME, "Signed in")
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The time of the limits, which a test moves on."""
+    moments = [NOW]
+    monkeypatch.setattr("django_ratelimit.core.time.time", lambda: moments[-1])
+    return moments
+
+
+@pytest.fixture(autouse=True)
+def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that few requests reach."""
+    monkeypatch.setattr(sign_in_page, "PASSWORDS", replace(PASSWORDS, pair="3/15m", account="5/h", address="5/15m"))
+    monkeypatch.setattr(sign_in_page, "UNKNOWN_ACCOUNT_ENTRIES", "4/h")
+
+
+@pytest.fixture(autouse=True)
+def alice(user: User) -> User:
+    User.objects.update(is_staff=True)
+    return user
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Each password that was hashed."""
+    found: list[str] = []
+    encode = MD5PasswordHasher.encode
+
+    def counted(self: Any, password: str, salt: str) -> str:
+        found.append(password)
+        return str(encode(self, password, salt))
+
+    monkeypatch.setattr(MD5PasswordHasher, "encode", counted)
+    return found
+
+
+@pytest.mark.parametrize("username", ["alice", "nobody"])
+def test_an_address_that_guesses_is_refused_before_hashing(hashed: list[str], username: str) -> None:
+    assert fail(username, times=3) == [200] * 3
+    assert len(hashed) == 3
+    refused = sign_in(username)
+    assert (refused.status_code, len(hashed)) == (429, 3)
+    assert 0 < int(refused["Retry-After"]) <= 15 * 60
+    assert "There were too many failed attempts to sign in. Try again in " in refused.content.decode()
+
+
+@pytest.mark.parametrize("variant", ["ALICE", " alice", "\uff41lice"])
+def test_variants_of_a_name_count_together(variant: str) -> None:
+    fail(variant, times=3)
+    assert fail("alice") == [429]
+
+
+def test_addresses_of_one_ipv6_network_count_together() -> None:
+    for number in range(3):
+        fail("alice", f"2001:db8:0:1::{number}")
+    assert sign_in("alice", address="2001:db8:0:1:ffff::1").status_code == 429
+    assert sign_in("alice", address="2001:db8:0:2::1").status_code == 302
+
+
+def test_a_lock_ends(clock: list[float]) -> None:
+    fail("alice", times=3)
+    clock.append(NOW + int(sign_in("alice")["Retry-After"]) + 1)
+    assert sign_in("alice").status_code == 302
+
+
+def test_others_cannot_lock_a_user_out_of_an_address_used_before() -> None:
+    assert sign_in("alice", address=HOME).status_code == 302
+    # From many addresses, and from the same address with other names.
+    for number in range(5):
+        fail("alice", f"192.0.2.{number}")
+        fail(f"user-{number}", HOME)
+    assert sign_in("alice", address=ELSEWHERE).status_code == 429
+    assert fail("bob", HOME) == [429]
+    assert sign_in("alice", address=HOME).status_code == 302
+
+
+def test_a_known_address_is_limited_by_its_own_failures() -> None:
+    sign_in("alice", address=HOME)
+    assert fail("alice", HOME, times=4) == [200] * 3 + [429]
+
+
+def test_an_address_is_forgotten_after_30_days() -> None:
+    sign_in("alice", address=HOME)
+    sign_in("alice", address=OFFICE)
+    long_ago = timezone.now() - timedelta(days=30)
+    SignInAddress.objects.filter(address=HOME).update(last_at=long_ago)
+    for number in range(5):
+        fail("alice", f"192.0.2.{number}")
+    assert [sign_in("alice", address=each).status_code for each in (HOME, OFFICE)] == [429, 302]
+    prune_sign_in_addresses.call_local()
+    assert list(SignInAddress.objects.values_list("address", flat=True)) == [OFFICE]
+
+
+def test_many_at_once_pass_a_limit_by_those_in_flight_alone(
+    transactional_db: None, hashed: list[str], settings: Any
+) -> None:
+    settings.WEB_THREADS = 32
+    works = [partial(sign_in, "nobody", "wrong") for _ in range(20)]
+    statuses = {response.status_code for response in in_threads(*works)}
+    assert statuses <= {200, 429, 503}
+    assert len(hashed) <= 3 + SIGNING_IN.size
+
+
+def test_incomplete_forms_are_no_failures(hashed: list[str]) -> None:
+    for _ in range(4):
+        sign_in("", "wrong")
+        sign_in("alice", "")
+    assert (hashed, recorded()) == ([], [])
+    assert sign_in("alice").status_code == 302
+
+
+def test_sign_ins_failures_locks_and_sign_outs_are_recorded() -> None:
+    fail("alice", times=2)
+    signed_in = sign_in("alice")
+    fail("alice", times=2)
+    signed_in.client.post("/admin/logout/", REMOTE_ADDR=HOME)
+    unknown, *rest = recorded()
+    assert unknown == ("", "alice", HOME, "Sign-in failed: wrong password")
+    assert rest[0] == ALICE
+    assert rest[1][:3] == ("", "alice", HOME)
+    assert rest[1][3].startswith("Sign-in locked for ")
+    assert rest[1][3].endswith(" min after 3 failures: this account is locked for this address")
+    assert rest[2:] == [("alice", "alice", HOME, "Signed out")]
+
+
+def test_locks_of_an_account_and_of_an_address_are_recorded_once() -> None:
+    for number in range(6):
+        fail("alice", f"192.0.2.{number}")
+        fail(f"user-{number}", HOME)
+    locks = [(entry[1], entry[3].partition(": ")[2]) for entry in recorded() if "locked" in entry[3]]
+    assert sorted(locks) == [
+        ("alice", "this account is locked for addresses that it has not signed in from"),
+        ("unknown account", "this address is locked for accounts that have not signed in from it"),
+    ]
+
+
+def test_a_password_typed_as_the_name_is_stored_nowhere() -> None:
+    sign_in("my-secret-password", "wrong")
+    assert recorded() == [("", "unknown account", HOME, "Sign-in failed: wrong password")]
+    assert Session.objects.count() == SignInAddress.objects.count() == 0
+
+
+def test_failures_of_unknown_accounts_cannot_flood_the_log() -> None:
+    for number in range(3):
+        fail(f"user-{number}", HOME)
+    assert AuditEntry.objects.count() == 1
+    for number in range(6):
+        fail(f"user-{number}", f"192.0.2.{number}")
+    assert AuditEntry.objects.count() == 4
+    fail("alice")
+    assert AuditEntry.objects.count() == 5
+
+
+def test_the_limits_of_passwords() -> None:
+    assert Rates("password", pair="10/15m", account="50/h", address="50/15m") == PASSWORDS

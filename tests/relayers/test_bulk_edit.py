@@ -1,0 +1,188 @@
+"""Nodes, webhook and minimum balance of many relayers are changed: with a preview, by a job, one by one recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from relayer_service.jobs import running
+from relayer_service.models import AuditEntry, Job
+from relayer_service.storage.selections import Selection
+from relayers.models import Relayer
+from tests.notifications.admin_pages import asked, hidden_fields, staff_who_may, told
+from tests.relayer_service.jobs import run_jobs
+from tests.relayers import factories
+from tests.relayers.stand_in_node import StandInNode, serve
+
+pytestmark = pytest.mark.django_db
+
+LIST = "/admin/relayers/relayer/"
+ETHER = 10**18
+
+
+@pytest.fixture
+def node() -> Iterator[StandInNode]:
+    with serve(StandInNode()) as node:
+        yield node
+
+
+def select(*relayers: Relayer) -> dict[str, Any]:
+    return {"action": "edit_selected", "_selected_action": [relayer.pk for relayer in relayers]}
+
+
+def preview(client: Client, *relayers: Relayer, reason: str = "New provider", **answers: Any) -> Any:
+    form = client.post(LIST, select(*relayers))
+    return client.post(LIST, {**hidden_fields(form), "reason": reason, **answers})
+
+
+def apply(client: Client, page: Any) -> Any:
+    return client.post(LIST, hidden_fields(page), follow=True)
+
+
+def entries() -> list[tuple[Any, ...]]:
+    return sorted(AuditEntry.objects.values_list("object_id", "actor", "reason", "request_id"))
+
+
+def test_many_are_changed_after_a_preview_and_recorded(admin_client: Client, node: StandInNode) -> None:
+    hook = factories.notification("ops")
+    limits: dict[str, Any] = {"min_balance": 5, "gas_price_cap": 7}
+    one = factories.relayer(identifier="one", network="hardhat", policies=limits)
+    two = factories.relayer(identifier="two", network="hardhat", notification=factories.notification("old"))
+    factories.relayer(identifier="not chosen", network="hardhat")
+    page = preview(
+        admin_client,
+        *(one, two),
+        nodes_change="set",
+        nodes=f"{node.url}\n\n",
+        webhook_change="set",
+        webhook=hook.pk,
+        minimum_change="set",
+        minimum="0.5 ETH",
+    )
+    masked = node.url.replace("v1/s3cret", "***")
+    assert page.context["texts"] == ["Changes 2 relayers. Reason: New provider"]
+    assert page.context["table"].headers == ["Relayer", "Nodes", "Webhook", "Minimum balance"]
+    assert asked(page) == [
+        ["one", f"those of the network → {masked}", "none → ops", "0.000000000000000005 ETH → 0.5 ETH"],
+        ["two", f"those of the network → {masked}", "old → ops", "none → 0.5 ETH"],
+    ]
+    assert not Job.objects.exists()
+    done = apply(admin_client, page)
+    assert told(done) == ["Started in the worker: Edit 2 relayers. View its progress."]
+    job = Job.objects.get()
+    assert node.url not in Job.objects.extra(select={"raw": "parameters"}).values_list("raw", flat=True)[0]
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, job.done, job.failed, job.left_alone, job.parameters) == ("finished", 2, 0, 0, None)
+    for relayer, policies in ((one, {**limits, "min_balance": ETHER // 2}), (two, {"min_balance": ETHER // 2})):
+        relayer.refresh_from_db()
+        assert relayer.custom_rpc_urls == [{"url": node.url, "weight": 100}]
+        assert (relayer.notification, relayer.policies) == (hook, policies)
+    assert entries() == [(name, "admin", "New provider", f"job-{job.pk}") for name in ("one", "two")]
+    # What was asked of the node once is not asked for each.
+    assert node.asked.count("eth_chainId") <= 3
+    # A worker that is killed after a batch runs it again: nothing changes, and nothing is recorded.
+    running.start(
+        *("edit_relayers", Selection.from_keys([one.pk, two.pk]), "admin"), parameters={"min_balance": "0.5 ETH"}
+    )
+    run_jobs()
+    assert Job.objects.values_list("done", "left_alone", "failed").first() == (0, 2, 0)
+    assert len(entries()) == 2
+
+
+def test_what_a_rule_refuses_is_named_before_and_reported_after(admin_client: Client, node: StandInNode) -> None:
+    fitting = factories.relayer(identifier="fitting", network="hardhat")
+    others = [factories.relayer(identifier=name, network="polygon") for name in ("other-1", "other-2")]
+    change: dict[str, Any] = {"minimum_change": "set", "minimum": "0.5 ETH"}
+    page = preview(admin_client, fitting, *others, nodes_change="set", nodes=node.url, **change)
+    fault = "must be a whole number of wei, or an amount with its coin, for example 0.5 POL"
+    assert page.context["texts"] == [
+        "Changes 1 relayer. Reason: New provider",
+        f"Refused: 2 relayers on polygon: {fault}.",
+    ]
+    page = preview(admin_client, fitting, *others, nodes_change="set", nodes=node.url)
+    fault = "this node is on chain 31337, not on 137"
+    assert page.context["texts"][1:] == [f"Refused: 2 relayers on polygon: {fault}."]
+    apply(admin_client, page)
+    run_jobs()
+    job = Job.objects.get()
+    assert (job.done, job.failed, job.failures) == (1, 2, [["other-1", fault], ["other-2", fault]])
+    assert [name for name, *_ in entries()] == ["fitting"]
+    # Nothing is offered where all are refused.
+    assert "apply" not in hidden_fields(preview(admin_client, *others, nodes_change="set", nodes=node.url))
+
+
+def test_a_setting_is_removed_from_many(admin_client: Client) -> None:
+    hook, urls = factories.notification(), [{"url": "https://node.example.com/v1", "weight": 1}]
+    relayer = factories.relayer(notification=hook, policies={"min_balance": 5}, rpc_urls=urls)
+    page = preview(admin_client, relayer, nodes_change="clear", webhook_change="clear", minimum_change="clear")
+    masked, few = "https://node.example.com/***", "0.000000000000000005 ETH"
+    assert asked(page) == [
+        ["relayer-1", f"{masked} → those of the network", "hook-1 → none", f"{few} → none"],
+    ]
+    apply(admin_client, page)
+    run_jobs()
+    relayer.refresh_from_db()
+    assert (relayer.custom_rpc_urls, relayer.notification, relayer.policies) == (None, None, {})
+
+
+@pytest.mark.parametrize(
+    ("answers", "errors"),
+    [
+        ({}, {"__all__": ["Choose at least one change."]}),
+        ({"reason": "", "minimum_change": "clear"}, {"reason": ["This field is required."]}),
+        ({"nodes_change": "set"}, {"nodes": ["This field is required."]}),
+        (
+            {"nodes_change": "set", "nodes": "https://node.example.com/s3cret\nftp://s3cret"},
+            {"nodes": ["Line 2: an absolute http or https URL is required"]},
+        ),
+        (
+            {"webhook_change": "set", "webhook": "999"},
+            {"webhook": ["Select a valid choice. That choice is not one of the available choices."]},
+        ),
+        ({"minimum_change": "set", "minimum": " "}, {"minimum": ["This field is required."]}),
+    ],
+)
+def test_a_form_that_is_not_complete_is_shown_again(
+    admin_client: Client, answers: dict[str, str], errors: dict[str, list[str]]
+) -> None:
+    page = preview(admin_client, factories.relayer(), **answers)
+    assert page.context["form"].errors == errors
+    assert not Job.objects.exists()
+
+
+def test_a_preview_costs_as_many_queries_for_many(admin_client: Client) -> None:
+    admin_client.get(LIST)
+    costs = []
+    for count in (1, 30):
+        relayers = [factories.relayer(identifier=f"{count}-{number}") for number in range(count)]
+        with CaptureQueriesContext(connection) as queries:
+            preview(admin_client, *relayers, minimum_change="set", minimum="5")
+        costs.append(len(queries))
+    assert costs[0] == costs[1]
+
+
+def test_staff_who_may_not_change_one_change_none(client: Client) -> None:
+    relayer = factories.relayer()
+    staff_who_may(client, "view_relayer", "pause_relayer").post(LIST, confirmed(relayer))
+    assert not Job.objects.exists()
+
+
+def test_webhooks_are_offered_and_changed_by_those_who_may_view_them(client: Client) -> None:
+    relayer = factories.relayer()
+    editor = staff_who_may(client, "view_relayer", "change_relayer")
+    page = editor.post(LIST, select(relayer))
+    assert [*page.context["form"].fields] == ["nodes_change", "nodes", "minimum_change", "minimum", "reason"]
+    editor.post(LIST, confirmed(relayer) | {"webhook_change": "clear"})
+    job = Job.objects.get()
+    assert (job.reason, job.parameters) == ("r", {"min_balance": ""})
+
+
+def confirmed(relayer: Relayer) -> dict[str, Any]:
+    answers = {"confirmed": str(relayer.pk), "apply": "1", "minimum_change": "clear", "reason": "r"}
+    return select(relayer) | answers

@@ -1,0 +1,259 @@
+"""The page of networks and nodes: what calls leave behind, and taking a node out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from chain import breakers, nodes
+from chain.attempts import Call
+from chain.errors import NodesUnreachable
+from chain.node_calls import node_key
+from relayer_service.audit.models import AuditEntry
+from relayer_service.net.addresses import mask
+from relayer_service.storage import latencies
+from relayers import health, node_statistics, tasks
+from relayers.models import UNKNOWN_NODES, Relayer
+from relayers.node_models import NodeCalls, NodeOutage
+from relayers.node_statistics import slot_of
+from tests.chain import faults
+from tests.chain.faults import NodeServer
+from tests.notifications.admin_pages import staff_who_may, told
+from tests.relayers import factories
+
+pytestmark = pytest.mark.django_db
+
+PAGE = "/admin/relayers/relayer/nodes/"
+CHAIN = 31337
+BALANCE = Call("eth_getBalance", [factories.ADDRESS, "latest"])
+
+
+def block(seconds_ago: int) -> dict[str, Any]:
+    return {"number": hex(7), "timestamp": hex(int(timezone.now().timestamp()) - seconds_ago)}
+
+
+@pytest.fixture
+def node() -> Iterator[NodeServer]:
+    answers: dict[str, dict[str, Any]] = {
+        "eth_chainId": {"result": hex(CHAIN)},
+        "eth_getBlockByNumber": {"result": block(30)},
+        "eth_blockNumber": {"result": "0x7"},
+        "eth_getBalance": {"result": "0x1"},
+        "eth_getTransactionCount": {"result": "0x1"},
+    }
+    with faults.node(faults.each(lambda call: answers[call["method"]])) as server:
+        yield server
+
+
+@pytest.fixture
+def other() -> Iterator[NodeServer]:
+    with faults.node(faults.answering({"result": hex(CHAIN)})) as server:
+        yield server
+
+
+def own(*urls: str) -> list[dict[str, Any]]:
+    return [{"url": url, "weight": 100} for url in urls]
+
+
+def relayer_on(*urls: str, identifier: str = "relayer-1") -> Relayer:
+    return factories.relayer(identifier=identifier, network="my-chain", chain_id=CHAIN, rpc_urls=own(*urls))
+
+
+def rows(client: Client) -> list[list[str]]:
+    """Return the cells of all nodes on the page, without the buttons."""
+    text = client.get(PAGE).content.decode()
+    found = re.findall(r'<tr>\s*(<th scope="row">.*?)</tr>', text, re.DOTALL)
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)[:7] for row in found]
+    return [[" ".join(re.sub("<[^>]*>", " ", cell).split()) for cell in row] for row in cells]
+
+
+def path(url: str, view: str) -> str:
+    return f"{PAGE}{node_key(url)}/{view}/"
+
+
+def test_attempts_are_counted_without_a_query_and_written_together(
+    node: NodeServer, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with faults.refusing() as dead:
+        with django_assert_num_queries(0):
+            for _ in range(3):
+                nodes.status(node.url, CHAIN)
+            with pytest.raises(NodesUnreachable):
+                nodes.call([(dead, 1)], [BALANCE], CHAIN)
+        with django_assert_num_queries(1):
+            node_statistics.pending.flush()
+    nodes.status(node.url, CHAIN)
+    node_statistics.pending.flush()
+    found = {row.node: row for row in NodeCalls.objects.all()}
+    good, bad = found.pop(node_key(node.url)), found.pop(node_key(dead))
+    assert found == {}
+    assert (good.calls, good.failed, good.head, good.failed_at, good.last_fault) == (4, 0, 7, None, "")
+    assert good.head_at
+    assert 25 <= (timezone.now() - good.head_at).total_seconds() < 600
+    assert sum(getattr(good, name) for name in latencies.COLUMNS) == 4
+    assert (bad.calls, bad.failed, bad.head, bad.answered_at) == (1, 1, None, None)
+    assert bad.last_fault == "the connection failed"
+
+
+def test_the_page_shows_what_the_last_hour_left_of_each_node(admin_client: Client, node: NodeServer) -> None:
+    now = timezone.now()
+    factories.relayer(identifier="default-1")
+    relayer_on(node.url, "https://b.example.com/SECRET")
+    relayer_on(node.url, identifier="relayer-2")
+    common = {"node": node_key(node.url), "slowest_milliseconds": 100, "head": 7, "answered_at": now}
+    seen = now - timedelta(seconds=90)
+    NodeCalls.objects.create(slot=slot_of(now), calls=60, failed=0, up_to_100_ms=60, head_at=now, **common)
+    past = slot_of(now - timedelta(minutes=50))
+    NodeCalls.objects.create(slot=past, calls=40, failed=10, up_to_50_ms=40, head_at=seen, **common)
+    # Too long ago.
+    NodeCalls.objects.create(slot=now - timedelta(hours=2), calls=1000, failed=1000, **common)
+    ours, *others = rows(admin_client)
+    age = int(ours.pop(5).removesuffix(" s"))
+    assert 90 <= age < 600
+    assert [ours, *others] == [
+        [f"{mask(node.url)} (custom)", "ok", "58 ms", "96 ms", "10.0% of 100", "2"],
+        ["https://b.example.com/*** (custom)", "no calls yet", "-", "-", "-", "-", "1"],
+        ["https://ethereum-sepolia-rpc.publicnode.com", "no calls yet", "-", "-", "-", "-", "1"],
+    ]
+    assert "SECRET" not in admin_client.get(PAGE).content.decode()
+
+
+def test_the_page_shows_failing_nodes_and_open_circuits(admin_client: Client, node: NodeServer) -> None:
+    with faults.refusing() as dead:
+        relayer_on(dead, node.url)
+        for _ in range(breakers.FAILURES_TO_PAUSE):
+            with pytest.raises(NodesUnreachable):
+                nodes.call([(dead, 1)], [BALANCE], CHAIN)
+        node_statistics.pending.flush()
+        found = rows(admin_client)
+    assert re.fullmatch(r"failing circuit open until \d\d:\d\d:\d\d Last error: the connection failed", found[0][1])
+    assert (found[0][4], found[1][1]) == ("100.0% of 3", "no calls yet")
+
+
+def test_a_node_whose_head_is_too_old_is_behind(admin_client: Client) -> None:
+    factories.relayer()
+    now = timezone.now()
+    key = node_key("https://ethereum-sepolia-rpc.publicnode.com")
+    old = {"head": 7, "head_at": now - timedelta(seconds=400), "answered_at": now}
+    NodeCalls.objects.create(node=key, slot=slot_of(now), calls=1, up_to_5_ms=1, **old)
+    assert rows(admin_client)[0][1] == "behind"
+
+
+def test_check_now_calls_a_custom_node_and_tells_the_result(
+    admin_client: Client, node: NodeServer, other: NodeServer
+) -> None:
+    relayer_on(node.url, other.url)
+    good = admin_client.post(path(node.url, "check"), follow=True)
+    bad = admin_client.post(path(other.url, "check"), follow=True)
+    (text,) = told(good)
+    assert re.fullmatch(rf"{re.escape(mask(node.url))} answered in \d+ ms; head block 7\.", text)
+    assert told(bad) == [f"{mask(other.url)} failed: did not report its head block."]
+    assert [row[1] for row in rows(admin_client)] == ["ok", "ok"]
+
+
+def test_workers_check_every_node_that_is_not_private(node: NodeServer, other: NodeServer) -> None:
+    relayer = relayer_on(node.url)
+    relayer.set_rpc_urls(own(other.url), "private_rpc_urls")
+    relayer.save()
+    tasks.check_nodes.call_local()
+    assert (node.methods, other.requests) == ([["eth_chainId", "eth_getBlockByNumber"]], [])
+
+
+def test_a_node_that_is_taken_out_is_called_last_until_it_is_put_back(
+    admin_client: Client, node: NodeServer, other: NodeServer
+) -> None:
+    relayer_on(node.url, other.url)
+    weighted = [(node.url, 100), (other.url, 1)]
+    before = timezone.now()
+    page: Any = admin_client.post(path(node.url, "take_out"), {"reason": "It lies."}, follow=True)
+    outage = NodeOutage.objects.get()
+    assert told(page) == [f"{mask(node.url)} is taken out until {outage.until:%H:%M} UTC."]
+    assert before + timedelta(minutes=59) < outage.until < timezone.now() + timedelta(minutes=61)
+    # Another process learns of it when it next writes its statistics.
+    breakers.set_taken_out(())
+    assert nodes.in_order(weighted, lambda: 0.5) == [node.url, other.url]
+    node_statistics.read_outages()
+    assert nodes.in_order(weighted, lambda: 0.5) == [other.url, node.url]
+    # The only node is still called.
+    assert nodes.call([(node.url, 1)], [BALANCE], CHAIN) == ["0x1"]
+    assert [row[1] for row in rows(admin_client)] == [
+        f"no calls yet taken out until {outage.until:%H:%M} admin: It lies.",
+        "no calls yet",
+    ]
+    admin_client.post(path(node.url, "put_back"), {"reason": ""})
+    assert nodes.in_order(weighted, lambda: 0.5) == [node.url, other.url]
+    assert not NodeOutage.objects.exists()
+    entries = AuditEntry.objects.filter(object_type="node taken out").order_by("pk")
+    assert [(each.action, each.actor, each.object_id, each.reason) for each in entries] == [
+        ("created", "admin", f"{mask(node.url)} (my-chain)", "It lies."),
+        ("deleted", "admin", f"{mask(node.url)} (my-chain)", ""),
+    ]
+    assert faults.SECRET not in str([each.changes for each in entries])
+
+
+def test_an_outage_ends_by_itself_and_is_pruned_with_old_statistics(node: NodeServer) -> None:
+    now = timezone.now()
+    values = {"url": mask(node.url), "network": "my-chain", "by": "olga", "reason": "Why."}
+    NodeOutage.objects.create(node=node_key(node.url), until=now - timedelta(seconds=1), **values)
+    for hours in (1, 3):
+        NodeCalls.objects.create(node="a", slot=now - timedelta(hours=hours), calls=hours)
+    node_statistics.read_outages()
+    assert breakers.avoided([node.url]) == set()
+    tasks.prune_node_statistics.call_local()
+    assert not NodeOutage.objects.exists()
+    assert [row.calls for row in NodeCalls.objects.all()] == [1]
+
+
+def test_a_reason_is_required_to_take_a_node_out(admin_client: Client, node: NodeServer) -> None:
+    relayer_on(node.url)
+    for page in (admin_client.get(path(node.url, "take_out")), admin_client.post(path(node.url, "take_out"))):
+        assert "after all other nodes" in page.content.decode()
+    assert not NodeOutage.objects.exists()
+
+
+def test_who_may_only_view_relayers_sees_nodes_without_buttons(client: Client, node: NodeServer) -> None:
+    relayer_on(node.url)
+    viewer = staff_who_may(client, "view_relayer")
+    text = viewer.get(PAGE).content.decode()
+    assert (mask(node.url) in text, "Check now" in text, "Take out" in text) == (True, False, False)
+    posted = [viewer.post(path(node.url, view), {"reason": "Why."}) for view in ("check", "take_out", "put_back")]
+    assert [response.status_code for response in posted] == [403, 403, 403]
+    client.force_login(User.objects.create_user("newcomer", is_staff=True))
+    assert client.get(PAGE).status_code == 403
+    assert (node.requests, NodeOutage.objects.count()) == ([], 0)
+
+
+def test_a_node_that_no_relayer_uses_is_not_found(admin_client: Client) -> None:
+    assert admin_client.post(path("https://c.example.com", "check")).status_code == 404
+
+
+def test_the_check_of_a_relayer_learns_its_nodes_after_an_upgrade(admin_client: Client, node: NodeServer) -> None:
+    relayer_on(node.url)
+    Relayer.objects.update(node_keys=UNKNOWN_NODES)
+    assert "Not counted: 1 relayer whose nodes are unknown" in admin_client.get(PAGE).content.decode()
+    health.check_due()
+    assert Relayer.objects.get().node_keys == node_key(node.url)
+    assert [row[0] for row in rows(admin_client)] == [f"{mask(node.url)} (custom)"]
+
+
+def test_many_nodes_take_as_many_queries_as_one(admin_client: Client) -> None:
+    relayer_on("https://a.example.com/1")
+    admin_client.get(PAGE)
+    with CaptureQueriesContext(connection) as few:
+        assert len(rows(admin_client)) == 1
+    for number in range(20):
+        relayer_on(f"https://a.example.com/{number}/key", identifier=f"more-{number}")
+        NodeCalls.objects.create(node=node_key(f"https://a.example.com/{number}/key"), slot=slot_of(timezone.now()))
+    with CaptureQueriesContext(connection) as many:
+        assert len(rows(admin_client)) == 21
+    assert len(many) == len(few)

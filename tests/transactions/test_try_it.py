@@ -1,0 +1,203 @@
+"""Try it on a relayer's page: estimating, checking and sending a transaction that staff write down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from chain.abi import encode_call
+from relayer_service.models import AuditEntry
+from relayers.models import Relayer
+from tests.notifications.admin_pages import staff_who_may
+from tests.relayers import factories
+from tests.relayers.factories import ADDRESS, set_paused
+from tests.transactions.hardhat import OTHER_ADDRESS, RECEIVER, LocalChain
+from tests.transactions.limits import limit_relayer
+from transactions.models import Transaction
+
+pytestmark = pytest.mark.django_db
+
+KEY = "0" * 32
+# A transfer of 1 wei with 21,000 gas on chain 31337.
+ENCODED = "0x02e1827a698080808252089470997970c51812dc3a010c7d01b50e0d17dc79c80180c0"
+EVEN = "an even number of hexadecimal digits is required, with or without 0x"
+ONLY_ENCODED = "Empty this field, or leave the encoded transaction empty."
+PAYMENT = {"to": RECEIVER, "value": "0.5 ETH"}
+CALL = {"to": RECEIVER, "function": "transfer(address,uint256)", "arguments": f"{OTHER_ADDRESS}\n5"}
+
+
+@pytest.fixture(autouse=True)
+def extension(settings: Any) -> None:
+    settings.EXTENSIONS = ["transactions"]
+
+
+@pytest.fixture
+def relayer(local_chain: LocalChain) -> Relayer:
+    return factories.relayer(network="hardhat", rpc_urls=[{"url": local_chain.url, "weight": 100}])
+
+
+def url(relayer: Relayer, page: str) -> str:
+    return f"/admin/relayers/relayer/{relayer.pk}/{page}/"
+
+
+def post(client: Client, relayer: Relayer, page: str, values: dict[str, str], **others: str) -> Any:
+    return client.post(url(relayer, page), {f"try-{name}": text for name, text in values.items()} | others)
+
+
+def errors(page: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = page.context["try_form"].errors
+    return found
+
+
+def test_every_rule_is_shown_with_its_verdict(admin_client: Client, relayer: Relayer) -> None:
+    limit_relayer(relayer, max_value_per_day="10", max_value="9")
+    assert "Check rules" in admin_client.get(url(relayer, "change")).text
+    text = post(admin_client, relayer, "allowed", {"to": RECEIVER, "value": "10"}).text
+    assert "Value 10 wei; the maximum of a transaction is 9 wei." in text
+    assert "max_value_per_day" in text
+    assert "Maximum gas cost" in text
+    assert not Transaction.objects.exists()
+
+
+def test_a_call_and_an_encoded_transaction_are_estimated(admin_client: Client, relayer: Relayer) -> None:
+    for values in (CALL, {"transaction": ENCODED}):
+        page = post(admin_client, relayer, "estimate", {**values, "fee_token": "ETH"})
+        assert [item.name for item in page.context["items"]][-1] == "Fee in ETH"
+
+
+@pytest.mark.parametrize(
+    ("values", "faults"),
+    [
+        ({}, {"to": ["Enter a receiver, or the creation code of a contract as data."]}),
+        ({"to": "0x12", "value": "x"}, {"value": ["a whole number from 0 to 2^256 - 1 is required"]}),
+        ({"to": "0x12"}, {"to": ["must be an EVM address: 0x and 40 hexadecimal digits"]}),
+        ({"to": RECEIVER, "data": "0x1"}, {"data": [EVEN]}),
+        ({**CALL, "data": "0x12"}, {"data": ["Enter a function or data, not both."]}),
+        ({**CALL, "to": ""}, {"to": ["Enter the contract that has the function."]}),
+        ({**CALL, "arguments": "5"}, {"arguments": ["The function takes 2 arguments, one per line; 1 given."]}),
+        ({**CALL, "function": ""}, {"function": ["Enter the function that takes these arguments."]}),
+        ({"to": RECEIVER, "transaction": ENCODED}, {"to": [ONLY_ENCODED]}),
+        ({"transaction": "0x12"}, {"transaction": ["Not valid: its type must be between 0 and 4."]}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("page", ["estimate", "allowed", "send"])
+def test_an_error_names_its_field(
+    admin_client: Client, page: str, values: dict[str, str], faults: dict[str, list[str]]
+) -> None:
+    relayer = factories.relayer(network="hardhat")
+    assert errors(post(admin_client, relayer, page, values)) == faults
+
+
+def test_what_is_sent_is_confirmed_first(admin_client: Client, relayer: Relayer) -> None:
+    page = post(admin_client, relayer, "send", {**CALL, "value": "0.5 ETH"})
+    rows = {str(name): str(value) for name, value in page.context["table"].rows}
+    assert rows.pop("Relayer").endswith(">relayer-1</a>")
+    assert {name: rows[name] for name in list(rows)[:7]} == {
+        "Network": "hardhat",
+        "Sender": ADDRESS,
+        "Receiver": RECEIVER,
+        "Amount": "0.5 ETH",
+        "Function": "transfer(address,uint256)",
+        "Arguments": f"{OTHER_ADDRESS}, 5",
+        "Data": f"0x{encode_call(CALL['function'], CALL['arguments']).hex()}",
+    }
+    assert list(rows)[7:] == ["Gas limit", "Maximum gas price", "Maximum gas cost"]
+    assert page.context["texts"] == [
+        "The relayer sends this transaction now. Its policies, spending rules and limits apply."
+    ]
+    assert not Transaction.objects.exists()
+
+
+def test_a_confirmed_transaction_is_sent_once(admin_client: Client, relayer: Relayer) -> None:
+    hidden = post(admin_client, relayer, "send", CALL).context["hidden"]
+    first = admin_client.post(url(relayer, "send"), {**hidden, "reason": "A first one"})
+    again = admin_client.post(url(relayer, "send"), {**hidden, "reason": "A first one"})
+    row = Transaction.objects.get()
+    assert first["Location"] == again["Location"] == f"/admin/transactions/transaction/{row.pk}/change/"
+    assert (row.to, row.value, row.requested_by, row.speed) == (RECEIVER, 0, "admin", "fast")
+    assert bytes(row.data) == encode_call(CALL["function"], CALL["arguments"])
+    assert [*AuditEntry.objects.values_list("object_id", "actor", "reason")] == [
+        (row.identifier, "admin", "Sent by admin. A first one")
+    ]
+
+
+def test_an_encoded_transaction_is_sent_with_its_gas_limit(admin_client: Client, relayer: Relayer) -> None:
+    post(admin_client, relayer, "send", {"transaction": ENCODED, "speed": "average"}, key=KEY)
+    row = Transaction.objects.get()
+    assert (row.to, row.value, row.requested_gas_limit, row.speed) == (OTHER_ADDRESS, 1, 21_000, "average")
+
+
+def test_what_the_relayer_cannot_send_is_refused(admin_client: Client) -> None:
+    relayer = factories.relayer(network="sepolia")
+    page = post(admin_client, relayer, "send", {"transaction": ENCODED}, key=KEY)
+    text = "It cannot be sent: it is for chain 31337, and the relayer is on 11155111."
+    assert errors(page) == {"transaction": [text]}
+    assert not Transaction.objects.exists()
+
+
+def test_rules_apply_to_what_staff_send(admin_client: Client, relayer: Relayer) -> None:
+    limit_relayer(relayer, max_value="9")
+    page = post(admin_client, relayer, "send", {"to": RECEIVER, "value": "10"})
+    assert page.context["texts"][1:] == [
+        "It would be refused now. Value 10 wei; the maximum of a transaction is 9 wei."
+    ]
+    refused = admin_client.post(url(relayer, "send"), page.context["hidden"])
+    text = (
+        "Refused by the spending rule max_value of the relayer: Value 10 wei; the maximum of a transaction is 9 wei."
+    )
+    assert errors(refused) == {"__all__": [text]}
+    assert [*AuditEntry.objects.values_list("object_id", "actor", "reason")] == [
+        ("relayer-1", "admin", f"Refused a transaction to {RECEIVER} by the spending rule max_value of the relayer.")
+    ]
+    set_paused(relayer, True, "Maintenance")
+    paused = post(admin_client, relayer, "send", {"to": RECEIVER}, key=KEY)
+    assert errors(paused) == {"__all__": ["Relayer paused"]}
+    assert not Transaction.objects.exists()
+
+
+def test_a_policy_is_an_error_of_the_field_that_it_refuses(admin_client: Client) -> None:
+    relayer = factories.relayer(network="hardhat", policies={"whitelist_receivers": [OTHER_ADDRESS]})
+    page = post(admin_client, relayer, "send", PAYMENT, key=KEY)
+    assert list(errors(page)) == ["to"]
+
+
+@pytest.mark.parametrize(
+    ("permissions", "extensions", "buttons"),
+    [
+        (["add_transaction", "view_transaction"], ["transactions"], {"allowed", "send"}),
+        (["view_transaction"], ["transactions"], {"allowed"}),
+        (["add_transaction"], ["transactions"], set()),
+        (["add_transaction", "view_transaction"], [], set()),
+    ],
+)
+def test_only_those_who_may_check_and_send(
+    client: Client, settings: Any, permissions: list[str], extensions: list[str], buttons: set[str]
+) -> None:
+    settings.EXTENSIONS = extensions
+    staff, relayer = staff_who_may(client, "view_relayer", *permissions), factories.relayer(network="hardhat")
+    text = staff.get(url(relayer, "change")).text
+    assert {name for name in ("allowed", "send") if f'formaction="{url(relayer, name)}"' in text} == buttons
+    for name in {"allowed", "send"} - buttons:
+        assert post(staff, relayer, name, PAYMENT, key=KEY).status_code == 403
+        assert staff.get(url(relayer, name)).status_code == 405
+    assert not Transaction.objects.exists()
+
+
+def test_the_page_of_the_form_has_a_sample_filled_in(admin_client: Client) -> None:
+    relayer = factories.relayer(network="hardhat")
+    page = admin_client.get(url(relayer, "try_it"))
+    form = page.context["try_form"]
+    assert {name: form[name].value() for name in ("to", "value", "function", "transaction")} == {
+        "to": ADDRESS,
+        "value": "0",
+        "function": "",
+        "transaction": "",
+    }
+    assert [each["text"] for each in page.context["try_it"]["samples"]] == ["Payment", "ERC-20 transfer"]
+
+
+def test_a_damaged_key_sends_nothing(admin_client: Client) -> None:
+    assert post(admin_client, factories.relayer(network="hardhat"), "send", PAYMENT, key="x").status_code == 400
+    assert not Transaction.objects.exists()
