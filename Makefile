@@ -26,6 +26,7 @@ test-all: .venv/installed-dev tests/node/node_modules/installed tests/generators
 check: .venv/installed-dev  ## Lint, types, import rules, migrations, deployment checks, OpenAPI drift, mutation table.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python client/generate_sync.py --check
 	$(BIN)/mypy .
 	$(BIN)/lint-imports
 	$(TEST_ENV) $(BIN)/python manage.py makemigrations --check --dry-run
