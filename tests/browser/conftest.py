@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import connection
@@ -24,6 +24,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from notifications.models import Delivery, DeliveryHour, Notification, SkippedEventCount
 from relayer_service.models import Acknowledgement, AuditEntry, EncryptionKey, Job, PeriodicRun, RowDelta
+from relayer_service.roles import ROLES
 from relayers.models import Relayer
 from relayers.node_models import NodeCalls, NodeOutage
 from rpc.models import CallHour, FeeToken
@@ -113,6 +114,8 @@ def transactional_db(django_db_setup: None, django_db_blocker: Any) -> Iterator[
         yield
         for model in MODELS:
             model._default_manager.all().delete()
+        # Those of the roles belong to the schema.
+        Group.objects.exclude(name__in=ROLES).delete()
         connection.close()
 
 

@@ -139,7 +139,7 @@ def keys(staff: User) -> dict[str, Any]:
         "notifications/delivery": emit_test(relayer.notification).pk,
         "tokens/accesstoken": token.pk,
         "auth/user": staff.pk,
-        "auth/group": Group.objects.get_or_create(name="On call")[0].pk,
+        "auth/group": Group.objects.create(name="On call").pk,
         "relayer_service/auditentry": AuditEntry.objects.for_row(token).get().pk,
         "relayer_service/periodicrun": "heartbeat",
         "relayer_service/job": Job.objects.create(title="Verify 2 signers", **JOB).pk,
