@@ -31,6 +31,8 @@ class StatusEvent(TransactionEvent[TransactionData]):
 class RequestedEvent(TransactionEvent[TransactionChangeData]):
     """What someone requested of a transaction was done."""
 
+    base_component = "Transaction"
+
 
 TRANSACTION_SUBMITTED = StatusEvent(
     "transaction.submitted", TransactionData, "A node accepted a transaction, or knows it already."

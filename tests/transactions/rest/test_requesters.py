@@ -24,6 +24,8 @@ from transactions.lanes.commits import NewAttempt, Result, commit
 from transactions.lanes.signing import Signed
 from transactions.models import Attempt, Lane, Status, Transaction
 
+pytestmark = pytest.mark.django_db
+
 REASON = "Wrong amount & <address>"
 QUERY = "?reason=Wrong%20amount%20%26%20%3Caddress%3E"
 LEGACY = rlp.encode([b"\x07", b"\x01", b"\x01", bytes(20), b"", b"", b"\x1b", b"\x01", b"\x01"])
