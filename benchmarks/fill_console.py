@@ -1,6 +1,6 @@
-"""What the console shows besides signers and relayers: troubles, webhooks, deliveries, transactions, a log, statistics.
+"""What the console shows besides signers and relayers: troubles, webhooks, deliveries, transactions, statistics.
 
-By SQL that both engines understand, with `ago(seconds)` and `md5(text)`, which `_functions` adds where they are missing.
+By SQL that both engines understand, with the functions `ago(seconds)` and `md5(text)`, added where they are missing.
 A list has a full page of every kind at the smallest size too: a page of fifty rows is not compared with one of ten.
 """
 
@@ -124,7 +124,8 @@ SELECT
   '', 1, ago(0), 0, '', '', '0x70997970C51812dc3A010C7d01b50e0d17dc79C8', '1', CAST('' AS {bytes}), 'speed', 'fast',
   '', '', '', ago(-3600), CASE WHEN {sent} THEN n END, ago(0), ago(0), ago(0),
   CASE WHEN n % 100 NOT IN (1, 2, 3) THEN ago(({count} - n) * 10) END, CASE WHEN {sent} THEN n END, '',
-  CASE WHEN {sent} THEN n % 100 <> 4 END, CASE WHEN {sent} THEN 21000 END, CASE WHEN {sent} THEN '1000000000' ELSE '' END,
+  CASE WHEN {sent} THEN n % 100 <> 4 END, CASE WHEN {sent} THEN 21000 END,
+  CASE WHEN {sent} THEN '1000000000' ELSE '' END,
   '', CAST('' AS {bytes}), false, CASE WHEN n % 10 = 0 THEN {busy} ELSE 1 + n % {lanes} END,
   CASE WHEN n % 10 = 0 THEN {busy} ELSE 1 + n % {lanes} END, CASE WHEN {sent} THEN n END,
   CASE WHEN n % 100 > 2 OR n % 100 = 0 THEN n END
@@ -148,7 +149,9 @@ INSERT INTO transactions_statuschange (transaction_id, version, from_status, to_
 SELECT n, 1, '', 'pending', ago(0), '' FROM numbers
 """
 TOP_UPS = """
-INSERT INTO transactions_topup (relayer_id, state, reason, amount_text, balance_text, block, created_at, failures, due_at)
+INSERT INTO transactions_topup (
+  relayer_id, state, reason, amount_text, balance_text, block, created_at, failures, due_at
+)
 {numbers}
 SELECT n, 'blocked', 'Relayer 250 has no coins.', '1000', '1', 1, ago(n), 0, ago(-60) FROM numbers WHERE n % 50 = 1
 """
@@ -222,7 +225,9 @@ def fill_console(database: Database, rows: int) -> None:
     with closing(sqlite3.connect(database.folder / SQLITE_FILE, isolation_level=None)) as connection:
         now = datetime.now(UTC).replace(tzinfo=None)
         connection.create_function("ago", 1, lambda seconds: str(now - timedelta(seconds=seconds)))
-        connection.create_function("md5", 1, lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest())
+        connection.create_function(
+            "md5", 1, lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+        )
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN IMMEDIATE")
         for statement in _statements(rows, "blob"):

@@ -27,10 +27,11 @@ from relayer_service.admin.attention import (
 )
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.literals import with_literals
 from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import HELD, WAITING
-from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transaction, Waiting
+from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
 from transactions.reasons import status_reason
 from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
@@ -39,7 +40,11 @@ NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
 # A lane that has waited for less may go on in its next turn.
 CONDITIONS: dict[str, Q] = {
     HELD: Q(held_since__isnull=False),
-    **{each: Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE) for each in Waiting},
+    **{
+        each: with_literals(~Q(waiting=""))
+        & Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE)
+        for each in Waiting
+    },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 LANES = "lanes."
@@ -69,7 +74,7 @@ def queries() -> list[Any]:
     # The relayer of a lane may have been deleted.
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
-    late = Transaction.objects.filter(is_late(), lane__held_since=None, lane__waiting="")
+    late = Transaction.objects.filter(IS_OPEN, is_late(), lane__held_since=None, lane__waiting="")
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
         *(
@@ -95,7 +100,7 @@ def cause(rows: GroupedRows) -> Cause:
 def numbers() -> dict[str, int]:
     """Return the number of lanes by problem, and of open transactions by status."""
     lanes = {name: number_of(Lane.objects.filter(condition)) for name, condition in CONDITIONS.items()}
-    requests = Transaction.objects.filter(status__in=OPEN)
+    requests = Transaction.objects.filter(IS_OPEN)
     return counts_of(lanes | {str(status): number_of(requests.filter(status=status)) for status in OPEN})
 
 

@@ -91,6 +91,8 @@ def problem(run: Any) -> str:
 
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
-    own = AuditEntry.objects.filter(actor=request.user.get_username(), actor_kind=ActorKind.USER)
+    # Not "of this kind", for which SQLite would search all entries of users.
+    others = [kind for kind in ActorKind if kind != ActorKind.USER]
+    own = AuditEntry.objects.filter(actor=request.user.get_username()).exclude(actor_kind__in=others)
     rows = [[entry.object_id, entry.title, ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
     return Card("Your last changes", rows, "You have not changed anything yet.")
