@@ -74,7 +74,7 @@ def queries() -> list[Any]:
     # The relayer of a lane may have been deleted.
     network = Coalesce("relayer__network", Value(""))
     # Lanes that are held or wait are reported themselves.
-    late = Transaction.objects.filter(IS_OPEN, is_late(), lane__held_since=None, lane__waiting="")
+    late = Transaction.objects.filter(is_late(), lane__held_since=None, lane__waiting="")
     top_ups = TopUp.objects.filter(due_at__isnull=False)
     return [
         *(
@@ -162,7 +162,7 @@ def is_late() -> Q:
     for network in networks().values():
         if network.block_seconds * EXPECTED_BLOCKS > MINIMUM_WAIT.total_seconds():
             slow[network.block_seconds * EXPECTED_BLOCKS].append(network.chain_id)
-    condition = Q(status__in=[Status.PENDING, *IN_FLIGHT], created_at__lt=DatabaseNow() - MINIMUM_WAIT)
+    condition = IS_OPEN & Q(status__in=[Status.PENDING, *IN_FLIGHT], created_at__lt=DatabaseNow() - MINIMUM_WAIT)
     for seconds, chains in slow.items():
         wait = timedelta(seconds=seconds)
         condition &= ~Q(lane__chain_id__in=chains) | Q(created_at__lt=DatabaseNow() - wait)

@@ -11,16 +11,16 @@ from django.db.models import Q, Value
 class Literal(Value):
     """A number or a text that the code defines; never one from outside."""
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
         if isinstance(self.value, str):
             # Doubled for Python's formatting too, which fills in the other parameters.
-            return "'{}'".format(self.value.replace("'", "''").replace("%", "%%")), []
-        return str(int(self.value)), []
+            return "'{}'".format(self.value.replace("'", "''").replace("%", "%%")), ()
+        return str(int(self.value)), ()
 
 
 def with_literals(condition: Q) -> Q:
     """Return a condition of constants with these in the text of the statement."""
-    children = [
+    children: list[Any] = [
         with_literals(child) if isinstance(child, Q) else (child[0], _literal(child[1]))
         for child in condition.children
         if isinstance(child, Q | tuple)
