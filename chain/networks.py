@@ -238,6 +238,18 @@ def closed() -> dict[str, str]:
     return found
 
 
+@cache
+def aliases() -> dict[str, str]:
+    """Return the names of networks by those that OpenZeppelin Relayer has for them."""
+    found: dict[str, str] = _load(SHIPPED)["aliases"]
+    return found
+
+
+def resolve_alias(name: str) -> str:
+    """Return the name of a network; one that is no alias, or that NETWORKS_FILE defines, as it is."""
+    return name if name in networks() else aliases().get(name, name)
+
+
 def unknown(name: str, remedy: str) -> str:
     """Return the error message for a network that is not among `networks`."""
     return closed().get(name, f"unknown network: {remedy}")
