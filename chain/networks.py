@@ -180,7 +180,7 @@ def read(path: Path) -> dict[str, Network]:
     found = {}
     for name, entry in entries["networks"].items():
         try:
-            found[name] = _network(name, entry)
+            found[name] = parse_network(name, entry)
         except ValidationError as error:
             raise ImproperlyConfigured(f"{path.name}: {name}: {error.message}") from None
     return found
@@ -193,7 +193,8 @@ def _load(path: Path) -> Any:
         raise ImproperlyConfigured(f"{path.name} cannot be read as JSON: {error}") from None
 
 
-def _network(name: str, entry: Any) -> Network:
+def parse_network(name: str, entry: Any) -> Network:
+    """Return the network of an entry of a file; raise `ValidationError` with the first fault."""
     _object(entry)
     for old, new in RENAMED.items():
         if {old, new} <= entry.keys():

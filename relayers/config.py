@@ -147,6 +147,11 @@ class RelayerSection(Section):
             self.with_nodes[path] = write
         return write
 
+    def check_new(self, values: dict[str, Any]) -> None:
+        row = Relayer(identifier=values["id"], network=values["network"], chain_id=values.get("chain_id"))
+        row.masked_rpc_urls = values.get("custom_rpc_urls", [])
+        row.clean()
+
     def find_rows(self) -> None:
         super().find_rows()
         top_ups = [entry.get("top_up") for entry in self.entries if isinstance(entry, dict)]

@@ -81,6 +81,11 @@ class FeeTokenSection(Section):
         taken.add(wanted)
         return True
 
+    def check_new(self, values: dict[str, Any]) -> None:
+        write = FeeTokenWrite(FeeToken())
+        write.set({name: value for name, value in values.items() if name != "sources"})
+        write.check()
+
     def snapshot(self, row: FeeToken) -> dict[str, Any]:
         return super().snapshot(row) | {"sources": [source.stored for source in row.sources.all()]}
 
