@@ -58,6 +58,10 @@ class Conversion:
         config.skip_unread()
         self.report.faults += self._faults()
 
+    def pause(self) -> None:
+        for entry in self.document["relayers"]:
+            entry["paused"] = True
+
     def _add(self, name: str, entry: Entry, found: dict[str, Any] | None) -> None:
         if found is not None:
             self.document[name].append({key: value for key, value in found.items() if value is not None})

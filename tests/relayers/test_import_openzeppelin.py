@@ -258,6 +258,12 @@ def test_a_plain_passphrase_opens_a_keystore(tmp_path: Path) -> None:
     assert fleet(folder)["signers"] == [{"id": "local", "type": "plain", "config": {"key": KEY}}]
 
 
+def test_all_relayers_can_be_imported_as_paused(tmp_path: Path) -> None:
+    folder = write(tmp_path, config(relayer(), relayer(id="relayer-2", paused=...)))
+    run(folder, "--paused")
+    assert [entry["paused"] for entry in fleet(folder)["relayers"]] == [True, True]
+
+
 @pytest.mark.parametrize("path", ["./config/networks", "networks", "/app/config/networks", "/app/networks", ...])
 def test_network_files_are_found_as_their_service_finds_them(tmp_path: Path, path: Any) -> None:
     folder = write(tmp_path, config(relayer(network="our-chain"), networks=path), own=[network()])

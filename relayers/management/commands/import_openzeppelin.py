@@ -26,6 +26,9 @@ class Command(BaseCommand):
         parser.add_argument("--networks", type=Path, help="the folder with their network files")
         parser.add_argument("--dry-run", action="store_true", help="print what would be imported, and write nothing")
         parser.add_argument(
+            "--paused", action="store_true", help="import all relayers as paused, to switch over later"
+        )
+        parser.add_argument(
             "-o", "--output", type=Path, default=Path("fleet.json"), help="the new fleet file (default: fleet.json)"
         )
         parser.add_argument(
@@ -41,6 +44,8 @@ class Command(BaseCommand):
             found = Conversion(folder, options["networks"], os.environ)
         except Unreadable as error:
             raise CommandError(f"Nothing was written. {folder / CONFIG_FILE}: {error}") from None
+        if options["paused"]:
+            found.pause()
         if found.report.faults:
             text = "\n  ".join(map(printable, lines(found.report.faults)))
             raise CommandError(f"Nothing was written. Errors in {folder}:\n  {text}")
