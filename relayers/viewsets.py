@@ -75,7 +75,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
     action_errors = {
-        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: the connection failed."},
+        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: connection failed."},
         "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
         "resume": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
     }
