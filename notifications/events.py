@@ -25,6 +25,8 @@ class Event(Generic[Data]):
     extension: ClassVar[str] = "lifecycle"
     # The component of the OpenAPI document with the same fields as `data`, if there is one.
     component: ClassVar[str] = ""
+    # The component that describes some of the fields of `data`, if there is one.
+    base_component: ClassVar[str] = ""
 
     def subject(self, data: Data) -> str:
         """Return the id of the relayer that the event is about, or "" for other events."""

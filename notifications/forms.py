@@ -45,7 +45,7 @@ class NotificationForm(ResourceForm):
         required=False,
         strip=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False),
-        help_text="Optional. Without a key, events are sent unsigned. Either whsec_ and base64, or any text.",
+        help_text="Optional. Without a key, events are sent unsigned. A key is whsec_ and base64, or any text.",
     )
     remove_signing_key = forms.BooleanField(
         label="Remove the signing key",
