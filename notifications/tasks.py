@@ -1,4 +1,4 @@
-from notifications import deleting
+from notifications import deleting, silent_workers
 from notifications.delivery import counts, outbox
 from notifications.delivery.sender import sender
 from relayer_service.background.tasks import HEARTBEAT_SECONDS, STOP_SECONDS, periodic, queue, task
@@ -18,9 +18,7 @@ def send_due_webhooks() -> None:
 
 @periodic(seconds=HEARTBEAT_SECONDS)
 def report_silent_workers() -> None:
-    from notifications.worker_check import report_silent  # which queues tasks of this module
-
-    report_silent()
+    silent_workers.report_silent()
 
 
 @periodic(seconds=60)

@@ -1,6 +1,6 @@
-"""Reports workers that stopped: one of several, no worker left, and one running again. Each is reported once.
+"""Reports that no worker is running, and that one is again: by whichever process notices first, once.
 
-Workers report one of several. Every web process checks that one is left, and sends these reports itself.
+Every web process checks. As no worker sends the report, the web processes do. `silent_workers` reports one of several.
 """
 
 from datetime import datetime
@@ -11,7 +11,7 @@ from notifications.delivery.without_worker import send_due
 from notifications.emitting import emit_to_all
 from notifications.events import WORKER_RESUMED, WORKER_STOPPED, Data, Event, WorkerData, WorkerStoppedData
 from relayer_service.background.tasks import HEARTBEAT
-from relayer_service.models import MAX_MISSED, PeriodicRun, WorkerProcess
+from relayer_service.models import PeriodicRun, WorkerProcess
 from relayer_service.observability.health import MAX_BEAT_AGE
 from relayer_service.storage.clock import database_now, timestamp
 
@@ -43,16 +43,3 @@ def report(event: Event[Data], data: Data, seen: PeriodicRun, stopped_since: dat
                 # Reported together.
                 WorkerProcess.objects.all().delete()
             emit_to_all(event, data)
-
-
-def report_silent() -> None:
-    """Report workers that were not stopped and no longer beat; called by one that is left."""
-    for silent in WorkerProcess.objects.silent():
-        with transaction.atomic():
-            if WorkerProcess.objects.filter(name=silent.name, beat_at=silent.beat_at).delete()[0]:
-                data = WorkerStoppedData(
-                    stopped_since=timestamp(silent.beat_at),
-                    worker=silent.name,
-                    workers_left=WorkerProcess.objects.filter(missed__lte=MAX_MISSED).count(),
-                )
-                emit_to_all(WORKER_STOPPED, data)

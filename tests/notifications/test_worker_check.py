@@ -13,7 +13,8 @@ from huey.consumer import Consumer
 from pytest_django import Settings
 
 from notifications.models import Delivery, Notification, mailto
-from notifications.worker_check import check, report_silent
+from notifications.silent_workers import report_silent
+from notifications.worker_check import check
 from relayer_service.background.tasks import Worker, process_name
 from relayer_service.models import MAX_MISSED, PeriodicRun, WorkerProcess
 from tests.concurrency import in_threads
