@@ -118,8 +118,10 @@ def reason(kind: str, relayer: Relayer) -> str:
         return missing_address_reason(relayer.signer)
     if relayer.disabled_reason_details:
         return relayer.disabled_reason_details
-    checks = "The last check" if relayer.failed_checks == 1 else f"The last {relayer.failed_checks} checks"
-    return f"{checks} failed on every node; after {health.FAILURES_TO_DISABLE} failures in a row it is disabled."
+    return (
+        "Last check failed: no node returned the nonce. "
+        f"Disabled after {health.FAILURES_TO_DISABLE} consecutive failures."
+    )
 
 
 def list_url(state: str = "", **query: str) -> str:

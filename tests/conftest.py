@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import io
 import json
 import logging
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import hypothesis
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connection
@@ -28,7 +30,7 @@ from relayer_service.storage.caches import FailOpenRedisCache
 from relayer_service.storage.postgresql.outages import outage
 from relayers import node_statistics
 from rpc import counters
-from tests import processes
+from tests import database_copies, processes
 from tests.api import Api, WireApi
 from tests.chain.fixtures import chain, deployed, faulty, hardhat, quick_nodes, restored_chain
 from tokens.writes import issue
@@ -46,6 +48,11 @@ hypothesis.settings.load_profile("repeatable")
 DATABASE_FIXTURES = {"db", "transactional_db"}
 # A browser and a chain take long to start: each is started by one process, which begins with what needs it.
 TOGETHER = ("tests/browser/", "tests/chain/", "tests/client/", "tests/rpc/")
+
+
+def pytest_collection_finish() -> None:
+    """Leave thousands of tests and modules out of every search for garbage."""
+    gc.freeze()
 
 
 @pytest.hookimpl(trylast=True)
@@ -87,6 +94,14 @@ def touches_database(item: pytest.Item) -> bool:
     if item.get_closest_marker("one_engine") or "chain" in fixtures:
         return False
     return item.get_closest_marker("django_db") is not None or not fixtures.isdisjoint(DATABASE_FIXTURES)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> Iterator[None]:
+    """The database of this process; pytest-django's own would run all migrations in each."""
+    process = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+    with django_db_blocker.unblock(), database_copies.copied(settings.RUN_DIR, process), django_db_blocker.block():
+        yield
 
 
 @pytest.fixture(autouse=True)

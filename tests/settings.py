@@ -47,9 +47,11 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 NODE_ATTEMPT_SECONDS = NODE_DEADLINE_SECONDS = 60
 RATE_LIMIT_SAMPLE = os.environ.get("RATE_LIMIT_SAMPLE", "1000/s")
 
+# What the processes of a run share.
+RUN_DIR = DATA_DIR.parent if worker else DATA_DIR
 # A file, so that each thread and each process of a test has a connection of its own.
 if "sqlite" in DATABASES["default"]["ENGINE"]:
-    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
+    DATABASES["default"]["TEST"] = {"NAME": str(RUN_DIR / "test.sqlite3")}
 
 # Pages name static files without a hash, so that they need not be collected first.
 STATIC_ROOT.mkdir(parents=True, exist_ok=True)

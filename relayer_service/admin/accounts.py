@@ -104,7 +104,7 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
     list_display = ["username", "role", "email", "last_login", "is_active"]
     list_filter = [RoleFilter, "is_active"]
     fieldsets = [
-        (None, {"fields": ["username", "password", "role"]}),
+        (None, {"fields": ["username", "role", "password"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),
         ("Status", {"fields": ["is_active", "last_login", "date_joined"]}),
         (
@@ -116,7 +116,7 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
             },
         ),
     ]
-    add_fieldsets = [(None, {"fields": ["username", "usable_password", "password1", "password2", "role"]})]
+    add_fieldsets = [(None, {"fields": ["username", "role", "usable_password", "password1", "password2"]})]
     readonly_fields = ["last_login", "date_joined"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:

@@ -101,6 +101,12 @@ class Transaction(Resource):
     tries = models.PositiveIntegerField(default=0, help_text="How often it was considered and had to wait.")
     requested_action = models.CharField(max_length=16, blank=True, choices=Action)
     action_reason = models.TextField(blank=True)
+    action_actor = models.TextField(
+        blank=True, default="", db_default="", help_text="Who requested the last action, such as `token payments`."
+    )
+    action_note = models.TextField(
+        blank=True, default="", db_default="", help_text="The reason that was sent with the last action."
+    )
 
     payload_version = models.PositiveIntegerField(
         default=1,
