@@ -283,7 +283,7 @@ def test_a_test_event_is_sent_from_the_page(
     with django_capture_on_commit_callbacks(execute=True):
         page = admin_client.post(url, follow=True)
     sent = Delivery.objects.get()
-    assert told(page) == [f"hook: test event queued as {sent.identifier}."]
+    assert told(page) == [f"Test event sent to hook: {sent.identifier}."]
     assert (sent.notification, sent.event, sent.state) == (notification, "notification.test", "pending")
     assert json.loads(bytes(sent.body))["data"] == {"notification_id": "hook"}
     assert [(task.name, task.args) for task in queue.pending()] == [("deliver", (notification.pk,))]

@@ -286,7 +286,7 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
     good, bad = (url.rpartition("/")[0].removesuffix("/v1") + "/***" for url in (node.url, dead))
     assert nodes(page) == [
         [good, "70", "ok", "N ms", "20,000,123"],
-        [bad, "30", "failed circuit open the connection failed", "-", "-"],
+        [bad, "30", "failed circuit open connection failed", "-", "-"],
         [good, "0 (disabled)", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()

@@ -259,7 +259,7 @@ def test_a_pending_row_expires_even_if_no_node_answers(lane: Lane, relayer: Rela
 
     assert outlook.failed
     assert states(row, waiting) == [("expired", None), ("pending", None)]
-    assert (lane.waiting, lane.waiting_details) == ("nodes", "No node answered: the connection failed.")
+    assert (lane.waiting, lane.waiting_details) == ("nodes", "No node answered: connection failed.")
 
 
 def test_a_row_in_flight_expires_by_a_noop_at_its_nonce(lane: Lane, local_chain: LocalChain) -> None:
