@@ -171,6 +171,14 @@ class Notification(Resource):
         }
 
     @property
+    def is_webhook(self) -> bool:
+        return self.type == self.Type.WEBHOOK
+
+    @property
+    def default_events(self) -> str:
+        return subscriptions.DEFAULT if self.is_webhook else subscriptions.FOR_PEOPLE
+
+    @property
     def is_email(self) -> bool:
         return self.type == self.Type.EMAIL
 
@@ -193,7 +201,8 @@ class Notification(Resource):
     def clean(self) -> None:
         super().clean()
         if self.is_email != self.url.startswith(MAILTO):
-            raise ValidationError({"url": "an absolute http or https URL is required"})
+            required = "mailto: and e-mail addresses are" if self.is_email else "an absolute http or https URL is"
+            raise ValidationError({"url": f"{required} required"})
 
     def set_url(self, url: str) -> set[str]:
         """Set the URL, and reset the failures of the previous one; return the columns to save."""

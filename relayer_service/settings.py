@@ -113,6 +113,8 @@ TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sq
 
 # Extensions of the contract: none by default, all in the local profile.
 EXTENSIONS = env.choices("EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT)
+# Whether the extension `lifecycle` accepts and shows the names that OpenZeppelin Relayer has for signer types.
+SIGNER_TYPE_ALIASES = env.boolean("SIGNER_TYPE_ALIASES", False)
 
 # Limits.
 PAGINATION_MAX_PER_PAGE = env.integer("PAGINATION_MAX_PER_PAGE", 1000, minimum=1)

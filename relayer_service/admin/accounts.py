@@ -160,6 +160,11 @@ class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
 
     list_display = ["name", "kind"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        groups: QuerySet[Group] = super().get_queryset(request)
+        # For the names of the permissions of a role, which is read-only.
+        return groups.prefetch_related("permissions__content_type")
+
     @display(description="kind")
     def kind(self, group: Group) -> str:
         return "Role" if group.name in ROLES else "Custom"
