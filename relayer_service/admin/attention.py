@@ -147,7 +147,9 @@ def grouped(
 ) -> QuerySet[Any, Any]:
     """Return the query of the rows of one kind, grouped by an expression."""
     # Names that no model has a field of.
-    labels = {"cause_kind": Value(kind, output_field=CharField()), "cause_group": Cast(by, CharField())}
+    # A column is not converted, so that its index has the groups in order.
+    group = F(by) if isinstance(by, str) else Cast(by, CharField())
+    labels = {"cause_kind": Value(kind, output_field=CharField()), "cause_group": group}
     totals = {
         "cause_number": number,
         "cause_since": Min(since),
