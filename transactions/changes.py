@@ -9,8 +9,9 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from notifications.delivery.creating import Candidate, create_each
+from notifications.delivery.creating import Candidate, all_channels, create_each
 from notifications.emitting import wake
+from notifications.subscriptions import is_chosen
 from relayer_service.audit.actors import Actor
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.updating import update_each
@@ -121,15 +122,21 @@ class Changes:
 
     def _emit(self) -> None:
         each: dict[TransactionEvent[Any], list[Candidate]] = defaultdict(list)
+        people = list(all_channels()) if self._events else []
         for event, row in self._events:
-            if row.kind != Transaction.Kind.REQUEST or row.relayer is None or row.relayer.notification is None:
+            if row.kind != Transaction.Kind.REQUEST or row.relayer is None:
                 continue
-            target = row.relayer.notification
+            own = [row.relayer.notification] if row.relayer.notification else []
+            targets = [target for target in (*own, *people) if is_chosen(target.events, event.name)]
+            if not targets:
+                continue
             data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
             if isinstance(event, RequestedEvent):
                 # Without an actor if a process of the last release recorded the request.
                 data = TransactionChangeData(**data, actor=row.action_actor or str(Actor()), reason=row.action_note)
-            each[event].append(Candidate(target.pk, target.enabled, target.events, data, row.traceparent))
+            each[event] += [
+                Candidate(target.pk, target.enabled, target.events, data, row.traceparent) for target in targets
+            ]
         woken: set[int] = set()
         for event, deliveries in each.items():
             woken |= create_each(event, deliveries)

@@ -160,9 +160,14 @@ class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
 
     list_display = ["name", "kind"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        groups: QuerySet[Group] = super().get_queryset(request)
+        # For the names of the permissions of a role, which is read-only.
+        return groups.prefetch_related("permissions__content_type")
+
     @display(description="kind")
     def kind(self, group: Group) -> str:
-        return "Role" if group.name in ROLES else "Own group"
+        return "Role" if group.name in ROLES else "Custom"
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         text = f"{ROLES[obj.name].description} {BUILT_IN}" if obj and obj.name in ROLES else ""

@@ -97,7 +97,9 @@ def problem(run: Any) -> str:
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
     user = request.user.get_username()
-    own = AuditEntry.objects.filter(actor=user, actor_kind=ActorKind.USER)
+    # Not "of this kind", for which SQLite would search all entries of users.
+    others = [kind for kind in ActorKind if kind != ActorKind.USER]
+    own = AuditEntry.objects.filter(actor=user).exclude(actor_kind__in=others)
     rows = [[described(entry.object_id, entry.title), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
     log = f"{reverse('admin:relayer_service_auditentry_changelist')}?{urlencode({'q': user})}"
     url = log if request.user.has_perm("relayer_service.view_auditentry") else ""

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from relayer_service.observability import tracing
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.literals import with_literals
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.models import Relayer
@@ -31,6 +32,8 @@ IN_FLIGHT = (Status.SENT, Status.SUBMITTED)
 OPEN = (Status.PENDING, *IN_FLIGHT, Status.MINED)
 UNSUCCESSFUL = (Status.FAILED, Status.CANCELED, Status.EXPIRED)
 FINAL = (Status.CONFIRMED, *UNSUCCESSFUL)
+# The condition of the index of open rows, which a query for some of these statuses needs besides.
+IS_OPEN = with_literals(Q(status__in=OPEN))
 
 
 class Transaction(Resource):
