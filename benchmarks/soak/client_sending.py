@@ -98,8 +98,9 @@ class ClientSoak(SendingSoak):
     beside_seconds = SendingSoak.beside_seconds + WAIT_SECONDS
 
     def create_senders(self) -> Sequence[Sender]:
-        # Otherwise each request is a line.
-        logging.getLogger("httpx").setLevel(logging.WARNING)
+        # They log each request.
+        for name in ("httpx", "relayer_client"):
+            logging.getLogger(name).setLevel(logging.WARNING)
         patience, retries = self.pace.patience, Retries()
         self.transport = RecordingTransport(self.site)
         client = Client(

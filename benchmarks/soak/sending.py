@@ -45,7 +45,7 @@ class SendingSoak(Soak):
         self.node = stack.enter_context(lying_node(self.chain.url))
         depths = {"finality_depth": FINALITY_DEPTH}
         file = networks_file(self.folder, self.chain.url, CONFIRMATIONS, **depths)
-        return {"NETWORKS_FILE": file, "LANE_LEASE_SECONDS": str(LEASE_SECONDS)}
+        return {"EXTENSIONS": "transactions", "NETWORKS_FILE": file, "LANE_LEASE_SECONDS": str(LEASE_SECONDS)}
 
     def prepare(self, stack: ExitStack) -> str:
         with migrated():
