@@ -1,6 +1,7 @@
 """The panel at the top of a webhook's page: its state, its pending deliveries, and buttons to act on them."""
 
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -169,7 +170,7 @@ def last_attempted(notification: Notification) -> Delivery | None:
     """Return a delivery that was attempted last: of those that wait for a retry and the newest, the later one."""
     attempted = notification.deliveries.filter(attempted_at__isnull=False)
     found = attempted.filter(due_at__isnull=False).order_by("-due_at").first(), attempted.order_by("-id").first()
-    return max(filter(None, found), key=lambda delivery: delivery.attempted_at, default=None)
+    return max(filter(None, found), key=attrgetter("attempted_at"), default=None)
 
 
 def read_facts(request: HttpRequest, notification: Notification, found: dict[str, Any]) -> dict[str, Any]:

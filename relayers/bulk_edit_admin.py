@@ -84,6 +84,9 @@ class BulkEditForm(ReasonForm):
                 self._read(change, name, read)
             elif chosen == SET and name not in self.errors:
                 self.add_error(name, "This field is required.")
+            elif cleaned.get(name):
+                field: Any = self.fields[f"{name}_change"]
+                self.add_error(f"{name}_change", f"Choose “{dict(field.choices)[SET]}”, or empty the field below.")
         if not self.changes and not self.errors:
             raise forms.ValidationError(NOTHING_CHOSEN)
         return cleaned

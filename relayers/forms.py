@@ -102,7 +102,7 @@ class RelayerForm(ResourceForm):
         required=False,
         choices=Relayer.SigningKind.choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What tokens with the `sign` scope can sign with this key. Whoever holds a signature can use "
+        help_text="What tokens with the scope “sign” can sign with this key. Whoever holds a signature can use "
         "it without the service: a signed permit (EIP-2612) can empty the account without a transaction of this "
         "relayer. Allow only what is needed. Every signature is in the audit log.",
     )

@@ -167,7 +167,7 @@ class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
 
     @display(description="kind")
     def kind(self, group: Group) -> str:
-        return "Role" if group.name in ROLES else "Own group"
+        return "Role" if group.name in ROLES else "Custom"
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         text = f"{ROLES[obj.name].description} {BUILT_IN}" if obj and obj.name in ROLES else ""

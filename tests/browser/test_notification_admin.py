@@ -198,7 +198,7 @@ def test_the_page_of_a_notification_charts_its_last_day_and_leads_to_its_deliver
     assert texts(page.locator("main").get_by_role("button", name=BUTTONS)) == ["Retry all", "Send test"]
     assert texts(page.locator("main").get_by_role("link", name=BUTTONS)) == ["Disable", "Generate key"]
     take_screenshot(page, "notification")
-    page.get_by_role("link", name="All its deliveries").click()
+    page.get_by_role("link", name="All deliveries").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(50)
     assert set(texts(page.locator("#result_list .field-notification"))) == {"billing"}
 

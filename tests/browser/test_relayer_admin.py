@@ -119,7 +119,7 @@ def test_relayers_are_filtered_and_paused_together(
     page.locator("#action-toggle").check()
     page.locator("select[name=action]").select_option(label="Pause selected relayers")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_text("Pause 2 relayers.")).to_be_visible()
+    expect(page.get_by_text("Pause 2 relayers?")).to_be_visible()
     assert page.locator(".confirmation tbody td:first-child").all_inner_texts() == ["mainnet-1", "hardhat-payroll"]
     page.get_by_label("Reason").fill("The vault is being moved to another data centre")
     take_screenshot(page, "relayers-pause")

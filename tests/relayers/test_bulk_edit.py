@@ -139,6 +139,10 @@ def test_a_setting_is_removed_from_many(admin_client: Client) -> None:
         ({"reason": "", "minimum_change": "clear"}, {"reason": ["This field is required."]}),
         ({"nodes_change": "set"}, {"nodes": ["This field is required."]}),
         (
+            {"nodes": "https://node.example.com/s3cret"},
+            {"nodes_change": ["Choose “Replace with these RPC URLs”, or empty the field below."]},
+        ),
+        (
             {"nodes_change": "set", "nodes": "https://node.example.com/s3cret\nftp://s3cret"},
             {"nodes": ["Line 2: an absolute http or https URL is required"]},
         ),

@@ -136,7 +136,11 @@ def test_the_page_shows_failing_nodes_and_open_circuits(admin_client: Client, no
                 nodes.call([(dead, 1)], [BALANCE], CHAIN)
         node_statistics.pending.flush()
         found = rows(admin_client)
-    assert re.fullmatch(r"failing circuit open until \d\d:\d\d:\d\d Last error: connection failed", found[0][1])
+        NodeCalls.objects.update(answered_at=timezone.now() - timedelta(minutes=5, seconds=1))
+        later = rows(admin_client)
+    state = r"failing circuit open until \d\d:\d\d:\d\d Last error: connection failed; "
+    assert re.fullmatch(f"{state}no answer in the last hour", found[0][1])
+    assert re.fullmatch(f"{state}last answer 5 minutes ago", later[0][1])
     assert (found[0][4], found[1][1]) == ("100.0% of 3", "no calls yet")
 
 
