@@ -50,61 +50,6 @@ SELECT
   '', FALSE, 0, 0
 FROM numbers
 """
-# What a console shows. The newer half of the relayers has one signer; most have been checked, some are in trouble. A
-# list has a full page of every kind at the smallest size too: a page of fifty rows is not compared with one of ten.
-CONSOLE = [
-    """
-    UPDATE relayers_relayer SET
-      signer_id = CASE WHEN sequence > {rows} / 2 THEN 1 ELSE signer_id END,
-      notification_id = CASE WHEN sequence > {rows} / 2 THEN 1 ELSE notification_id END,
-      network = CASE WHEN sequence % 15 = 0 THEN 'mainnet' WHEN sequence % 16 = 0 THEN 'my-chain' ELSE network END,
-      address = CASE WHEN sequence % 20 = 3 THEN '' ELSE address END,
-      checked_at = CASE WHEN sequence % 20 <> 1 THEN now() - sequence * interval '1 second' END,
-      nonce = CASE WHEN sequence % 20 <> 1 THEN sequence END,
-      balance_text = CASE WHEN sequence % 20 <> 1 THEN '1000000000000000000' ELSE '' END,
-      node_keys = CASE WHEN sequence % 3 = 0 THEN '00000000000000' || (10 + sequence / 3 % 30) ELSE '' END,
-      balance_is_low = sequence % 11 = 0
-    """,
-    """
-    UPDATE signers_signer SET
-      verified_identity = '0xabcdefabcdefabcdefabcdefabcdefabc' || (1000000 + sequence % 9000000),
-      type = CASE WHEN sequence % 20 = 0 THEN 'provider_d' ELSE type END
-    """,
-    """
-    INSERT INTO notifications_notification (
-      sequence, identifier, type, url, created_at, failing_since, gone_at, enabled
-    )
-    SELECT n, 'target-' || n, 'webhook', 'https://hooks-' || n || '.example.com', now(),
-           CASE WHEN n % 4 = 0 THEN now() END, CASE WHEN n % 4 = 1 THEN now() END, n % 4 <> 2
-    FROM generate_series((SELECT max(sequence) + 1 FROM notifications_notification), {rows} / 2) AS n
-    """,
-    """
-    INSERT INTO relayer_service_auditentry (
-      at, object_type, object_pk, object_id, action, actor_kind, actor, actor_key, request_id, address, reason, changes
-    )
-    SELECT now() - n * interval '1 second', 'relayer', CASE WHEN n % 10 = 0 THEN '250' ELSE n::text END,
-           'relayer-' || CASE WHEN n % 10 = 0 THEN 250 ELSE n END, 'changed',
-           CASE WHEN n % 3 = 0 THEN 'token' ELSE 'user' END, 'somebody-' || n % 10, '', 'request-' || n,
-           '127.0.0.1', '', '{{"name": ["before", "after"]}}'::jsonb
-    FROM generate_series(1, {rows} * 2 + 40) AS n
-    """,
-]
-# Over the last days: of five one is for the first target, of a hundred one failed and one is pending.
-DELIVERIES = """
-INSERT INTO notifications_delivery (
-  identifier, notification_id, event, subject, body, state, attempts_made, response_code, error, created_at,
-  attempted_at, due_at
-)
-SELECT
-  'msg_' || md5(n::text), CASE WHEN n % 5 = 0 THEN 1 ELSE 2 + n % ({targets} - 1) END,
-  CASE n % 3 WHEN 0 THEN 'relayer.disabled' ELSE 'relayer.enabled' END, 'relayer-' || 1 + n % {relayers},
-  '{{"type": "relayer.enabled"}}'::bytea,
-  CASE WHEN n % 100 = 1 THEN 'pending' WHEN n % 100 = 0 THEN 'failed' ELSE 'delivered' END, 1,
-  CASE WHEN n % 100 = 0 THEN 500 ELSE 204 END, CASE WHEN n % 100 = 0 THEN 'answered with 500' ELSE '' END,
-  now() - ({rows} - n) * interval '1 second', now() - ({rows} - n) * interval '1 second',
-  CASE WHEN n % 100 = 1 THEN now() + interval '1 hour' END
-FROM generate_series(1, {rows}) AS n
-"""
 # PostgreSQL alone has the tables of stock.
 STOCK = [
     """
@@ -137,17 +82,6 @@ def fill(database: Database, rows: int, *, stock: bool = False) -> None:
         _fill_postgresql(database, rows, stock=stock)
     else:
         _fill_sqlite(database, rows)
-
-
-def fill_console(database: Database, rows: int, deliveries: int) -> None:
-    """Add what the admin shows besides to a filled PostgreSQL database: troubles, targets, a log, many deliveries."""
-    with database.connect() as connection:
-        for statement in CONSOLE:
-            connection.execute(statement.format(rows=rows))
-        targets = connection.execute("SELECT count(*) FROM notifications_notification").fetchone()[0]
-        connection.execute(DELIVERIES.format(rows=deliveries, relayers=rows, targets=targets))
-        connection.execute("VACUUM ANALYZE")
-        connection.execute("CHECKPOINT")
 
 
 def _statements(rows: int) -> list[str]:

@@ -37,7 +37,7 @@ FAULTS: tuple[tuple[type[Exception], str], ...] = (
     (ssl.SSLCertVerificationError, "invalid TLS certificate"),
     (ssl.SSLError, "the TLS handshake failed"),
     (outgoing.ForbiddenAddress, "the address is not allowed"),
-    (node_http.CannotConnect, "the connection failed"),
+    (node_http.CannotConnect, "connection failed"),
     (IncompleteRead, "the connection was interrupted"),
     (HTTPException, "did not respond with HTTP"),
 )

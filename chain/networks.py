@@ -180,7 +180,7 @@ def read(path: Path) -> dict[str, Network]:
     found = {}
     for name, entry in entries["networks"].items():
         try:
-            found[name] = _network(name, entry)
+            found[name] = parse_network(name, entry)
         except ValidationError as error:
             raise ImproperlyConfigured(f"{path.name}: {name}: {error.message}") from None
     return found
@@ -193,7 +193,8 @@ def _load(path: Path) -> Any:
         raise ImproperlyConfigured(f"{path.name} cannot be read as JSON: {error}") from None
 
 
-def _network(name: str, entry: Any) -> Network:
+def parse_network(name: str, entry: Any) -> Network:
+    """Return the network of an entry of a file; raise `ValidationError` with the first fault."""
     _object(entry)
     for old, new in RENAMED.items():
         if {old, new} <= entry.keys():
@@ -236,6 +237,18 @@ def closed() -> dict[str, str]:
     """Return messages about networks that were shut down, by name; NETWORKS_FILE may still define them."""
     found: dict[str, str] = _load(SHIPPED)["closed"]
     return found
+
+
+@cache
+def aliases() -> dict[str, str]:
+    """Return the names of networks by those that OpenZeppelin Relayer has for them."""
+    found: dict[str, str] = _load(SHIPPED)["aliases"]
+    return found
+
+
+def resolve_alias(name: str) -> str:
+    """Return the name of a network; one that is no alias, or that NETWORKS_FILE defines, as it is."""
+    return name if name in networks() else aliases().get(name, name)
 
 
 def unknown(name: str, remedy: str) -> str:

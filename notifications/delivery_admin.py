@@ -11,7 +11,6 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.timesince import timeuntil
 from unfold.admin import TabularInline
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.decorators import action, display
@@ -27,7 +26,7 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnly, ReadOnlyAdmin
 from relayer_service.admin.confirmation import MAX_SHOWN, PendingAction, Table
 from relayer_service.admin.dashboard import label
-from relayer_service.admin.dates import ago_titled, exact, to_the_minute
+from relayer_service.admin.dates import ago_titled, exact, to_the_minute, until
 from relayer_service.admin.filters import DayRangeFilter
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.lists import MAX_LISTED
@@ -165,9 +164,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
             return "-"
         if not delivery.notification.enabled:
             return "held while the webhook is disabled"
-        if delivery.due_at <= timezone.now():
-            return "now"
-        return "in progress" if delivery.lease else f"in {timeuntil(delivery.due_at, depth=1)}"
+        in_progress = delivery.lease and delivery.due_at > timezone.now()
+        return "in progress" if in_progress else until(delivery.due_at)
 
     @display(description="trace ID")
     def trace(self, delivery: Delivery) -> str:

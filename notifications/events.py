@@ -25,6 +25,8 @@ class Event(Generic[Data]):
     extension: ClassVar[str] = "lifecycle"
     # The component of the OpenAPI document with the same fields as `data`, if there is one.
     component: ClassVar[str] = ""
+    # The component that describes some of the fields of `data`, if there is one.
+    base_component: ClassVar[str] = ""
 
     def subject(self, data: Data) -> str:
         """Return the id of the relayer that the event is about, or "" for other events."""
@@ -52,8 +54,14 @@ class NotificationFailingData(NotificationData):
 
 
 class WorkerData(TypedDict):
-    # The last heartbeat of a worker before none was running.
+    # The last heartbeat of the worker, or of any before none was running.
     stopped_since: Timestamp
+
+
+class WorkerStoppedData(WorkerData):
+    # Its host and process ID; null if no worker is left.
+    worker: str | None
+    workers_left: int
 
 
 NOTIFICATION_TEST = Event("notification.test", NotificationData, "A test event, sent on request.")
@@ -64,8 +72,10 @@ NOTIFICATION_GONE = Event(
     "notification.gone", NotificationData, "Another webhook returned 410 Gone. No more events are sent to it."
 )
 WORKER_STOPPED = Event(
-    "worker.stopped", WorkerData, "No worker is running: nothing is sent and no relayer is checked."
+    "worker.stopped",
+    WorkerStoppedData,
+    "A worker was killed or hangs. With none left, nothing is sent and no relayer is checked.",
 )
-WORKER_RESUMED = Event("worker.resumed", WorkerData, "A worker is running again.")
+WORKER_RESUMED = Event("worker.resumed", WorkerData, "A worker is running again, after none was.")
 # Events about one target that other targets receive.
 ABOUT_TARGETS = {NOTIFICATION_FAILING.name, NOTIFICATION_GONE.name}

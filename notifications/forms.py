@@ -26,7 +26,7 @@ def event_choices() -> list[tuple[str, str]]:
 
 class NotificationForm(ResourceForm):
     write_class = NotificationWrite
-    field_names = {"events": "chosen_events"}
+    field_names = {"events": "chosen_events", "signing_key": "new_signing_key"}
 
     url = forms.CharField(
         label="URL",
@@ -45,7 +45,7 @@ class NotificationForm(ResourceForm):
         required=False,
         strip=False,
         widget=UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"}, render_value=False),
-        help_text="Optional. Without a key, events are sent unsigned. Either whsec_ and base64, or any text.",
+        help_text="Optional. Without a key, events are sent unsigned. A key is whsec_ and base64, or any text.",
     )
     remove_signing_key = forms.BooleanField(
         label="Remove the signing key",
@@ -60,9 +60,9 @@ class NotificationForm(ResourceForm):
         required=False,
         choices=event_choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="If none is chosen, those of the relayers that use it. Slack and e-mail receive those of all, "
-        "but of transactions only transaction.refused. Events about other webhooks, prices, access tokens and workers "
-        "are sent only where they are chosen.",
+        help_text="If none is chosen: relayer.* and transaction.* of the relayers that use it; for Slack and e-mail, "
+        "relayer.* and transaction.refused of all relayers. Events about other webhooks, prices, access tokens and "
+        "workers are sent only where they are chosen.",
     )
 
     class Meta:
@@ -74,9 +74,9 @@ class NotificationForm(ResourceForm):
         # Earlier releases accepted URLs with a password.
         self.initial["url"] = without_user_info(self.instance.url)
         self.initial["addresses"] = ", ".join(self.instance.addresses)
-        self.initial["chosen_events"] = self.instance.events.split()
-        self.fields["chosen_events"].show_hidden_initial = bool(self.instance.pk)
         if self.instance.pk:
+            self.initial["chosen_events"] = self.instance.events.split()
+            self.fields["chosen_events"].show_hidden_initial = True
             self.fields["new_signing_key"].label = "New signing key"
         if self.instance.pk and self.instance.has_signing_key:
             self.fields["new_signing_key"].help_text = "Leave empty to keep the current key."
@@ -107,7 +107,7 @@ class NotificationForm(ResourceForm):
 
     def values(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         self._set_target(cleaned)
-        values: dict[str, Any] = {name: cleaned[name] for name in ("url", "enabled") if name in cleaned}
+        values: dict[str, Any] = {name: cleaned[name] for name in ("type", "url", "enabled") if name in cleaned}
         if "chosen_events" in cleaned and "chosen_events" in self.changed_data:
             values["events"] = cleaned["chosen_events"] or None
         if cleaned.get("remove_signing_key"):

@@ -171,6 +171,14 @@ class Notification(Resource):
         }
 
     @property
+    def is_webhook(self) -> bool:
+        return self.type == self.Type.WEBHOOK
+
+    @property
+    def default_events(self) -> str:
+        return subscriptions.DEFAULT if self.is_webhook else subscriptions.FOR_PEOPLE
+
+    @property
     def is_email(self) -> bool:
         return self.type == self.Type.EMAIL
 
@@ -185,6 +193,11 @@ class Notification(Resource):
         return ", ".join(self.addresses) or addresses.without_user_info(self.url)
 
     @property
+    def shortened_url(self) -> str:
+        """The URL with the start of its path, whose rest may be a secret, or the e-mail addresses."""
+        return ", ".join(self.addresses) or addresses.shorten(self.url)
+
+    @property
     def masked_url(self) -> str:
         if self.is_email:
             return ", ".join(f"***@{address.partition('@')[2]}" for address in self.addresses)
@@ -193,7 +206,8 @@ class Notification(Resource):
     def clean(self) -> None:
         super().clean()
         if self.is_email != self.url.startswith(MAILTO):
-            raise ValidationError({"url": "an absolute http or https URL is required"})
+            required = "mailto: and e-mail addresses are" if self.is_email else "an absolute http or https URL is"
+            raise ValidationError({"url": f"{required} required"})
 
     def set_url(self, url: str) -> set[str]:
         """Set the URL, and reset the failures of the previous one; return the columns to save."""

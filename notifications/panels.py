@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Count
-from django.db.models.functions import TruncDay, TruncHour
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -12,6 +11,7 @@ from notifications.models import Delivery, Notification
 from relayer_service.admin.charts import RANGES, Period, bars, range_links, ranges_within
 from relayer_service.admin.dates import exact
 from relayer_service.admin.panels import Panel
+from relayer_service.storage.truncation import DayOf, HourOf
 
 COLOURS = {
     Delivery.State.DELIVERED: "var(--color-green-500)",
@@ -43,7 +43,7 @@ class LastDeliveries(Panel):
 def recent_deliveries(notification: Notification, period: Period) -> dict[str, Any]:
     """Return the title, the totals by state, and the chart of a period: two queries, from an index alone."""
     counts = {state: [0] * period.count for state in COLOURS}
-    start = TruncDay("created_at") if period.range.key == "30d" else TruncHour("created_at")
+    start = DayOf("created_at") if period.range.key == "30d" else HourOf("created_at")
     rows = Delivery.objects.filter(notification=notification, created_at__gte=period.start)
     newest = rows.order_by("-created_at").values_list("created_at", flat=True)
     not_counted = newest[MAX_COUNTED : MAX_COUNTED + 1].first()

@@ -1,6 +1,7 @@
 """The panel at the top of a webhook's page: its state, its pending deliveries, and buttons to act on them."""
 
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from django import forms
@@ -8,9 +9,9 @@ from django.contrib import messages
 from django.db import transaction
 from django.db.models import Count, Min, Q
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.timesince import timeuntil
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from notifications import formatting
@@ -21,7 +22,7 @@ from notifications.models import Delivery, Notification
 from notifications.writes import NotificationWrite
 from relayer_service.admin import confirmation
 from relayer_service.admin.confirmation import CONFIRMED, PendingAction, ReasonForm, Table
-from relayer_service.admin.dates import ago_titled, to_the_minute
+from relayer_service.admin.dates import ago_titled, to_the_minute, until
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.panels import Panel, object_view
 from relayer_service.admin.references import link
@@ -55,7 +56,10 @@ class ReplayForm(forms.Form):
 
 class Status(Panel):
     template = "admin/notifications/notification/status.html"
-    views = ["send_test_event", "retry_all", "replay_since", "disable", "enable"]
+    views = ["facts", "send_test_event", "retry_all", "replay_since", "disable", "enable"]
+
+    class Media:
+        js = ("relayer_service/jobs.js",)
 
     def context(self, request: HttpRequest, notification: Notification) -> dict[str, Any]:
         found = pending(notification)
@@ -72,10 +76,17 @@ class Status(Panel):
         since = notification.failing_since or timezone.now() - timedelta(days=1)
         initial = {"since": f"{since:{LOCAL_FORMAT}}"}
         return {
-            "webhook": {"facts": facts(notification, found), "posts": posts, "links": links},
+            "webhook": {"posts": posts, "links": links, **read_facts(request, notification, found)},
+            "facts_url": self.url("facts", notification),
             "replay_form": ReplayForm(initial=initial, auto_id="replay_%s") if sends else None,
             "replay_url": self.url("replay_since", notification),
         }
+
+    @object_view("view", "GET")
+    def facts(self, request: HttpRequest, notification: Notification) -> HttpResponse:
+        """Return the facts alone, for the page to refresh them while a delivery is attempted."""
+        context = {"webhook": read_facts(request, notification, pending(notification))}
+        return TemplateResponse(request, "admin/notifications/notification/facts.html", context)
 
     @object_view("send")
     def send_test_event(self, request: HttpRequest, notification: Notification) -> None:
@@ -84,7 +95,7 @@ class Status(Panel):
             self.admin.message_user(request, f"{notification} is disabled. Enable it first.", messages.WARNING)
             return
         name = link(sent) if request.user.has_perm("notifications.view_delivery") else sent.identifier
-        text = format_html("{}: test event queued as {}.", notification, name)
+        text = format_html("Test event sent to {}: {}.", notification, name)
         self.admin.message_user(request, text, messages.SUCCESS)
 
     @object_view("send")
@@ -156,12 +167,14 @@ def pending(notification: Notification) -> dict[str, Any]:
 
 
 def last_attempted(notification: Notification) -> Delivery | None:
-    """Return a delivery that was attempted last: of those that wait for a retry, or the newest."""
+    """Return a delivery that was attempted last: of those that wait for a retry and the newest, the later one."""
     attempted = notification.deliveries.filter(attempted_at__isnull=False)
-    return attempted.filter(due_at__isnull=False).order_by("-due_at").first() or attempted.order_by("-id").first()
+    found = attempted.filter(due_at__isnull=False).order_by("-due_at").first(), attempted.order_by("-id").first()
+    return max(filter(None, found), key=attrgetter("attempted_at"), default=None)
 
 
-def facts(notification: Notification, found: dict[str, Any]) -> dict[str, str]:
+def read_facts(request: HttpRequest, notification: Notification, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what the panel says, and whether a delivery is attempted now, so that it will soon say something else."""
     last = last_attempted(notification)
     shown = {"State": formatting.state_label(notification)}
     if not notification.enabled:
@@ -170,20 +183,25 @@ def facts(notification: Notification, found: dict[str, Any]) -> dict[str, str]:
         shown["Reason"] = "It returned 410 Gone. To resume, change its URL, send a test or replay deliveries."
         shown["Since"] = to_the_minute(notification.gone_at)
     elif notification.failing_since:
-        shown["Error"] = (last and last.error) or "unknown"
+        error = (last and last.error) or "unknown"
+        may_open = request.user.has_perm("notifications.view_delivery")
+        shown["Error"] = link(last, error) if last and may_open else error
         shown["Since"] = to_the_minute(notification.failing_since)
     if last:
         shown["Last attempt"] = ago_titled(last.attempted_at)
     shown["Next attempt"] = next_attempt(notification, found)
     shown["Pending"] = f"{found['count']:,}"
-    return shown
+    is_due = found["next"] is not None and found["next"] <= timezone.now()
+    return {"facts": shown, "is_busy": notification.enabled and bool(found["in_flight"] or is_due)}
 
 
 def next_attempt(notification: Notification, found: dict[str, Any]) -> str:
     if not notification.enabled:
         return "when it is enabled"
+    if notification.gone_at:
+        return "none"
     if found["in_flight"]:
         return "in progress"
     if found["next"] is None:
         return "with the next event"
-    return "now" if found["next"] <= timezone.now() else f"in {timeuntil(found['next'], timezone.now(), depth=1)}"
+    return until(found["next"])

@@ -11,6 +11,8 @@ from notifications.events import NOTIFICATION_TEST, all_events
 
 # The events of the relayers that use the webhook.
 DEFAULT = "relayer.* transaction.*"
+# Those of e-mail and Slack, which receive them of all relayers: without each status of each transaction.
+FOR_PEOPLE = "relayer.* transaction.refused"
 # Those of webhooks that were created before they could be chosen.
 EVERYTHING = "notification.* relayer.* token.* transaction.*"
 NONE_CHOSEN = "at least one event is required: to receive none, disable the webhook"

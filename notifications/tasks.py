@@ -1,7 +1,7 @@
-from notifications import deleting
+from notifications import deleting, silent_workers
 from notifications.delivery import counts, outbox
 from notifications.delivery.sender import sender
-from relayer_service.background.tasks import STOP_SECONDS, periodic, queue, task
+from relayer_service.background.tasks import HEARTBEAT_SECONDS, STOP_SECONDS, periodic, queue, task
 
 
 @task()
@@ -14,6 +14,11 @@ def send_due_webhooks() -> None:
     """Send retries, and deliveries for which no task was queued."""
     for target_pk in outbox.due_targets():
         sender.wake(target_pk)
+
+
+@periodic(seconds=HEARTBEAT_SECONDS)
+def report_silent_workers() -> None:
+    silent_workers.report_silent()
 
 
 @periodic(seconds=60)

@@ -51,7 +51,10 @@ def add_webhooks(result: dict[str, Any], generator: Any, request: Any, public: b
         title = "".join(word.capitalize() for word in event.name.replace(".", "_").split("_"))
         payload = f"{title}Event"
         data = event.component or event.data.__name__
-        schemas.setdefault(data, type_schema(event.data))
+        if data not in schemas:
+            schemas[data] = type_schema(event.data)
+            if event.base_component:
+                schemas[data]["properties"] |= schemas[event.base_component]["properties"]
         schemas[payload] = object_schema(
             {
                 "type": {"type": "string", "const": event.name},

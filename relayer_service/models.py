@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import models, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from relayer_service.audit.models import AuditEntry
@@ -27,12 +28,15 @@ __all__ = [
     "RowDelta",
     "SecondFactor",
     "SignInAddress",
+    "WorkerProcess",
 ]
 
 logger = logging.getLogger(__name__)
 
 CANARY = "canary"
 IDEMPOTENCY_KEPT = timedelta(hours=24)
+# Checks of a worker without a heartbeat in between, at the interval of heartbeats.
+MAX_MISSED = 4
 
 
 class PeriodicRunManager(models.Manager["PeriodicRun"]):
@@ -89,6 +93,40 @@ class PeriodicRun(models.Model):
             row.update(failed=True)
             raise
         row.update(failed=False, finished_at=DatabaseNow(), seconds=time.monotonic() - started)
+
+
+class WorkerProcessManager(models.Manager["WorkerProcess"]):
+    def beat(self, name: str) -> None:
+        self.bulk_create(
+            [WorkerProcess(name=name, beat_at=DatabaseNow())],
+            update_conflicts=True,
+            unique_fields=["name"],
+            update_fields=["beat_at", "missed"],
+        )
+
+    def silent(self) -> list[WorkerProcess]:
+        """Count a check, and return those that have not beaten for MAX_MISSED checks.
+
+        Checks are counted and not seconds: without the database, nobody beats and nobody checks.
+        """
+        self.update(missed=F("missed") + 1)
+        return list(self.filter(missed__gt=MAX_MISSED).order_by("name"))
+
+
+class WorkerProcess(models.Model):
+    """A running worker. A clean stop deletes its row; what is killed leaves it, and another worker reports it."""
+
+    name = models.CharField(max_length=300, primary_key=True, help_text="The host and the process ID.")
+    beat_at = models.DateTimeField()
+    missed = models.PositiveIntegerField(default=0, help_text="Checks since its last heartbeat.")
+
+    objects = WorkerProcessManager()
+
+    class Meta:
+        default_permissions = ()
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class RowDelta(models.Model):

@@ -113,6 +113,8 @@ TASK_QUEUE_URL = env.text("TASK_QUEUE_URL") or REDIS_URL or DATABASE_URL or f"sq
 
 # Extensions of the contract: none by default, all in the local profile.
 EXTENSIONS = env.choices("EXTENSIONS", ",".join(extensions.BUILT) if LOCAL else "", extensions.BUILT)
+# Whether the extension `lifecycle` accepts and shows the names that OpenZeppelin Relayer has for signer types.
+SIGNER_TYPE_ALIASES = env.boolean("SIGNER_TYPE_ALIASES", False)
 
 # Limits.
 PAGINATION_MAX_PER_PAGE = env.integer("PAGINATION_MAX_PER_PAGE", 1000, minimum=1)
@@ -127,6 +129,8 @@ RATELIMIT_FAIL_OPEN = True
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
 # The function that web processes call to report stopped workers.
 WORKER_CHECK = "notifications.worker_check.check"
+# The function that finds out whether a token was revoked: then its jobs stop.
+REVOCATION_CHECK = "tokens.models.is_revoked"
 
 # The backend of each signer type; replace a path to use a custom one.
 SIGNER_BACKENDS = {

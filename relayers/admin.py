@@ -269,7 +269,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
             return pending.leave()
         relayers = self.get_queryset(request)
         others = pending.count(relayers.filter(paused=paused))
-        texts = [f"{verb} {counted(len(pending.selection) - others)}. {EFFECTS[verb]}"]
+        texts = [f"{verb} {counted(len(pending.selection) - others)}? {EFFECTS[verb]}"]
         if others:
             texts.append(f"Skipped: {counted(others)} ({SKIPPED[verb]}).")
         table = pending.first(relayers, {"Name": lambda row: row.name, "State": self.state})

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import CharField, DateTimeField, Value
+from django.db.models import CharField, Value
 from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from relayer_service.admin.attention import (
     LATE,
+    UNKNOWN,
     AttentionSubject,
     Cause,
     Example,
@@ -23,6 +24,7 @@ from relayer_service.admin.attention import (
     read_groups,
 )
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.literals import with_literals
 from relayers import health
 from relayers.account import missing_address_reason
 from relayers.formatting import balance_and_limit
@@ -38,7 +40,9 @@ from relayers.models import (
 )
 from relayers.runway import runway
 
-CONDITIONS = {**PROBLEMS, "nodes failing": NODES_FAILING}
+CONDITIONS = {
+    name: with_literals(condition) for name, condition in {**PROBLEMS, "nodes failing": NODES_FAILING}.items()
+}
 NODES, ADDRESS, LOW, RUNWAY, NO_ADDRESS, LATE_CHECKS = (
     f"relayers.{name}" for name in ("nodes", "address", "low", "runway", "no_address", "late")
 )
@@ -65,13 +69,14 @@ def queries() -> list[Any]:
     rows = Relayer.objects.all()
     signer = Concat(Cast("signer_id", CharField()), Value(" "), "signer__identifier")
     late = rows.filter(due_at__lt=DatabaseNow() - LATE)
+    failures = {name: with_literals(condition) for name, condition in CHECK_FAILURES.items()}
     return [
-        grouped(NODES, rows.filter(CHECK_FAILURES[NO_NODE_ANSWERS]), "network", "failing_since", "system_disabled"),
-        grouped(ADDRESS, rows.filter(CHECK_FAILURES[OTHER_ADDRESS]), "network", "failing_since", Value(1)),
-        grouped(LOW, rows.filter(PROBLEMS["low balance"]), "network", "low_since"),
-        grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", Cast(Value(None), DateTimeField())),
-        grouped(NO_ADDRESS, rows.filter(PROBLEMS["no address"]), signer, "created_at"),
-        grouped(LATE_CHECKS, late, Value(""), "due_at"),
+        grouped(NODES, rows.filter(failures[NO_NODE_ANSWERS]), "network", "failing_since", "system_disabled"),
+        grouped(ADDRESS, rows.filter(failures[OTHER_ADDRESS]), "network", "failing_since", Value(1)),
+        grouped(LOW, rows.filter(CONDITIONS["low balance"]), "network", "low_since"),
+        grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", UNKNOWN),
+        grouped(NO_ADDRESS, rows.filter(CONDITIONS["no address"]), signer, "created_at"),
+        grouped(LATE_CHECKS, late, Value(""), "due_at", newest=UNKNOWN),
     ]
 
 
@@ -114,8 +119,10 @@ def reason(kind: str, relayer: Relayer) -> str:
         return missing_address_reason(relayer.signer)
     if relayer.disabled_reason_details:
         return relayer.disabled_reason_details
-    checks = "The last check" if relayer.failed_checks == 1 else f"The last {relayer.failed_checks} checks"
-    return f"{checks} failed on every node; after {health.FAILURES_TO_DISABLE} failures in a row it is disabled."
+    return (
+        "Last check failed: no node returned the nonce. "
+        f"Disabled after {health.FAILURES_TO_DISABLE} consecutive failures."
+    )
 
 
 def list_url(state: str = "", **query: str) -> str:

@@ -84,6 +84,9 @@ class BulkEditForm(ReasonForm):
                 self._read(change, name, read)
             elif chosen == SET and name not in self.errors:
                 self.add_error(name, "This field is required.")
+            elif cleaned.get(name):
+                field: Any = self.fields[f"{name}_change"]
+                self.add_error(f"{name}_change", f"Choose “{dict(field.choices)[SET]}”, or empty the field below.")
         if not self.changes and not self.errors:
             raise forms.ValidationError(NOTHING_CHOSEN)
         return cleaned
@@ -119,7 +122,7 @@ class BulkEditAdmin(ResourceAdmin):
         title = f"Edit {kind(KIND).counted(len(pending.selection))}"
         if not (pending.is_confirmed and form.is_valid()):
             columns = {name: column({}) for name, column in COLUMNS.values()}
-            table = pending.first(self.get_queryset(request), columns)
+            table = pending.first(self.get_queryset(request).select_related("notification"), columns)
             return confirmation.ask(request, self, pending, title, [], table, form, button="Preview")
         if APPLY in request.POST:
             reason = form.cleaned_data["reason"]
@@ -136,7 +139,7 @@ class BulkEditAdmin(ResourceAdmin):
         texts = [f"Changes {kind(KIND).counted(changed)}. Reason: {form.cleaned_data['reason']}"]
         texts += [line for group in found for line in lines(group)]
         columns = {name: column(form.changes) for key, (name, column) in COLUMNS.items() if key in form.changes}
-        table = pending.first(self.get_queryset(request), columns)
+        table = pending.first(self.get_queryset(request).select_related("notification"), columns)
         values = {name: request.POST[name] for name in form.fields if name in request.POST}
         pending = replace(pending, hidden={**pending.hidden, **values, **({APPLY: "1"} if changed else {})})
         button = f"Change {kind(KIND).counted(changed)}" if changed else "Preview again"

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Count, Min, Q, QuerySet
+from django.db.models import Count, Min, QuerySet
 
 from chain.networks import networks
 from notifications.models import Notification
@@ -97,13 +97,11 @@ def minimum(relayer: Relayer, text: str) -> int | None:
 def groups(selection: Selection, changes: Changes, answers: Answers) -> Iterator[Group]:
     """Yield the selected relayers by network, each with what the first of them shows; this calls the new nodes."""
     found: dict[tuple[str, int | None], tuple[int, int]] = {}
-    for keys in selection.batches(GROUP_BATCH):
-        is_run = keys[-1] - keys[0] + 1 == len(keys)
-        condition = Q(pk__range=(keys[0], keys[-1])) if is_run else Q(pk__in=keys)
+    for condition in selection.conditions(GROUP_BATCH):
         rows = Relayer.objects.filter(condition).order_by().values_list("network", "chain_id")
         for network, chain_id, count, first in rows.annotate(count=Count("pk"), first=Min("pk")):
             before, earliest = found.get((network, chain_id), (0, first))
-            found[network, chain_id] = before + count, earliest
+            found[network, chain_id] = before + count, min(earliest, first)
     for (network, _), (count, first) in sorted(found.items(), key=lambda item: item[0][0]):
         relayer = edited_rows().get(pk=first)
         try:

@@ -24,7 +24,7 @@ from relayers.account import Answers
 from relayers.funding import TOP_UP_COLUMNS, TopUpAmounts
 from relayers.models import MASKED_COLUMNS, MAX_CHAIN_ID, Relayer
 from relayers.policies import POLICIES, validate_policies
-from relayers.serializers import MAX_COUNT, RpcUrlsField, SigningKindsField
+from relayers.serializers import MAX_COUNT, NetworkField, RpcUrlsField, SigningKindsField
 from relayers.top_ups import TopUpRequest
 from relayers.writes import NODE_FIELDS, RelayerFollower, RelayerWrite
 from signers.followers import first_names
@@ -69,7 +69,7 @@ class SpendingRulesField(ObjectField):
 class RelayerEntry(StrictSerializer):
     id = IdentifierField()
     name = StringField(max_length=255)
-    network = StringField(max_length=64)
+    network = NetworkField()
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)
     chain_id = IntegerField(min_value=1, max_value=MAX_CHAIN_ID, required=False)
     address = EvmAddressField(required=False)
@@ -146,6 +146,11 @@ class RelayerSection(Section):
         if write.is_new or write.columns & NODE_FIELDS:
             self.with_nodes[path] = write
         return write
+
+    def check_new(self, values: dict[str, Any]) -> None:
+        row = Relayer(identifier=values["id"], network=values["network"], chain_id=values.get("chain_id"))
+        row.masked_rpc_urls = values.get("custom_rpc_urls", [])
+        row.clean()
 
     def find_rows(self) -> None:
         super().find_rows()

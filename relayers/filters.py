@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import CheckboxFilter, DropdownFilter
 
 from relayer_service.admin.filters import StateFilter
+from relayer_service.storage.literals import with_literals
 from relayers.models import ACTIVE, BALANCE_USED_UP_SOON, CHECK_FAILURES, CONDITIONS, NODES_FAILING, USED_UP_SOON
 
 TABS = ["disabled", "low balance", "paused", "no address", "nodes failing", "unknown", ACTIVE]
@@ -22,14 +23,17 @@ SELECT name FROM names
 
 
 class RelayerStateFilter(StateFilter):
-    conditions = {state: {**CONDITIONS, "nodes failing": NODES_FAILING}[state] for state in TABS}
+    conditions = {state: with_literals({**CONDITIONS, "nodes failing": NODES_FAILING}[state]) for state in TABS}
 
 
 class ProblemFilter(DropdownFilter):
     """Filters by the cause of failed health checks, and by a balance that does not last."""
 
     title = "problem"
-    conditions = {**CHECK_FAILURES, BALANCE_USED_UP_SOON: USED_UP_SOON}
+    conditions = {
+        name: with_literals(condition)
+        for name, condition in {**CHECK_FAILURES, BALANCE_USED_UP_SOON: USED_UP_SOON}.items()
+    }
     parameter_name = "problem"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:

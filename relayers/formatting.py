@@ -23,6 +23,8 @@ VARIANTS = {
 }
 ADDRESS_END = 6
 SIGNIFICANT_DIGITS = 6
+# An amount in a list that would need more decimal places is in wei.
+MAX_DECIMAL_PLACES = 9
 # In two parts, so that a narrow list can shorten the first and still show both ends.
 ADDRESS = """
     <span class="copied-address">
@@ -65,6 +67,8 @@ def balance_age(relayer: Relayer) -> str:
 def amount(value: int, network: Network | None) -> str:
     """Return an amount for a column of a list: rounded, with the exact one as the tooltip."""
     decimals, unit = (network.decimals, network.symbol) if network else (0, "wei")
+    if 0 < value < 10 ** max(0, decimals - MAX_DECIMAL_PLACES):
+        decimals, unit = 0, "wei"
     shown = rounded_text(value, decimals, SIGNIFICANT_DIGITS)
     return format_html('<span class="amount" title="{}">{} {}</span>', coins(value, network), shown, unit)
 

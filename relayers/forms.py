@@ -9,7 +9,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
-from chain.networks import networks
+from chain.networks import networks, resolve_alias
 from relayer_service import extensions
 from relayer_service.admin.forms import ResourceForm, declare_fields
 from relayer_service.api.evm import validate_evm_address
@@ -102,7 +102,7 @@ class RelayerForm(ResourceForm):
         required=False,
         choices=Relayer.SigningKind.choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="What tokens with the `sign` scope can sign with this key. Whoever holds a signature can use "
+        help_text="What tokens with the scope “sign” can sign with this key. Whoever holds a signature can use "
         "it without the service: a signed permit (EIP-2612) can empty the account without a transaction of this "
         "relayer. Allow only what is needed. Every signature is in the audit log.",
     )
@@ -147,7 +147,7 @@ class RelayerForm(ResourceForm):
     def _read_amounts_in_coins(self) -> None:
         """Read and show amounts and the spending rules in the coin of the submitted network."""
         typed = self.data.get(self.add_prefix("network"), "") if self.is_bound else self.instance.network
-        network, fields = networks().get(typed), dict[str, Any](self.fields)
+        network, fields = networks().get(resolve_alias(typed)), dict[str, Any](self.fields)
         stored = {TOP_UP_FIELDS[name]: getattr(self.instance, TOP_UP_COLUMNS[name]) for name in AMOUNT_FIELDS}
         stored[f"{PREFIX}min_balance"] = self.instance.policies.get("min_balance", "")
         for name, text in stored.items():
@@ -171,6 +171,10 @@ class RelayerForm(ResourceForm):
         rows: RpcUrlRowSet = RpcUrlRows(self.data if self.is_bound else None, rpc_urls, NODE_ROWS[column])
         field.rows = field.widget.rows = rows
         return rows
+
+    def clean_network(self) -> str:
+        typed: str = self.cleaned_data["network"]
+        return resolve_alias(typed) if "network" in self.changed_data else typed
 
     def clean_address(self) -> str:
         address: str = self.cleaned_data["address"]

@@ -1,11 +1,18 @@
 """Query parameters of the list of relayers."""
 
-from relayer_service.api.filters import begins, equals, one_of
+from chain.networks import resolve_alias
+from relayer_service.api.filters import ListFilter, begins, equals, one_of
 from relayers.models import CONDITIONS
+
+
+def on_network(description: str) -> ListFilter:
+    """Return a filter by the name of a network or an alias of it, which a relayer may still be stored with."""
+    return ListFilter(description, lambda rows, name: rows.filter(network__in={name, resolve_alias(name)}))
+
 
 LIST_FILTERS = {
     "q": begins("identifier", "name"),
-    "network": equals("network", "Only relayers on this network."),
+    "network": on_network("Only relayers on this network."),
     "signer_id": equals("signer__identifier", "Only relayers of this signer."),
     "state": one_of(CONDITIONS, "Only relayers in this state; a relayer can be in several."),
 }

@@ -69,6 +69,7 @@ CHECK_FAILURES = {
 USED_UP_SOON = models.Q(runway_is_short=True, balance_is_low=False)
 BY_NETWORK = [
     ("relayer_check_failures", ["system_disabled", "failing_since", "sequence"], CHECK_FAILURES[NO_NODE_ANSWERS]),
+    ("relayer_other_address", ["failing_since", "sequence"], CHECK_FAILURES[OTHER_ADDRESS]),
     ("relayer_low_by_network", ["low_since", "sequence"], PROBLEMS["low balance"]),
     ("relayer_used_up_soon", ["sequence"], USED_UP_SOON),
 ]

@@ -20,6 +20,7 @@ from relayer_service.admin import confirmation
 from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table
 from relayer_service.admin.dashboard import label
+from relayer_service.admin.dates import ago
 from relayer_service.audit.recording import created, deleted, record
 from relayer_service.background.shares import waiting_for_others
 from relayer_service.storage.selections import Selection
@@ -190,8 +191,11 @@ def held_back(node: Node, state: State) -> list[str]:
 
 
 def detail(found: Statistics, outage: NodeOutage | None) -> str:
-    fault = f"Last error: {found.last_fault}" if found.last_fault and found.is_failing else ""
-    return "; ".join(text for text in (fault, f"{outage.by}: {outage.reason}" if outage else "") if text)
+    texts = [f"{outage.by}: {outage.reason}"] if outage else []
+    if found.last_fault and found.is_failing:
+        answered = f"last answer {ago(found.answered_at)}" if found.answered_at else "no answer in the last hour"
+        texts = [f"Last error: {found.last_fault}", answered, *texts]
+    return "; ".join(texts)
 
 
 def age(found: Statistics) -> int:

@@ -99,7 +99,8 @@ def form_field(name: str, policy: Policy) -> forms.Field:
             coerce=lambda text: text == "yes",
             empty_value=None,
             widget=UnfoldAdminSelectWidget,
-            help_text=help_text,
+            # The choices are "Yes" and "No".
+            help_text=re.sub("If false[:,]", "No:", help_text),
         )
     if name == "min_balance":
         widget = UnfoldAdminTextInputWidget(attrs={"placeholder": "Not set"})

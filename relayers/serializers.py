@@ -8,6 +8,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import empty
 
+from chain.networks import resolve_alias
 from notifications.models import Notification
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.evm import EvmAddressField
@@ -263,6 +264,16 @@ class FundedMixin(serializers.Serializer[Any]):
         return {"top_up": {**values, "funding_relayer_id": funding}}
 
 
+class NetworkField(StringField):
+    """The name of a network. An alias is accepted, and stored as the name that it stands for."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(max_length=64, **kwargs)
+
+    def to_internal_value(self, data: Any) -> str:
+        return resolve_alias(super().to_internal_value(data))
+
+
 class CreateRelayerSerializer(FundedMixin, CreateSerializer):
     """A relayer to create. Its signer and custom nodes are called before it is saved."""
 
@@ -271,9 +282,7 @@ class CreateRelayerSerializer(FundedMixin, CreateSerializer):
 
     id = NewIdentifierField()
     name = StringField(max_length=255)
-    network = StringField(
-        max_length=64, help_text="A name from `GET /networks`, or another one with `chain_id` and RPC URLs."
-    )
+    network = NetworkField(help_text="A name from `GET /networks`, or another one with `chain_id` and RPC URLs.")
     network_type = ChoiceField(choices=Relayer.NetworkType.choices)
     chain_id = IntegerField(
         min_value=1,

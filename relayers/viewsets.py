@@ -16,7 +16,7 @@ from chain import nodes
 from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
-from chain.networks import networks
+from chain.networks import networks, resolve_alias
 from relayer_service.api import envelope, idempotency, jobs
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, MethodNotAllowed, NotFound, ServiceUnavailable
@@ -75,7 +75,7 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
     action_errors = {
-        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: the connection failed."},
+        "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: connection failed."},
         "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
         "resume": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
     }
@@ -199,7 +199,8 @@ class NetworkViewSet(ResourceViewSet):
         return Response(envelope.Page(shown, page.logs, page.pagination(len(known))))
 
     def retrieve(self, request: Request, network_id: str) -> Response:
-        for network in networks().values():
-            if network_id.removesuffix("/") == f"{network.network_type}:{network.name}":
-                return Response(NetworkSerializer(network).data)
-        raise NotFound(self.not_found_message.format(network_id))
+        network_type, _, name = network_id.removesuffix("/").partition(":")
+        network = networks().get(resolve_alias(name))
+        if network is None or network.network_type != network_type:
+            raise NotFound(self.not_found_message.format(network_id))
+        return Response(NetworkSerializer(network).data)

@@ -7,10 +7,10 @@ from itertools import cycle
 from typing import Any, NamedTuple, Self
 
 from django.db.models import Max, Sum
-from django.db.models.functions import TruncDay, TruncHour
 
 from relayer_service.admin.charts import GREY, Period, bars, line
 from relayer_service.storage import latencies
+from relayer_service.storage.truncation import DayOf, HourOf
 from relayers.models import Relayer
 from rpc.dispatch import OK
 from rpc.errors import CLIENT_ERRORS
@@ -81,7 +81,7 @@ def context(relayer: Relayer, period: Period) -> dict[str, Any]:
 
 
 def groups_in(relayer: Relayer, period: Period) -> list[Group]:
-    start = TruncDay("minute") if period.range.step >= DAY else TruncHour("minute")
+    start = DayOf("minute") if period.range.step >= DAY else HourOf("minute")
     rows = CallCount.objects.filter(relayer=relayer, minute__gte=period.start)
     groups = rows.values_list(start, "method", "outcome").annotate(
         Sum("calls"), Max("slowest_milliseconds"), *(Sum(column) for column in latencies.COLUMNS)

@@ -4,20 +4,21 @@ from typing import Any
 
 from django.db import models
 
-from chain.networks import networks
+from chain.networks import networks, resolve_alias
 from relayer_service.amounts import BASIS_POINTS
 from relayer_service.api.evm import EvmAddressField
 from relayer_service.api.serializers import BooleanField, IntegerField, ListField, StrictSerializer, StringField
 from relayer_service.fleet.files import identifier_of
 from relayer_service.fleet.references import Variables, escape
 from relayer_service.fleet.sections import Section
+from relayers.serializers import NetworkField
 from rpc.models import FeeToken, PriceSource
 from rpc.serializers import SourceEntry, SourceField
 from rpc.writes import FeeTokenWrite
 
 
 class FeeTokenEntry(StrictSerializer):
-    network = StringField(max_length=64)
+    network = NetworkField()
     symbol = StringField(max_length=32)
     address = EvmAddressField()
     enabled = BooleanField(required=False)
@@ -42,7 +43,7 @@ class FeeTokenSection(Section):
         self.taken: set[tuple[str, str]] = set()
 
     def key_of(self, entry: Any) -> tuple[str, str]:
-        return identifier_of(entry, "network"), identifier_of(entry, "symbol")
+        return resolve_alias(identifier_of(entry, "network")), identifier_of(entry, "symbol")
 
     def read_rows(self, keys: set[tuple[str, str]]) -> dict[tuple[str, str], FeeToken]:
         """Return all tokens of the networks, as an address must be unique on its network."""
@@ -79,6 +80,11 @@ class FeeTokenSection(Section):
             return False
         taken.add(wanted)
         return True
+
+    def check_new(self, values: dict[str, Any]) -> None:
+        write = FeeTokenWrite(FeeToken())
+        write.set({name: value for name, value in values.items() if name != "sources"})
+        write.check()
 
     def snapshot(self, row: FeeToken) -> dict[str, Any]:
         return super().snapshot(row) | {"sources": [source.stored for source in row.sources.all()]}

@@ -23,6 +23,7 @@ from relayer_service.api.serializers import (
 )
 from relayer_service.storage.clock import timestamp
 from relayers.policies import MAX_AMOUNT
+from relayers.serializers import NetworkField
 from rpc.models import FeeToken, PriceSource
 from rpc.models.fee_tokens import MAX_SECONDS
 from rpc.writes import FeeTokenWrite
@@ -201,7 +202,7 @@ class CreateFeeTokenSerializer(representation.CreateSerializer):
     answer_class = FeeTokenSerializer
     write_class = FeeTokenWrite
 
-    network = StringField(max_length=64, help_text="A name from `GET /networks`.")
+    network = NetworkField(help_text="A name from `GET /networks`.")
     symbol = StringField(max_length=32, help_text="The value that callers send as `fee_token`.")
     address = EvmAddressField(help_text="The contract of the token.")
     enabled = BooleanField(required=False, default=True)

@@ -14,11 +14,12 @@ from rest_framework.response import Response
 
 from relayer_service.api import envelope
 from relayer_service.api.exceptions import Conflict
-from relayer_service.api.filters import begins, equals
+from relayer_service.api.filters import begins
 from relayer_service.api.renderers import JSONRenderer
 from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import CreateMixin, DestroyMixin, PartialUpdateMixin, ResourceViewSet
 from relayer_service.background.shares import WAITING
+from relayers.list_filters import on_network
 from relayers.models import NOT_FOUND
 from rpc import fee_token_schema
 from rpc.dispatch import answer
@@ -89,7 +90,7 @@ class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, Destr
         "destroy": "manage",
     }
     idempotent_actions = {"create": "lifecycle"}
-    list_filters = {"q": begins("symbol"), "network": equals("network", "Only fee tokens on this network.")}
+    list_filters = {"q": begins("symbol"), "network": on_network("Only fee tokens on this network.")}
     filter_extension = "lifecycle"
     id_taken_message = "A fee token with this symbol or address already exists on this network"
     not_found_message = "Fee token with ID {} not found"

@@ -1,10 +1,12 @@
 from typing import Any
 
+from django.conf import settings
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.exceptions import ParseError
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.serializers import BaseSerializer
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.filters import begins
@@ -13,6 +15,7 @@ from relayer_service.api.viewsets import CreateMixin, DestroyMixin, ResourceView
 from signers.models import Signer
 from signers.schema import CHANGE_SIGNER, CREATE_SIGNER, SIGNER_EXAMPLE
 from signers.serializers import CreateSignerSerializer, SignerSerializer
+from signers.type_aliases import AliasedSignerSerializer, CreateAliasedSignerSerializer, is_aliased
 
 UNCHANGEABLE = "a signer cannot be changed: create another one, assign it to the relayers and delete this one"
 
@@ -45,6 +48,14 @@ class SignerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, DestroyMixin, Re
     deleted_message = "Signer deleted successfully"
     in_use_message = "Signer is in use by a relayer"
     tags = ["Signers"]
+
+    def get_serializer_class(self) -> type[BaseSerializer[Any]]:
+        is_schema = getattr(self, "swagger_fake_view", False)
+        if self.action == "retrieve" and settings.SIGNER_TYPE_ALIASES and not is_schema:
+            return AliasedSignerSerializer
+        if self.action == "create" and not is_schema and is_aliased(self.request):
+            return CreateAliasedSignerSerializer
+        return super().get_serializer_class()
 
     def partial_update(self, request: Request, **kwargs: Any) -> Response:
         """Refuse: relayers would sign with another key than the one that they were created for."""

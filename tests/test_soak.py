@@ -194,8 +194,11 @@ def test_a_test_event_that_was_not_acknowledged_may_have_been_emitted(rows: int,
 @pytest.mark.long
 @pytest.mark.one_engine
 @pytest.mark.skipif(not shutil.which("redis-server"), reason="there is no redis-server")
-def test_a_short_soak_finds_no_fault() -> None:
+@pytest.mark.parametrize("mode", ["service", "client"])
+def test_a_short_soak_finds_no_fault(mode: str) -> None:
     # With the patience of a machine that is shared: promises are kept or not, however long all takes.
-    command = [sys.executable, "-m", "benchmarks.soak", "--fast", "--patience", "10"]
+    command = [sys.executable, "-m", "benchmarks.soak", "--mode", mode, "--fast", "--patience", "10"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True)
+    if "The soak is void: Hardhat" in done.stderr:
+        pytest.skip(done.stderr)
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["0 faults."]), done.stdout + done.stderr

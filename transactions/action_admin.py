@@ -14,7 +14,7 @@ from rest_framework.exceptions import APIException
 from unfold.decorators import action
 
 from relayer_service.admin import confirmation
-from relayer_service.admin.confirmation import PendingAction
+from relayer_service.admin.confirmation import PendingAction, ReasonForm
 from relayers.policy_fields import coins
 from transactions import actions, formatting
 from transactions.claim_admin import LINK, ClaimAdmin
@@ -42,7 +42,7 @@ CANCEL = PageAction(
     "Without a nonce, it is canceled at once. In flight, a no-op with its nonce and a higher price is sent: whichever "
     "of the two is mined first counts, so it may still be executed.",
     "The cancellation is requested.",
-    lambda row, by: actions.cancel(row.pk, by=by),
+    lambda row, **who: actions.cancel(row.pk, **who),
 )
 SPEED_UP = PageAction(
     "speed_up",
@@ -51,7 +51,7 @@ SPEED_UP = PageAction(
     "The same transaction is signed with a higher price, and broadcast: that of the next speed, or the market price "
     "if its client set the price. It is executed at most once.",
     "The higher price is requested.",
-    lambda row, by: actions.speed_up(row.pk, staff_price(row), by=by),
+    lambda row, **who: actions.speed_up(row.pk, staff_price(row), **who),
 )
 RESEND = PageAction(
     "resend",
@@ -59,7 +59,7 @@ RESEND = PageAction(
     "Resend transaction",
     "Its signed bytes are broadcast again now. Nothing is signed, and it is executed at most once.",
     "It is broadcast again.",
-    lambda row, by: actions.resend(row.pk, by=by),
+    lambda row, **who: actions.resend(row.pk, **who),
 )
 PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
 UNKNOWN_COST = "What it can cost is unknown until it is priced."
@@ -107,9 +107,10 @@ class RequestedActionAdmin(ClaimAdmin):
         if text := refusal(row, chosen.name):
             self._refuse(request, chosen, text)
             return pending.leave()
-        if pending.is_confirmed:
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
+        if pending.is_confirmed and form.is_valid():
             try:
-                chosen.request(row, request.user.get_username())
+                chosen.request(row, by=request.user.get_username(), reason=form.cleaned_data["reason"])
             except APIException as error:
                 # It changed after it was read, or a policy does not allow the new price.
                 self._refuse(request, chosen, "; ".join(texts_of(error.detail)))
@@ -119,7 +120,7 @@ class RequestedActionAdmin(ClaimAdmin):
         columns = {"Nonce": shown_nonce, "Value": formatting.value}
         table = pending.first(self.get_queryset(request), columns)
         texts = [chosen.effect, cost_text(row, chosen)]
-        return confirmation.ask(request, self, pending, chosen.title, texts, table)
+        return confirmation.ask(request, self, pending, chosen.title, texts, table, form)
 
     def _refuse(self, request: HttpRequest, chosen: PageAction, text: str) -> None:
         self.message_user(request, f"{chosen.button} is not possible. {text}", messages.WARNING)

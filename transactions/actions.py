@@ -15,6 +15,8 @@ from django.db.models import F
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, NotFound
+from relayer_service.audit import actors
+from relayer_service.audit.models import AuditEntry
 from relayer_service.audit.recording import acted, record
 from relayer_service.storage.databases import require_durability
 from relayers.models import Relayer
@@ -53,19 +55,21 @@ class CancelResult:
     failed: list[str]
 
 
-def cancel(row_id: int, *, by: str) -> Transaction:
+def cancel(row_id: int, *, by: str, reason: str = "") -> Transaction:
     """Request that a transaction is canceled: at once without a nonce, otherwise by a no-op at its nonce.
 
     It takes over an expiry of the service. Requested again, it changes nothing.
     """
     with transaction.atomic():
         row = _lock(row_id)
-        if reason := _cancel(row.lane, [row], by)[row.pk]:
-            raise Refused(reason)
+        if refused := _cancel(row.lane, [row], by, reason)[row.pk]:
+            raise Refused(refused)
     return row
 
 
-def replace(row_id: int, values: Mapping[str, Any], *, by: str, token_spending: int | None = None) -> Transaction:
+def replace(
+    row_id: int, values: Mapping[str, Any], *, by: str, reason: str = "", token_spending: int | None = None
+) -> Transaction:
     """Request that a transaction is replaced by another payload with the same nonce.
 
     `values` are those of a request to send, of valid shape. The request that is already recorded changes nothing. The
@@ -79,8 +83,8 @@ def replace(row_id: int, values: Mapping[str, Any], *, by: str, token_spending: 
         if not holds.allows_closing(row.lane):
             # The payload before may be that of a transaction on the chain whose commit was lost.
             raise Refused(HELD)
-        if row.nonce is None and (reason := adoption.unclaimed_matches([row]).get(row.pk)):
-            raise Refused(reason)
+        if row.nonce is None and (doubt := adoption.unclaimed_matches([row]).get(row.pk)):
+            raise Refused(doubt)
         changes, former = Changes(), row.token_spending_id
         attempts = attempts_at_nonce(row)
         accepting.check_request(values, relayer, network_of(relayer), changes.now, **price_faults(values, attempts))
@@ -89,13 +93,15 @@ def replace(row_id: int, values: Mapping[str, Any], *, by: str, token_spending: 
         columns["valid_until"] = within_window(end, read_holders(relayer, token_spending), changes.now)
         columns |= {"payload_version": row.payload_version + 1, "token_spending_id": token_spending}
         columns["is_private"] = routing.is_private(row, relayer.policies)
-        _request(changes, row, Action.REPLACE, columns)
+        _request(changes, row, Action.REPLACE, columns, reason)
         recharge(row, payload_of(row), changes.now, former)
-        _finish(changes, row.lane, [acted(row, f"Replacement {columns['payload_version']} requested by {by}.")])
+        _finish(changes, row.lane, [_entry(row, f"Replacement {columns['payload_version']}", by, reason)])
     return row
 
 
-def speed_up(row_id: int, price: Mapping[str, Any], *, by: str, token_spending: int | None = None) -> Transaction:
+def speed_up(
+    row_id: int, price: Mapping[str, Any], *, by: str, reason: str = "", token_spending: int | None = None
+) -> Transaction:
     """Request a higher price: that of a speed, explicit prices, or one step up if `price` is empty.
 
     One step up is the next speed, and at least the minimum that replaces the newest attempt; explicit prices rise by
@@ -121,25 +127,25 @@ def speed_up(row_id: int, price: Mapping[str, Any], *, by: str, token_spending: 
             accepting.check_request(
                 {**_payload_values(row, attempts), **checked}, relayer, network, changes.now, **faults
             )
-        _request(changes, row, Action.SPEED_UP, accepting.price_columns(values))
-        _finish(changes, row.lane, [acted(row, f"Higher price requested by {by}.")])
+        _request(changes, row, Action.SPEED_UP, accepting.price_columns(values), reason)
+        _finish(changes, row.lane, [_entry(row, "Higher price", by, reason)])
     return row
 
 
-def resend(row_id: int, *, by: str) -> Transaction:
+def resend(row_id: int, *, by: str, reason: str = "") -> Transaction:
     """Request that the signed bytes of a transaction are broadcast again now."""
     with transaction.atomic():
         row = _lock(row_id)
-        if reason := refusal(row, RESEND):
-            raise Refused(reason)
+        if refused := refusal(row, RESEND):
+            raise Refused(refused)
         # As if it had never been broadcast: then it is due in the next turn.
         assert row.last_attempt is not None
         Attempt.objects.filter(pk=row.last_attempt.pk).update(last_broadcast_at=None)
-        _finish(Changes(), row.lane, [acted(row, f"Broadcast requested by {by}.")])
+        _finish(Changes(), row.lane, [_entry(row, "Broadcast", by, reason)])
     return row
 
 
-def cancel_all(relayer: Relayer, *, by: str) -> CancelResult:
+def cancel_all(relayer: Relayer, *, by: str, reason: str = "") -> CancelResult:
     """Request that all transactions of a relayer are canceled that are not mined yet."""
     waiting = Transaction.objects.filter(relayer=relayer, kind=Kind.REQUEST, status__in=[Status.PENDING, *IN_FLIGHT])
     keys = list(waiting.order_by("sequence").values_list("pk", "lane_id"))
@@ -150,9 +156,9 @@ def cancel_all(relayer: Relayer, *, by: str) -> CancelResult:
             with transaction.atomic():
                 lane = _lock_lane(lane_pk)
                 rows = _lock_rows(lane, [pk for pk, of_lane in batch if of_lane == lane_pk])
-                reasons = _cancel(lane, rows, by)
+                refused = _cancel(lane, rows, by, reason)
             for row in rows:
-                (result.failed if reasons[row.pk] else result.requested).append(row.identifier)
+                (result.failed if refused[row.pk] else result.requested).append(row.identifier)
     return result
 
 
@@ -178,7 +184,7 @@ def _lock_rows(lane: Lane, keys: Iterable[int]) -> list[Transaction]:
     return rows
 
 
-def _cancel(lane: Lane, rows: Sequence[Transaction], by: str) -> dict[int, str]:
+def _cancel(lane: Lane, rows: Sequence[Transaction], by: str, reason: str) -> dict[int, str]:
     """Cancel rows whose lane is locked; return why each cannot be canceled, or "", by primary key."""
     changes, entries, reasons = Changes(), [], {}
     allows_closing = holds.allows_closing(lane)
@@ -190,27 +196,39 @@ def _cancel(lane: Lane, rows: Sequence[Transaction], by: str) -> dict[int, str]:
         if is_repeated or reasons[row.pk]:
             continue
         if row.status == Status.PENDING and allows_closing:
-            changes.move(row, Status.CANCELED, CANCELED)
+            changes.move(row, Status.CANCELED, CANCELED, **_requester(reason))
         else:
-            _request(changes, row, Action.CANCEL, {}, CANCEL_REQUESTED)
-        entries.append(acted(row, f"Cancellation requested by {by}."))
+            _request(changes, row, Action.CANCEL, {}, reason)
+        entries.append(_entry(row, "Cancellation", by, reason))
     if entries:
         _finish(changes, lane, entries)
     return reasons
 
 
 def _request(
-    changes: Changes, row: Transaction, action: Transaction.Action, columns: Mapping[str, Any], reason: str = ""
+    changes: Changes, row: Transaction, action: Transaction.Action, columns: Mapping[str, Any], reason: str
 ) -> None:
     """Record an action. Without a nonce, a new payload and price are those that are sent, and need no action."""
     needed: str = action
+    columns = {**_requester(reason), **columns}
     if row.nonce is None:
         needed = action if action == Action.CANCEL else ""
         columns = {**columns, "due_at": changes.now, "tries": 0}
     elif action == Action.SPEED_UP and row.requested_action == Action.REPLACE:
-        # The replacement is signed with the new price.
+        # The replacement is signed with the new price, and remains that of its requester.
         needed = Action.REPLACE
-    changes.update(row, **columns, requested_action=needed, action_reason=reason, status_reason="")
+        columns = {**columns, "action_actor": row.action_actor, "action_note": row.action_note}
+    why = CANCEL_REQUESTED if action == Action.CANCEL else ""
+    changes.update(row, **columns, requested_action=needed, action_reason=why, status_reason="")
+
+
+def _requester(reason: str) -> dict[str, Any]:
+    """Return the columns that say who requests an action now, and why."""
+    return {"action_actor": str(actors.current()), "action_note": reason}
+
+
+def _entry(row: Transaction, action: str, by: str, reason: str) -> AuditEntry:
+    return acted(row, f"{action} requested by {by}{f': {reason}' if reason else '.'}")
 
 
 def _finish(changes: Changes, lane: Lane, entries: Iterable[Any]) -> None:

@@ -16,6 +16,7 @@ from django.urls import reverse
 from chain.networks import networks
 from relayer_service.admin.attention import (
     MINUTE,
+    UNKNOWN,
     AttentionSubject,
     Cause,
     Example,
@@ -27,10 +28,11 @@ from relayer_service.admin.attention import (
 )
 from relayer_service.extensions import is_enabled
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.literals import with_literals
 from relayers.models import Relayer
 from transactions import formatting
 from transactions.admin_filters import HELD, WAITING
-from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transaction, Waiting
+from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, TopUp, Transaction, Waiting
 from transactions.panels import transactions_url
 from transactions.reasons import status_reason
 from transactions.strip import EXPECTED_BLOCKS, MINIMUM_WAIT
@@ -39,7 +41,11 @@ NEEDED = ["transactions.view_transaction", "transactions.view_lane"]
 # A lane that has waited for less may go on in its next turn.
 CONDITIONS: dict[str, Q] = {
     HELD: Q(held_since__isnull=False),
-    **{each: Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE) for each in Waiting},
+    **{
+        each: with_literals(~Q(waiting=""))
+        & Q(waiting=each, held_since=None, waiting_since__lt=DatabaseNow() - MINUTE)
+        for each in Waiting
+    },
 }
 SINCE: dict[str, str] = {HELD: "held_since", **dict.fromkeys(Waiting.values, "waiting_since")}
 LANES = "lanes."
@@ -76,7 +82,7 @@ def queries() -> list[Any]:
             grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
             for name, condition in CONDITIONS.items()
         ),
-        grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True)),
+        grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True), newest=UNKNOWN),
         grouped(TOP_UPS, top_ups, network, "created_at"),
     ]
 
@@ -95,7 +101,7 @@ def cause(rows: GroupedRows) -> Cause:
 def numbers() -> dict[str, int]:
     """Return the number of lanes by problem, and of open transactions by status."""
     lanes = {name: number_of(Lane.objects.filter(condition)) for name, condition in CONDITIONS.items()}
-    requests = Transaction.objects.filter(status__in=OPEN)
+    requests = Transaction.objects.filter(IS_OPEN)
     return counts_of(lanes | {str(status): number_of(requests.filter(status=status)) for status in OPEN})
 
 
@@ -157,7 +163,7 @@ def is_late() -> Q:
     for network in networks().values():
         if network.block_seconds * EXPECTED_BLOCKS > MINIMUM_WAIT.total_seconds():
             slow[network.block_seconds * EXPECTED_BLOCKS].append(network.chain_id)
-    condition = Q(status__in=[Status.PENDING, *IN_FLIGHT], created_at__lt=DatabaseNow() - MINIMUM_WAIT)
+    condition = IS_OPEN & Q(status__in=[Status.PENDING, *IN_FLIGHT], created_at__lt=DatabaseNow() - MINIMUM_WAIT)
     for seconds, chains in slow.items():
         wait = timedelta(seconds=seconds)
         condition &= ~Q(lane__chain_id__in=chains) | Q(created_at__lt=DatabaseNow() - wait)

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 
 from chain.networks import Network
 from relayer_service.admin.base import ResourceAdmin
-from relayer_service.admin.confirmation import COUNT_BATCH, PendingAction, Table
+from relayer_service.admin.confirmation import COUNT_BATCH, PendingAction, ReasonForm, Table
 from relayer_service.admin.jobs import ask_or_start
 from relayer_service.admin.lists import MAX_LISTED
 from relayer_service.admin.references import link
@@ -55,8 +55,9 @@ class BulkAdmin(ResourceAdmin):
         self, request: HttpRequest, action_name: str, queryset: QuerySet[Transaction], name: str
     ) -> HttpResponse:
         pending = PendingAction.in_list(request, action_name, queryset, limit=MAX_LISTED)
+        form = ReasonForm(request.POST if pending.is_confirmed else None, required=False)
         if pending.is_confirmed:
-            return ask_or_start(request, self, pending, name, NO_TABLE)
+            return ask_or_start(request, self, pending, name, NO_TABLE, form=form)
         rows = self.get_queryset(request).order_by()
         count = pending.count(rows.exclude(status__in=FINAL))
         final = len(pending.selection) - count
@@ -64,7 +65,7 @@ class BulkAdmin(ResourceAdmin):
         if final:
             texts.append(f"Already final, and skipped: {kind(name).counted(final)}.")
         columns = {"Relayer": self._sender, "Status": self._status, "Value": formatting.value}
-        return ask_or_start(request, self, pending, name, pending.first(rows, columns), texts, left_alone=final)
+        return ask_or_start(request, self, pending, name, pending.first(rows, columns), texts, final, form)
 
     def _sender(self, row: Transaction) -> str:
         return link(row.relayer) if row.relayer else row.lane.address

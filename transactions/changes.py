@@ -9,12 +9,14 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import QuerySet
 
-from notifications.delivery.creating import Candidate, create_each
+from notifications.delivery.creating import Candidate, all_channels, create_each
 from notifications.emitting import wake
+from notifications.subscriptions import is_chosen
+from relayer_service.audit.actors import Actor
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.updating import update_each
 from transactions import metrics
-from transactions.events import BY_STATUS, TransactionEvent
+from transactions.events import BY_STATUS, RequestedEvent, TransactionChangeData, TransactionEvent
 from transactions.models import FINAL, Attempt, Status, StatusChange, Transaction
 from transactions.reasons import status_reason
 from transactions.representation import transaction_data
@@ -45,7 +47,7 @@ class Changes:
         self._columns: dict[int, set[str]] = defaultdict(set)
         self._rows: dict[int, Transaction] = {}
         self._lines: list[StatusChange] = []
-        self._events: list[tuple[TransactionEvent, Transaction]] = []
+        self._events: list[tuple[TransactionEvent[Any], Transaction]] = []
         self._observations: list[metrics.StatusObservation] = []
         # Rows that count otherwise on spending limits than before.
         self._settled: list[Transaction] = []
@@ -70,7 +72,7 @@ class Changes:
         reason: str = "",
         *,
         attempt: Attempt | None = None,
-        event: TransactionEvent | None = None,
+        event: TransactionEvent[Any] | None = None,
         **columns: Any,
     ) -> None:
         """Change the status of a row, once per transaction; its event is that of the status unless one is passed."""
@@ -99,7 +101,7 @@ class Changes:
             self._settled.append(row)
         self._observations.append(metrics.StatusObservation.from_row(row, before, self.now, is_first))
 
-    def announce(self, row: Transaction, event: TransactionEvent, **columns: Any) -> None:
+    def announce(self, row: Transaction, event: TransactionEvent[Any], **columns: Any) -> None:
         """Change columns of a row and emit an event; its status stays."""
         self.update(row, **columns)
         self._events.append((event, row))
@@ -119,13 +121,22 @@ class Changes:
         transaction.on_commit(lambda: metrics.observe_changes(observations), robust=True)
 
     def _emit(self) -> None:
-        each: dict[TransactionEvent, list[Candidate]] = defaultdict(list)
+        each: dict[TransactionEvent[Any], list[Candidate]] = defaultdict(list)
+        people = list(all_channels()) if self._events else []
         for event, row in self._events:
-            if row.kind != Transaction.Kind.REQUEST or row.relayer is None or row.relayer.notification is None:
+            if row.kind != Transaction.Kind.REQUEST or row.relayer is None:
                 continue
-            target = row.relayer.notification
+            own = [row.relayer.notification] if row.relayer.notification else []
+            targets = [target for target in (*own, *people) if is_chosen(target.events, event.name)]
+            if not targets:
+                continue
             data = transaction_data(row, status_reason(row, row.lane), row.relayer.identifier, row.lane.address)
-            each[event].append(Candidate(target.pk, target.enabled, target.events, data, row.traceparent))
+            if isinstance(event, RequestedEvent):
+                # Without an actor if a process of the last release recorded the request.
+                data = TransactionChangeData(**data, actor=row.action_actor or str(Actor()), reason=row.action_note)
+            each[event] += [
+                Candidate(target.pk, target.enabled, target.events, data, row.traceparent) for target in targets
+            ]
         woken: set[int] = set()
         for event, deliveries in each.items():
             woken |= create_each(event, deliveries)

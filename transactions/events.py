@@ -1,6 +1,6 @@
 """Events of transactions and lanes. A status that is not in `BY_STATUS` sends no webhook."""
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from notifications.events import Event
 from relayers.events import RelayerData, RelayerEvent
@@ -8,39 +8,57 @@ from transactions.models import Status
 from transactions.representation import TransactionData
 
 
-class TransactionEvent(Event[TransactionData]):
-    extension = "transactions"
-    component = "Transaction"
+class TransactionChangeData(TransactionData):
+    # Who requested it, such as `token payments`, and why, if a reason was sent.
+    actor: str
+    reason: str
 
-    def subject(self, data: TransactionData) -> str:
+
+SentData = TypeVar("SentData", bound=TransactionData)
+
+
+class TransactionEvent(Event[SentData]):
+    extension = "transactions"
+
+    def subject(self, data: SentData) -> str:
         return data["relayer_id"]
 
 
-TRANSACTION_SUBMITTED = TransactionEvent(
+class StatusEvent(TransactionEvent[TransactionData]):
+    component = "Transaction"
+
+
+class RequestedEvent(TransactionEvent[TransactionChangeData]):
+    """What someone requested of a transaction was done."""
+
+    base_component = "Transaction"
+
+
+TRANSACTION_SUBMITTED = StatusEvent(
     "transaction.submitted", TransactionData, "A node accepted a transaction, or knows it already."
 )
-TRANSACTION_MINED = TransactionEvent(
+TRANSACTION_MINED = StatusEvent(
     "transaction.mined", TransactionData, "A transaction is in a block. A reorg can undo this."
 )
-TRANSACTION_CONFIRMED = TransactionEvent(
+TRANSACTION_CONFIRMED = StatusEvent(
     "transaction.confirmed", TransactionData, "A transaction succeeded, at the network's number of confirmations."
 )
-TRANSACTION_FAILED = TransactionEvent(
+TRANSACTION_FAILED = StatusEvent(
     "transaction.failed", TransactionData, "A transaction reverted or will never be executed."
 )
-TRANSACTION_CANCELED = TransactionEvent(
-    "transaction.canceled", TransactionData, "A transaction was canceled before it was executed."
+TRANSACTION_CANCELED = RequestedEvent(
+    "transaction.canceled", TransactionChangeData, "A transaction was canceled before it was executed."
 )
-TRANSACTION_EXPIRED = TransactionEvent(
+TRANSACTION_EXPIRED = StatusEvent(
     "transaction.expired", TransactionData, "A transaction was not executed before `valid_until`."
 )
-TRANSACTION_REORGED = TransactionEvent(
+TRANSACTION_REORGED = StatusEvent(
     "transaction.reorged", TransactionData, "A reorg removed the block of a transaction. It is broadcast again."
 )
-TRANSACTION_REPLACED = TransactionEvent(
-    "transaction.replaced", TransactionData, "A transaction has a new payload and hash, as its client requested."
+TRANSACTION_REPLACED = RequestedEvent(
+    "transaction.replaced", TransactionChangeData, "A transaction has a new payload and hash, as requested."
 )
-TRANSACTION_CONTRADICTED = TransactionEvent(
+TRANSACTION_CONTRADICTED = StatusEvent(
     "transaction.contradicted", TransactionData, "The chain contradicts the final status of a transaction."
 )
 
@@ -68,7 +86,7 @@ TRANSACTION_REFUSED = SendingEvent(
     "transaction.refused", RefusalData, "A spending rule refused a transaction: nothing is sent."
 )
 
-BY_STATUS: dict[str, TransactionEvent] = {
+BY_STATUS: dict[str, TransactionEvent[Any]] = {
     Status.SUBMITTED: TRANSACTION_SUBMITTED,
     Status.MINED: TRANSACTION_MINED,
     Status.CONFIRMED: TRANSACTION_CONFIRMED,

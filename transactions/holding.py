@@ -25,7 +25,8 @@ RISKS: dict[str, str] = {
     ),
     Hold.EXTERNAL: (
         "Another program, or this service before a restore, used the account. The service ends this hold once those "
-        "nonces are final. Before that, a waiting request may be one that was sent: the payment would be made twice."
+        "nonces are final. Before that, a waiting request may be one that was sent: the payment would be made twice. "
+        "Transactions of the other program that are still pending can be replaced."
     ),
     Hold.CHAIN: (
         "The chain is not the one that was sent to. Confirmed transactions may be missing from it, and waiting "

@@ -45,7 +45,7 @@ class CancelTransactions(TransactionKind):
     done = "Requested"
 
     def act(self, key: int, by: str) -> None:
-        actions.cancel(key, by=by)
+        actions.cancel(key, by=by, reason=self.reason)
 
 
 class SpeedUpTransactions(TransactionKind):
@@ -55,7 +55,7 @@ class SpeedUpTransactions(TransactionKind):
     done = "Requested"
 
     def act(self, key: int, by: str) -> None:
-        actions.speed_up(key, {}, by=by)
+        actions.speed_up(key, {}, by=by, reason=self.reason)
 
 
 class ResendTransactions(TransactionKind):
@@ -65,4 +65,4 @@ class ResendTransactions(TransactionKind):
     done = "Requested"
 
     def act(self, key: int, by: str) -> None:
-        actions.resend(key, by=by)
+        actions.resend(key, by=by, reason=self.reason)

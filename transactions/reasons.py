@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from relayer_service.storage.clock import timestamp
-from transactions.models import FINAL, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
+from transactions.models import FINAL, IS_OPEN, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.networks import network_of
 from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
 from transactions.settlement.settling import too_late
@@ -36,7 +36,7 @@ def positions(rows: Iterable[Transaction]) -> dict[int, Position]:
     if not lanes:
         return {}
     queues: dict[int, list[int]] = defaultdict(list)
-    pending = Transaction.objects.filter(lane__in=lanes, status=Status.PENDING).order_by("sequence")
+    pending = Transaction.objects.filter(IS_OPEN, lane__in=lanes, status=Status.PENDING).order_by("sequence")
     for lane, pk in pending.values_list("lane_id", "sequence"):
         queues[lane].append(pk)
     return {pk: Position(number, len(queue)) for queue in queues.values() for number, pk in enumerate(queue, start=1)}

@@ -7,6 +7,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from transactions.serializers import (
     CanceledTransactionsSerializer,
     DryRunSerializer,
+    ReasonSerializer,
     SendTransactionSerializer,
     SpeedUpSerializer,
     TransactionSerializer,
@@ -190,13 +191,13 @@ CANCELED = {
 }
 FEES = {"max_fee_per_gas": 4_000_000_000, "max_priority_fee_per_gas": 2_000_000_000}
 CANCEL: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer],
     "request": None,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="It is canceled, or will be if possible.")},
     "examples": [OpenApiExample("Transaction", CANCELING, response_only=True)],
 }
 REPLACE: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer],
     "request": SendTransactionSerializer,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="It is replaced, or will be if possible.")},
     "examples": [
@@ -206,7 +207,7 @@ REPLACE: dict[str, Any] = {
     ],
 }
 SPEED_UP: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer],
     "request": SpeedUpSerializer,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="Its price is raised, or will be.")},
     "examples": [
@@ -217,7 +218,7 @@ SPEED_UP: dict[str, Any] = {
     ],
 }
 CANCEL_ALL: dict[str, Any] = {
-    "parameters": [RELAYER_ID],
+    "parameters": [RELAYER_ID, ReasonSerializer],
     "request": None,
     "responses": {200: OpenApiResponse(CanceledTransactionsSerializer, description="They are canceled if possible.")},
     "examples": [OpenApiExample("Transactions", CANCELED, response_only=True)],

@@ -173,6 +173,17 @@ class SpeedUpSerializer(BodySerializer):
         return attrs
 
 
+class ReasonSerializer(serializers.Serializer[Any]):
+    """The query parameter of requests that cancel, replace or speed up a transaction."""
+
+    reason = StringField(
+        required=False,
+        allow_blank=True,
+        max_length=500,
+        help_text="Why it is requested: for the audit log, `transaction.canceled` and `transaction.replaced`.",
+    )
+
+
 def field_conflicts(values: dict[str, Any]) -> dict[str, list[str]]:
     """Return the faults of fields that do not fit each other, by name."""
     faults = price_conflicts(values)

@@ -21,7 +21,12 @@ from transactions.list_filters import LIST_FILTERS
 from transactions.models import Transaction
 from transactions.reasons import Position, positions, status_reason
 from transactions.representation import TransactionData, transaction_data
-from transactions.serializers import SendTransactionSerializer, SpeedUpSerializer, TransactionSerializer
+from transactions.serializers import (
+    ReasonSerializer,
+    SendTransactionSerializer,
+    SpeedUpSerializer,
+    TransactionSerializer,
+)
 
 ID_NOT_FOUND = "Transaction with ID {} not found"
 NONCE_NOT_FOUND = "Transaction with nonce {} not found"
@@ -140,7 +145,7 @@ class TransactionViewSet(ResourceViewSet):
         If the transaction is mined first, it ends as `confirmed` or `failed`, and `status_reason` says so.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        return self._changed(actions.cancel(row_id, by=str(request.auth)), relayer)
+        return self._changed(actions.cancel(row_id, **_requester(request)), relayer)
 
     @extend_schema(operation_id="replace_transaction", summary="Replace a transaction", **schema.REPLACE)
     @transaction.mapping.put
@@ -150,8 +155,8 @@ class TransactionViewSet(ResourceViewSet):
         Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        values, by, policy = self._valid_values(), str(request.auth), _spending_policy(request)
-        return self._changed(actions.replace(row_id, values, by=by, token_spending=policy), relayer)
+        values, who, policy = self._valid_values(), _requester(request), _spending_policy(request)
+        return self._changed(actions.replace(row_id, values, **who, token_spending=policy), relayer)
 
     @extend_schema(operation_id="speed_up_transaction", summary="Speed up a transaction", **schema.SPEED_UP)
     @action(detail=True, methods=["post"], url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})/speed-up")
@@ -161,14 +166,14 @@ class TransactionViewSet(ResourceViewSet):
         Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        price, by, policy = self._valid_values(), str(request.auth), _spending_policy(request)
-        return self._changed(actions.speed_up(row_id, price, by=by, token_spending=policy), relayer)
+        price, who, policy = self._valid_values(), _requester(request), _spending_policy(request)
+        return self._changed(actions.speed_up(row_id, price, **who, token_spending=policy), relayer)
 
     @extend_schema(operation_id="cancel_transactions", summary="Cancel all pending transactions", **schema.CANCEL_ALL)
     @action(detail=True, methods=["delete"], url_path="transactions/pending")
     def cancel_all(self, request: Request, relayer_id: str) -> Response:
         """Cancel all transactions of the relayer that are `pending`, `sent` or `submitted`."""
-        result = actions.cancel_all(self._sending_relayer(relayer_id), by=str(request.auth))
+        result = actions.cancel_all(self._sending_relayer(relayer_id), **_requester(request))
         return Response(
             {
                 "queued_for_cancellation_transaction_ids": result.requested,
@@ -247,6 +252,13 @@ def _is_dry_run(request: Request) -> bool:
     if text not in {"true", "false"}:
         raise ValidationError({"dry_run": ["must be true or false"]})
     return text == "true"
+
+
+def _requester(request: Request) -> dict[str, str]:
+    """Return who requests an action, and the reason that was sent with it."""
+    serializer = ReasonSerializer(data=request.query_params.dict())
+    serializer.is_valid(raise_exception=True)
+    return {"by": str(request.auth), **serializer.validated_data}
 
 
 def _spending_policy(request: Request) -> int | None:

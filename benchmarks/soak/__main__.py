@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks.load import Failed
 from benchmarks.soak import report
 from benchmarks.soak.chaos import Pace
+from benchmarks.soak.client_sending import ClientSoak
 from benchmarks.soak.running import Soak
 from benchmarks.soak.sending import SendingSoak
 from benchmarks.soak.service import ServiceSoak
@@ -22,6 +23,7 @@ FOLDER = Path(__file__).parent.parent
 MODES: dict[str, tuple[type[Soak], Path]] = {
     "service": (ServiceSoak, FOLDER / "soak.json"),
     "transactions": (SendingSoak, FOLDER / "soak_transactions.json"),
+    "client": (ClientSoak, FOLDER / "soak_client.json"),
 }
 
 

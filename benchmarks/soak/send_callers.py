@@ -10,7 +10,7 @@ from benchmarks.soak.callers import RELAYERS, Caller
 from benchmarks.soak.client import Request, Site
 from benchmarks.soak.send_rows import SendingRelayer
 
-# Numbers in the ledger, for each relayer.
+# Numbers in the ledger, for each caller.
 NUMBERS = 1_000_000
 # One in so many is sent again although it was accepted.
 REPEATED_EVERY = 10
@@ -23,21 +23,24 @@ class Sender(Caller):
 
     pause_seconds = 0.4
 
-    def __init__(self, site: Site, relayer: SendingRelayer, ledger: str) -> None:
+    def __init__(self, site: Site, relayer: SendingRelayer, ledger: str, position: int) -> None:
         super().__init__(site)
         self.relayer, self.ledger = relayer, ledger
-        self.number = relayer.number * NUMBERS
+        self.first = self.number = position * NUMBERS
         # By number in the ledger, the id of the transaction.
         self.accepted: dict[int, str] = {}
         self.replays = 0
         self.faults: list[str] = []
 
     def step(self) -> None:
-        if self.number in self.accepted or self.number == self.relayer.number * NUMBERS:
+        if self.number in self.accepted or self.number == self.first:
             self.number += 1
         self.send(self.number)
         if self.number in self.accepted and self.number % REPEATED_EVERY == 0:
             self.send(self.number)
+
+    def sent_numbers(self) -> range:
+        return range(self.first + 1, self.number + 1)
 
     def send(self, number: int) -> None:
         path = f"{RELAYERS}/{self.relayer.identifier}/transactions"

@@ -12,7 +12,6 @@ PATH = "/transactions"
 
 @dataclass(frozen=True)
 class SendingRelayer:
-    number: int
     identifier: str
     address: str
 
@@ -38,6 +37,6 @@ def create(urls: Sequence[str], receiver: Receiver, count: int) -> SendingRows:
         relayer = new_relayer(number, urls[0], target)
         relayer.set_rpc_urls([{"url": url, "weight": 100} for url in urls])
         relayer.save()
-        relayers.append(SendingRelayer(number, relayer.identifier, relayer.address))
+        relayers.append(SendingRelayer(relayer.identifier, relayer.address))
     user = User.objects.create_superuser(USER, password=PASSWORD)
     return SendingRows(str(issue(name="soak", user=user, scopes=["send", "manage"])[1]), relayers)

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.sending.hardhat import MiningChain
-from benchmarks.soak.send_callers import NUMBERS, Sender
+from benchmarks.soak.send_callers import Sender
 
 OPEN_STATUSES = ("pending", "sent", "submitted", "mined")
 OPEN = "SELECT count(*) FROM transactions_transaction WHERE status = ANY(%s)"
@@ -36,7 +36,7 @@ def judge(connection: psycopg.Connection[Any], chain: MiningChain, senders: Sequ
     rows = {row[0]: row[1:] for row in connection.execute(ROWS)}
     accepted = {number: name for sender in senders for number, name in sender.accepted.items()}
     # Also what was never answered: it may have been accepted, and must not be executed twice either.
-    attempted = {number: chain.recorded(number) for sender in senders for number in sent_numbers(sender)}
+    attempted = {number: chain.recorded(number) for sender in senders for number in sender.sent_numbers()}
     lost = [name for name in accepted.values() if name not in rows]
     stuck = [f"{name} is {status}: {why}" for name, (_, status, why) in rows.items() if status in OPEN_STATUSES]
     doubled = [number for number, times in attempted.items() if times > 1]
@@ -68,7 +68,3 @@ def judge(connection: psycopg.Connection[Any], chain: MiningChain, senders: Sequ
 def is_failed(status: str) -> bool:
     """Return whether a status is final, and not that of a transaction that was executed."""
     return status not in OPEN_STATUSES and status != "confirmed"
-
-
-def sent_numbers(sender: Sender) -> range:
-    return range(sender.relayer.number * NUMBERS + 1, sender.number + 1)

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -44,7 +45,7 @@ class SendingSoak(Soak):
         self.node = stack.enter_context(lying_node(self.chain.url))
         depths = {"finality_depth": FINALITY_DEPTH}
         file = networks_file(self.folder, self.chain.url, CONFIRMATIONS, **depths)
-        return {"NETWORKS_FILE": file, "LANE_LEASE_SECONDS": str(LEASE_SECONDS)}
+        return {"EXTENSIONS": "transactions", "NETWORKS_FILE": file, "LANE_LEASE_SECONDS": str(LEASE_SECONDS)}
 
     def prepare(self, stack: ExitStack) -> str:
         with migrated():
@@ -68,8 +69,12 @@ class SendingSoak(Soak):
                 time.sleep(0.1)
 
     def callers(self) -> list[Caller]:
-        self.senders = [Sender(self.site, relayer, self.chain.ledger) for relayer in self.rows.relayers]
+        self.senders = self.create_senders()
         return [*self.senders, *(Reader(self.site, lists(self.rows.relayers), 0.5) for _ in range(READERS))]
+
+    def create_senders(self) -> Sequence[Sender]:
+        relayers = enumerate(self.rows.relayers)
+        return [Sender(self.site, relayer, self.chain.ledger, position) for position, relayer in relayers]
 
     def plan(self) -> list[tuple[float, str]]:
         return sorted([*super().plan(), *plan_chain(self.pace)])

@@ -6,7 +6,8 @@ Codes are those of docs/errors.md; an unknown one raises the class of its status
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +203,15 @@ BY_CODE: dict[str, type[ApiError]] = {
 }
 # What ends by itself: a later call may succeed.
 TRANSIENT = (RequestFailed, TooManyRequests, Unavailable)
+
+
+@contextmanager
+def unreadable_as_error(idempotency_key: str | None = None) -> Iterator[None]:
+    """Raise `InvalidResponse` if JSON has another shape than that of the service."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise InvalidResponse("The response is not one of the service.", idempotency_key) from None
 
 
 def api_error(status: int, headers: Mapping[str, str], body: Any, idempotency_key: str | None) -> ApiError:

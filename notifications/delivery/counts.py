@@ -10,12 +10,12 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, Min, OuterRef, QuerySet, Subquery, Sum
-from django.db.models.functions import TruncHour
 
 from notifications.models import FAILED_AT, Delivery, DeliveryHour, Notification, SkippedEventCount
 from relayer_service.models import RowDelta
 from relayer_service.storage.clock import DatabaseNow, database_now
 from relayer_service.storage.counting import fold_rows
+from relayer_service.storage.truncation import HourOf
 
 HOURS = 24
 DAY = timedelta(days=1)
@@ -71,7 +71,7 @@ def count_day(last: datetime, now: datetime) -> None:
     """Count the deliveries of the day that ends with an hour, by hour and state."""
     hours = [last - timedelta(hours=ago) for ago in range(HOURS)]
     emitted = Delivery.objects.filter(created_at__gte=hours[-1], created_at__lt=last + HOUR).order_by()
-    groups = emitted.values_list("state", TruncHour("created_at")).annotate(rows=Count("*"))
+    groups = emitted.values_list("state", HourOf("created_at")).annotate(rows=Count("*"))
     rows = {(state, hour): rows for state, hour, rows in groups}
     counted = [
         DeliveryHour(hour=hour, state=state, deliveries=rows.get((state, hour), 0), counted_at=now)

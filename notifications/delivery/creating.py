@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 from django.conf import settings
+from django.db.models import QuerySet
 
 from notifications.delivery.attempts import next_attempt
 from notifications.delivery.counts import count_skipped
@@ -25,10 +26,13 @@ from relayer_service.storage.inserting import insert
 MAX_PER_CHANNEL = 20
 
 
+def all_channels() -> QuerySet[Notification]:
+    """Return the channels for people, which receive the chosen events of all relayers."""
+    return Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")
+
+
 def channels(event: str) -> list[Notification]:
-    """Return the channels for people that chose an event: they receive those of all relayers."""
-    rows = Notification.objects.exclude(type=Notification.Type.WEBHOOK).order_by("sequence")
-    return [row for row in rows if is_chosen(row.events, event)]
+    return [row for row in all_channels() if is_chosen(row.events, event)]
 
 
 def create_deliveries(event: Event[Data], notifications: Iterable[Notification], data: Data) -> list[Delivery]:

@@ -104,7 +104,7 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
     list_display = ["username", "role", "email", "last_login", "is_active"]
     list_filter = [RoleFilter, "is_active"]
     fieldsets = [
-        (None, {"fields": ["username", "password", "role"]}),
+        (None, {"fields": ["username", "role", "password"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),
         ("Status", {"fields": ["is_active", "last_login", "date_joined"]}),
         (
@@ -116,7 +116,7 @@ class UserAdmin(ResettableSecondFactor, AccountAdmin, DjangoUserAdmin, ModelAdmi
             },
         ),
     ]
-    add_fieldsets = [(None, {"fields": ["username", "usable_password", "password1", "password2", "role"]})]
+    add_fieldsets = [(None, {"fields": ["username", "role", "usable_password", "password1", "password2"]})]
     readonly_fields = ["last_login", "date_joined"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
@@ -160,9 +160,14 @@ class GroupAdmin(AccountAdmin, DjangoGroupAdmin, ModelAdmin):
 
     list_display = ["name", "kind"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Group]:
+        groups: QuerySet[Group] = super().get_queryset(request)
+        # For the names of the permissions of a role, which is read-only.
+        return groups.prefetch_related("permissions__content_type")
+
     @display(description="kind")
     def kind(self, group: Group) -> str:
-        return "Role" if group.name in ROLES else "Own group"
+        return "Role" if group.name in ROLES else "Custom"
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         text = f"{ROLES[obj.name].description} {BUILT_IN}" if obj and obj.name in ROLES else ""

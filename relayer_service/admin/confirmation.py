@@ -88,7 +88,7 @@ class PendingAction:
         return Table([name, *columns], cells, max(0, len(self.selection) - MAX_SHOWN))
 
     def count(self, rows: QuerySet[Any]) -> int:
-        return sum(rows.filter(pk__in=batch).count() for batch in self.selection.batches(COUNT_BATCH))
+        return sum(rows.filter(condition).count() for condition in self.selection.conditions(COUNT_BATCH))
 
 
 def ask(

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.http import urlencode
 
 from relayer_service.admin.attention import declared, periodic_runs, read_once
 from relayer_service.admin.dates import ago
@@ -57,6 +58,10 @@ def label(text: str, variant: str) -> str:
     return render_to_string("unfold/helpers/label.html", {"text": text, "variant": variant})
 
 
+def described(name: str, text: str) -> str:
+    return format_html('{}<div class="explained">{}</div>', name, text)
+
+
 def alarm(count: int) -> str:
     return label(f"{count:,}", "danger") if count else "0"
 
@@ -91,6 +96,11 @@ def problem(run: Any) -> str:
 
 def own_changes(request: HttpRequest) -> Card:
     assert request.user.is_authenticated
-    own = AuditEntry.objects.filter(actor=request.user.get_username(), actor_kind=ActorKind.USER)
-    rows = [[entry.object_id, entry.title, ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
-    return Card("Your last changes", rows, "You have not changed anything yet.")
+    user = request.user.get_username()
+    # Not "of this kind", for which SQLite would search all entries of users.
+    others = [kind for kind in ActorKind if kind != ActorKind.USER]
+    own = AuditEntry.objects.filter(actor=user).exclude(actor_kind__in=others)
+    rows = [[described(entry.object_id, entry.title), ago(entry.at)] for entry in own[:CHANGES_SHOWN]]
+    log = f"{reverse('admin:relayer_service_auditentry_changelist')}?{urlencode({'q': user})}"
+    url = log if request.user.has_perm("relayer_service.view_auditentry") else ""
+    return Card("Your last changes", rows, "You have not changed anything yet.", url)

@@ -13,7 +13,7 @@ from unfold.decorators import display
 
 from relayer_service.admin import confirmation
 from relayer_service.admin.base import ReadOnlyAdmin
-from relayer_service.admin.confirmation import PendingAction, Table
+from relayer_service.admin.confirmation import PendingAction, ReasonForm, Table
 from relayer_service.admin.dashboard import alarm, label
 from relayer_service.admin.dashboard import link as text_link
 from relayer_service.admin.dates import ago_titled, exact
@@ -40,13 +40,15 @@ def ask_or_start(
     table: Table,
     texts: Sequence[str] = (),
     left_alone: int = 0,
+    form: ReasonForm | None = None,
 ) -> HttpResponse:
     """Return the confirmation page of a job that skips `left_alone` rows, or start the job once it is confirmed."""
     chosen = kind(name)
-    if not pending.is_confirmed:
+    if not pending.is_confirmed or (form and not form.is_valid()):
         explanation = chosen.explanation.format(chosen.counted(len(pending.selection) - left_alone))
-        return confirmation.ask(request, model_admin, pending, chosen.title, [explanation, *texts], table)
-    announce(request, model_admin, running.start(name, pending.selection, request.user.get_username()))
+        return confirmation.ask(request, model_admin, pending, chosen.title, [explanation, *texts], table, form)
+    reason = form.cleaned_data["reason"] if form else ""
+    announce(request, model_admin, running.start(name, pending.selection, request.user.get_username(), reason=reason))
     return pending.leave()
 
 

@@ -52,13 +52,14 @@ class NewestPaginator(Paginator):  # type: ignore[type-arg]  # Django cannot sub
         return self.total != MAX_LISTED
 
     def page(self, number: int | str) -> Page[Any]:
-        """Return a page. Rows before it are skipped in the index alone, without their joins."""
+        """Return a page. Its keys are found first: rows before it are skipped, and all are sorted, without joins."""
         number = self.validate_number(number)
         first = (number - 1) * self.per_page
-        if not first:
-            return super().page(number)
-        keys = list(self.object_list.values_list("pk", flat=True)[first : min(first + self.per_page, self.count)])
-        return Page(self.object_list.filter(pk__in=keys), number, self)
+        keys = self.object_list.values("pk")[first : min(first + self.per_page, self.count)]
+        rows = self.object_list.all()
+        # All that is filtered by, so that SQLite does not search by it again.
+        rows.query.clear_where()
+        return Page(rows.filter(pk__in=keys), number, self)
 
 
 class ResourceList(ChangeList):

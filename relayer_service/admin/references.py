@@ -95,8 +95,9 @@ def _relations(model: type[Model], without: Sequence[type[Model]]) -> Iterator[t
             yield relation.related_model, relation.field.name
 
 
-def link(row: Model) -> str | SafeString:
+def link(row: Model, text: str = "") -> str | SafeString:
+    """Return the name of a row or another text, linked to its page."""
     if not admin.site.is_registered(type(row)):
-        return str(row)
+        return text or str(row)
     url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
-    return format_html('<a class="underline" href="{}">{}</a>', url, row)
+    return format_html('<a class="underline" href="{}">{}</a>', url, text or row)

@@ -9,7 +9,8 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.db import close_old_connections, transaction
+from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
 from django.utils.module_loading import autodiscover_modules
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
@@ -26,11 +27,18 @@ from huey.consumer import Worker as WorkerThread
 from relayer_service.audit import actors
 from relayer_service.audit.actors import Actor, ActorKind
 from relayer_service.background.queues import create_queue
-from relayer_service.models import AuditEntry, EncryptionKey, IdempotentRequest, PeriodicRun, SignInAddress
+from relayer_service.models import (
+    AuditEntry,
+    EncryptionKey,
+    IdempotentRequest,
+    PeriodicRun,
+    SignInAddress,
+    WorkerProcess,
+)
 from relayer_service.observability import metrics
 from relayer_service.observability.logs import request_id
 from relayer_service.storage import counting
-from relayer_service.storage.databases import is_unavailable, require_room
+from relayer_service.storage.databases import is_unavailable, release_connection, require_room
 
 logger = logging.getLogger(__name__)
 
@@ -210,9 +218,43 @@ class TurnTakingThread(WorkerThread):
         return task
 
 
+def process_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
 class Worker(Consumer):
     scheduler_class = SecondsScheduler
     worker_class = TurnTakingThread
+
+    def __init__(self) -> None:
+        super().__init__(
+            queue,
+            workers=settings.WORKER_THREADS,
+            graceful_signal="TERM",
+            shutdown_timeout=STOP_SECONDS,
+            health_check_interval=HEARTBEAT_SECONDS,
+        )
+
+    def run(self) -> None:
+        super().run()
+        with logged_outage("delete the row of this worker"):
+            WorkerProcess.objects.filter(name=process_name()).delete()
+
+    def check_worker_health(self) -> bool:
+        with logged_outage("write the heartbeat of this worker"):
+            WorkerProcess.objects.beat(process_name())
+        return bool(super().check_worker_health())
+
+
+@contextmanager
+def logged_outage(action: str) -> Iterator[None]:
+    """Log a failure of the database: the worker continues without it."""
+    try:
+        yield
+    except (DatabaseError, InterfaceError) as error:
+        logger.warning("Cannot %s: %s", action, type(error).__name__)
+    finally:
+        release_connection()
 
 
 @periodic(seconds=HEARTBEAT_SECONDS)

@@ -42,8 +42,10 @@ class Faults(Exception):
 class FleetFile:
     """The lists of a file by name. `printed` has the known lists, each with the fields that are printed."""
 
-    def __init__(self, document: Any, printed: Mapping[str, Collection[str]]) -> None:
-        resolved, self.faults = resolve(document, os.environ, printed)
+    def __init__(
+        self, document: Any, printed: Mapping[str, Collection[str]], environment: Mapping[str, str] = os.environ
+    ) -> None:
+        resolved, self.faults = resolve(document, environment, printed)
         self.warnings: list[str] = []
         # Changes that staff must confirm.
         self.questions: list[str] = []

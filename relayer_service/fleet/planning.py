@@ -1,12 +1,14 @@
 """Planning the changes of a fleet file, and applying all of them or none."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
 from relayer_service.fleet.files import FleetFile
+from relayer_service.fleet.references import Fault
 from relayer_service.fleet.sections import ConcurrentChange, Section, section_classes
 from relayer_service.writes import Write
 
@@ -45,12 +47,34 @@ class Plan:
             section.save()
 
 
+def read_sections(file: FleetFile) -> dict[str, Section]:
+    sections: dict[str, Section] = {}
+    sections.update({each.name: each(file, sections) for each in section_classes()})
+    return sections
+
+
+def printed_fields() -> dict[str, tuple[str, ...]]:
+    return {each.name: each.printed for each in section_classes()}
+
+
+def find_faults(document: Any, environment: Mapping[str, str]) -> list[Fault]:
+    """Return the faults for an empty service that are found without its database and without calls.
+
+    References are resolved with an environment that need not be that of the process.
+    """
+    file = FleetFile(document, printed_fields(), environment)
+    sections = read_sections(file)
+    for section in sections.values():
+        section.known = {section.key_of(entry): None for entry in section.entries}
+    for section in sections.values():
+        section.check_entries()
+    return file.faults
+
+
 def plan(document: Any) -> Plan:
     """Check a file and return its changes; raise `Faults` with all its faults."""
-    classes = section_classes()
-    file = FleetFile(document, {each.name: each.printed for each in classes})
-    sections: dict[str, Section] = {}
-    sections.update({each.name: each(file, sections) for each in classes})
+    file = FleetFile(document, printed_fields())
+    sections = read_sections(file)
     for section in sections.values():
         section.find_rows()
     for section in sections.values():

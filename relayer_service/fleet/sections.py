@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -88,6 +89,19 @@ class Section:
                 if write.state == "updated":
                     for section in self.sections.values():
                         section.note_change(path, write.row)
+
+    def check_entries(self) -> None:
+        """Check each entry by itself, as one of a new row, without the database and without calls."""
+        for index, entry in enumerate(self.entries):
+            path = f"{self.name}[{index}]"
+            context = {"rows": {}, "sections": self.sections}
+            values, broken = self.file.read(path, self.entry(data=entry, context=context))
+            if not broken:
+                self.file.check(path, partial(self.check_new, values))
+
+    def check_new(self, values: dict[str, Any]) -> None:
+        """Apply the rules of the model to the values of a new row; raise `ValidationError`."""
+        self.queryset.model(identifier=values["id"]).clean()
 
     def report_warnings(self, path: str, write: Write[Any]) -> None:
         for field, text in write.warnings:

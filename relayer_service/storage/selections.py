@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Self
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 MAX_SELECTED = 1_000_000
 # The largest key of a database.
@@ -76,6 +76,14 @@ class Selection:
     def first(self, count: int, after: int = 0) -> list[int]:
         rest = (run if run.start > after else range(after + 1, run.stop) for run in self.runs if run.stop > after + 1)
         return list(islice(chain.from_iterable(rest), count))
+
+    def conditions(self, size: int) -> Iterator[Q]:
+        """Yield conditions that each select some of the keys: those of a long run, or at most so many others."""
+        for run in self.runs:
+            if len(run) >= size:
+                yield Q(pk__range=(run.start, run.stop - 1))
+        others = type(self)(tuple(run for run in self.runs if len(run) < size))
+        yield from (Q(pk__in=batch) for batch in others.batches(size))
 
     def batches(self, size: int) -> Iterator[list[int]]:
         keys = iter(self)

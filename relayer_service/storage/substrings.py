@@ -99,7 +99,10 @@ def contains(model: type[models.Model], columns: Sequence[str], text: str) -> mo
 
 def _contains(model: type[models.Model], columns: Sequence[str], part: str) -> models.Q:
     connection, name = connections["default"], _index_of(model, columns)
-    if not name or connection.vendor != "postgresql":
+    if connection.vendor != "postgresql":
+        # Column by column, as SQLite reads them: its LIKE ignores the case of ASCII letters.
+        return reduce(or_, (models.Q(**{f"{column}__contains": part}) for column in columns))
+    if not name:
         return models.Q(Contains(Joined(*columns), part))
     pattern = f"%{connection.ops.prep_for_like_query(part)}%"
     return models.Q(pk__in=RawSQL(FOUND.format(name=name), [pattern]))  # noqa: S611  # the name is a constant

@@ -10,7 +10,7 @@ from typing import Any
 from chain import limits, native_fee
 from chain.head import MAX_TIMESTAMP
 from chain.native_fee import NativeFee
-from chain.networks import Network, networks
+from chain.networks import Network, networks, resolve_alias
 from chain.readings import gather
 from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units
@@ -134,7 +134,7 @@ def _fee(fee: NativeFee, name: str, token: TokenOrError, found: Mapping[str, Any
 
 
 def _network(relayer: RpcRelayer, network: str) -> Network:
-    if network not in {relayer.network, relayer.network_type}:
+    if not {relayer.network, relayer.network_type} & {network, resolve_alias(network)}:
         raise errors.InvalidParams(f"network: must be {relayer.network} or {relayer.network_type}")
     known = networks().get(relayer.network)
     if known is None:

@@ -333,6 +333,14 @@ def test_the_id_of_an_object_is_whole_and_as_it_is_in_the_title_on_a_phone(page:
     assert overflow(page) == 0
 
 
+def test_the_actions_of_an_object_open_over_its_page_on_a_phone(page: Page, tokens: list[AccessToken]) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"/admin/tokens/accesstoken/{tokens[2].pk}/change/", wait_until="networkidle")
+    page.locator("header").get_by_text("more_horiz").click()
+    page.get_by_role("link", name="Rotate").click()
+    page.wait_for_url("**/rotate/")
+
+
 def test_a_list_counts_its_results_where_something_is_filtered(page: Page, tokens: list[AccessToken]) -> None:
     page.goto("/admin/signers/signer/")
     assert page.locator("h1").inner_text().split("\n")[-1] == "Signers"

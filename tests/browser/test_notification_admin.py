@@ -151,7 +151,7 @@ def test_a_webhook_is_added_tried_seen_to_arrive_and_replayed(
     expect(page.get_by_text("was added successfully")).to_be_visible()
 
     page.get_by_role("button", name="Send test").click()
-    expect(page.get_by_text("billing: test event queued as ")).to_be_visible()
+    expect(page.get_by_text("Test event sent to billing: ")).to_be_visible()
 
     page.get_by_role("link", name=re.compile("^msg_")).click()
     reload_until(page, shown(page, "State"), "DELIVERED")
@@ -198,7 +198,7 @@ def test_the_page_of_a_notification_charts_its_last_day_and_leads_to_its_deliver
     assert texts(page.locator("main").get_by_role("button", name=BUTTONS)) == ["Retry all", "Send test"]
     assert texts(page.locator("main").get_by_role("link", name=BUTTONS)) == ["Disable", "Generate key"]
     take_screenshot(page, "notification")
-    page.get_by_role("link", name="All its deliveries").click()
+    page.get_by_role("link", name="All deliveries").click()
     expect(page.locator("#result_list tbody tr")).to_have_count(50)
     assert set(texts(page.locator("#result_list .field-notification"))) == {"billing"}
 
@@ -328,7 +328,7 @@ def test_a_key_is_generated_copied_and_the_previous_one_ended(page: Page, histor
     history.refresh_from_db()
     assert (history.signing_key, history.other_signing_keys()) == (key, [KEY])
     page.get_by_role("link", name="Back to the webhook").click()
-    expect(page.get_by_text("Previous key also signs until")).to_be_visible()
+    expect(page.get_by_text("The previous key also signs until")).to_be_visible()
     page.get_by_role("link", name="End now").click()
     page.get_by_role("button", name="End previous key").click()
     expect(page.get_by_text("billing: only the current key signs.")).to_be_visible()

@@ -92,7 +92,7 @@ def test_an_outage_of_one_network_is_one_row_to_open_acknowledge_and_see_end(
     factories.notification()
     down = [factories.relayer(identifier=f"main-{number}", network="mainnet") for number in range(150)]
     for _ in range(2):
-        health.write([(claimed, AccountReading(reason="the connection failed")) for claimed in claim(down)])
+        health.write([(claimed, AccountReading(reason="connection failed")) for claimed in claim(down)])
     page.goto("/admin/", wait_until="networkidle")
     row = page.locator(".attention li", has_text="mainnet: no node answers")
     expect(row).to_contain_text("150 relayers")

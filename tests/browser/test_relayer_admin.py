@@ -42,7 +42,7 @@ def fleet(transactional_db: None, nodes: list[StandInNode]) -> Relayer:
     hook = Notification.objects.create(identifier="billing", url="https://billing.example.com/webhooks")
     seen = {"checked_at": now - timedelta(seconds=40), "nonce": 4182, "balance_text": "2481937500000000000"}
     low = {"balance_text": "9310000000000000", "balance_is_low": True}
-    reason = "The nonce could not be read from any node: the connection failed; did not respond in time."
+    reason = "The nonce could not be read from any node: connection failed; did not respond in time."
     disabled = {
         "system_disabled": True,
         "disabled_reason_type": "NonceSyncFailed",
@@ -119,7 +119,7 @@ def test_relayers_are_filtered_and_paused_together(
     page.locator("#action-toggle").check()
     page.locator("select[name=action]").select_option(label="Pause selected relayers")
     page.get_by_role("button", name="Run").click()
-    expect(page.get_by_text("Pause 2 relayers.")).to_be_visible()
+    expect(page.get_by_text("Pause 2 relayers?")).to_be_visible()
     assert page.locator(".confirmation tbody td:first-child").all_inner_texts() == ["mainnet-1", "hardhat-payroll"]
     page.get_by_label("Reason").fill("The vault is being moved to another data centre")
     take_screenshot(page, "relayers-pause")
@@ -246,7 +246,7 @@ def test_the_page_of_a_relayer_shows_its_nodes_live(
         [masked[1], "20", "OK", "20,000,122"],
     ]
     assert all(re.fullmatch(r"\d+ ms", row[3]) for row in found[:2])
-    assert found[2][2:] == ["FAILED\nthe connection failed", "-", "-"]
+    assert found[2][2:] == ["FAILED\nconnection failed", "-", "-"]
     page.wait_for_load_state("networkidle")
     take_screenshot(page, "relayer")
     page.get_by_role("button", name="Check now").click()

@@ -48,7 +48,7 @@ def test_a_real_node_answers(hardhat: str) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("refuse", "the connection failed"),
+        ("refuse", "connection failed"),
         ("reset", "the connection was interrupted"),
         ("hang up", "the connection was interrupted"),
         ("hang", LATE),

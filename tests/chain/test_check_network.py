@@ -267,7 +267,7 @@ def test_nodes_that_cannot_be_used_fail_the_check(use: Callable[..., None]) -> N
     assert lines[6:] == [
         "",
         f"{names[1]}: on chain 5 instead of 31337",
-        f"{names[2]}: the connection failed",
+        f"{names[2]}: connection failed",
     ]
     assert failure == "2 of 3 nodes cannot be used."
 

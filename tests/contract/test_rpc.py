@@ -50,7 +50,7 @@ def test_a_token_s_margin_is_in_the_fee_and_not_in_the_rate(api: Api, node: FeeN
     assert estimate(api, fee_token="USDC").body == bodies.rpc_result(fee)
 
 
-@pytest.mark.parametrize("network", ["hardhat", "evm"])
+@pytest.mark.parametrize("network", ["hardhat", "localhost-anvil", "evm"])
 def test_the_network_goes_by_its_name_and_by_its_type(api: Api, node: FeeNode, network: str) -> None:
     relayer(node)
     answer = estimate(api, network=network)

@@ -132,7 +132,7 @@ def test_a_rate_that_is_too_old_is_no_price(api: Api, node: FeeNode) -> None:
 def test_nodes_that_do_not_answer_are_unreachable_and_not_named(api: Api, log: Log) -> None:
     relayer()
     answer = api.post(PATH, CALL)
-    unreachable = "No node answered: the connection failed."
+    unreachable = "No node answered: connection failed."
     assert (answer.status, answer.body) == (200, bodies.rpc_error(-32000, "Nodes unreachable", unreachable))
     assert "failed: " in log.text
     assert "s3cret" not in log.text

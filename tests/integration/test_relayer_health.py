@@ -25,7 +25,7 @@ KEY = "a key of the receiver"
 SECRET = "a-key-of-the-provider"
 DATA = {"relayer_id": "relayer-1", "name": "Relayer 1", "network": "local", "network_type": "evm"}
 DATA |= {"actor": "health check"}
-DETAILS = "The nonce could not be read from any node: the connection failed."
+DETAILS = "The nonce could not be read from any node: connection failed."
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ def test_what_could_not_be_checked_of_a_relayer_is_logged_in_the_answer(manager:
     body = {"id": "r", "name": "R", "network": "holesky", "network_type": "evm", "chain_id": 17000, "paused": False}
     shown = {name: value for name, value in body.items() if name != "chain_id"}
     data = shown | {"signer_id": "broken", "system_disabled": False, "custom_rpc_urls": urls}
-    node = "custom_rpc_urls[0].url: the chain ID of this node was not checked: the connection failed"
+    node = "custom_rpc_urls[0].url: the chain ID of this node was not checked: connection failed"
     logs = [
         "address: The signer cannot provide its address: The key must be a secp256k1 private key: 32 bytes in hex.",
         "network: holesky was shut down in 2025: use hoodi, or sepolia",
@@ -99,7 +99,7 @@ def test_a_relayer_that_was_never_checked_says_so(manager: Api) -> None:
 def test_a_balance_that_no_node_returns_is_unavailable(manager: Api) -> None:
     factories.relayer(network="hardhat", rpc_urls=[{"url": "http://127.0.0.1:9", "weight": 100}])
     answer = manager.get("/api/v1/relayers/relayer-1/balance")
-    assert (answer.status, answer.body) == (503, bodies.failure("No node answered: the connection failed."))
+    assert (answer.status, answer.body) == (503, bodies.failure("No node answered: connection failed."))
     assert (answer.headers["retry-after"], answer.headers["error-code"]) == ("5", "nodes_unavailable")
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core import mail
 from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.test import Client
 from pytest_django import Settings
 
@@ -23,9 +25,12 @@ from tests.notifications.factories import create_notification, exchange, make_de
 from tests.notifications.mail_servers import LOOPBACK, MailServer, mail_server
 from tests.notifications.receivers import receiver
 from tests.relayers import factories
+from tests.relayers.config_files import SIGNER, SPARSE, faults, load
+from tests.relayers.test_dump_config import dump
 from tests.rpc import factories as rpc_factories
 from tests.transactions import factories as sending
-from transactions.models import Hold
+from transactions.changes import Changes
+from transactions.models import Hold, Status
 from transactions.settlement.holds import hold
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
@@ -171,6 +176,28 @@ def test_channels_receive_held_lanes_and_failed_prices() -> None:
 
 
 @pytest.mark.django_db
+def test_channels_receive_the_events_of_transactions_that_they_chose() -> None:
+    email(events="transaction.failed transaction.canceled")
+    slack(events="transaction.*")
+    email(identifier="default", events="relayer.* transaction.refused")
+    lane = sending.lane(factories.relayer(notification=factories.notification()))
+    rows = [sending.transaction(lane) for _ in range(2)]
+    with transaction.atomic():
+        changes = Changes()
+        changes.move(rows[0], Status.EXPIRED)
+        changes.move(rows[1], Status.CANCELED)
+        changes.save()
+    found = Delivery.objects.order_by("pk").values_list("event", "notification__identifier")
+    assert list(found) == [
+        ("transaction.expired", "hook-1"),
+        ("transaction.expired", "chat"),
+        ("transaction.canceled", "hook-1"),
+        ("transaction.canceled", "mail"),
+        ("transaction.canceled", "chat"),
+    ]
+
+
+@pytest.mark.django_db
 def test_a_channel_receives_the_first_events_of_a_bulk_action() -> None:
     email()
     relayers = [factories.relayer(identifier=f"r-{number}") for number in range(25)]
@@ -192,10 +219,11 @@ def test_an_e_mail_channel_is_added_and_changed_in_the_admin(admin_client: Clien
     page = admin_client.post(ADD, fields | {"new_signing_key": "", "enabled": "on"})
     assert page.status_code == 302
     row = Notification.objects.get()
-    assert (row.type, row.url, row.addresses) == (
+    assert (row.type, row.url, row.addresses, row.events) == (
         "email",
         "mailto:a@example.com,b@example.com",
         ["a@example.com", "b@example.com"],
+        "relayer.* transaction.refused",
     )
     url = f"/admin/notifications/notification/{row.pk}/change/"
     text = admin_client.get(url).content.decode()
@@ -233,3 +261,47 @@ def test_a_channel_is_not_offered_as_the_webhook_of_a_relayer(admin_client: Clie
     query = "app_label=relayers&model_name=relayer&field_name=notification"
     found = admin_client.get(f"/admin/autocomplete/?{query}").json()["results"]
     assert [item["text"] for item in found] == ["hook"]
+
+
+MAIL = {"id": "mail", "type": "email", "url": "mailto:a@example.com, b@example.com", "events": ["relayer.held"]}
+CHAT = {"id": "chat", "type": "slack", "url": "https://hooks.example.com/services/SECRET", "enabled": False}
+
+
+@pytest.mark.django_db
+def test_channels_are_loaded_and_dumped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load({"notifications": [MAIL, CHAT]}, tmp_path)
+    rows = Notification.objects.order_by("sequence").values_list("type", "url", "enabled", "events")
+    assert list(rows) == [
+        ("email", "mailto:a@example.com,b@example.com", True, "relayer.held"),
+        ("slack", CHAT["url"], False, "relayer.* transaction.refused"),
+    ]
+    output, _ = dump()
+    assert json.loads(output)["notifications"] == [
+        {**MAIL, "url": "mailto:a@example.com,b@example.com", "enabled": True},
+        {**CHAT, "url": "${NOTIFICATION_CHAT_URL}", "events": ["relayer.*", "transaction.refused"]},
+    ]
+    monkeypatch.setenv("NOTIFICATION_CHAT_URL", str(CHAT["url"]))
+    assert load(output.encode(), tmp_path)[0][-1] == "0 created, 0 updated, 2 unchanged."
+
+
+@pytest.mark.django_db
+def test_faults_of_channels_in_a_file(tmp_path: Path) -> None:
+    slack(identifier="hook")
+    content = {
+        "signers": [SIGNER],
+        "notifications": [
+            {**MAIL, "url": "mailto:nobody"},
+            {**MAIL, "id": "mail-2", "url": "https://example.com/"},
+            {**CHAT, "signing_key": "key"},
+            {"id": "hook", "type": "webhook", "url": "https://example.com/"},
+            {**MAIL, "id": "mail-3"},
+        ],
+        "relayers": [SPARSE | {"notification_id": "mail-3"}],
+    }
+    assert faults(content, tmp_path) == [
+        "notifications[0].url: Enter a valid email address.",
+        "notifications[1].url: mailto: and e-mail addresses are required",
+        "notifications[2].signing_key: only requests to webhooks are signed",
+        "notifications[3].type: the type of a notification cannot change, and this one is slack",
+        "relayers[0].notification_id: there is no webhook with this id in the file or in the service",
+    ]

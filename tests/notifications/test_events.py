@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, get_type_hints
 
 import orjson
 import pytest
@@ -42,6 +42,14 @@ BALANCE = RelayerBalanceData(
 FAILING = NotificationFailingData(
     notification_id="hook", failing_since="2026-01-01T11:00:00.000000Z", error="Returned HTTP 500."
 )
+# What a chain, a node, a clock or a receiver did; all other events are about a change that somebody made.
+OBSERVED = {
+    *("transaction.submitted", "transaction.mined", "transaction.confirmed", "transaction.failed"),
+    *("transaction.expired", "transaction.reorged", "transaction.contradicted", "relayer.nonce_used"),
+    *("relayer.low_balance", "relayer.balance_recovered", "relayer.balance_runway", "price.failed", "price.recovered"),
+    *("notification.test", "notification.failing", "notification.gone", "worker.stopped", "worker.resumed"),
+    "token.expiring",
+}
 EXPIRING = TokenExpiringData(name="ci", token="rms_key", expires_at="2026-01-01T11:00:00.000000Z")
 
 
@@ -82,6 +90,12 @@ def test_the_catalogue_has_these_events() -> None:
         "token.expiring",
     ]
     assert all(event.name == name and event.description for name, event in catalogue.items())
+
+
+@pytest.mark.parametrize("name", sorted(all_events().keys() - OBSERVED))
+def test_an_event_about_a_change_has_actor_and_reason(name: str) -> None:
+    hints = get_type_hints(all_events()[name].data)
+    assert (hints.get("actor"), hints.get("reason")) == (str, str)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -76,7 +76,7 @@ def test_a_failing_webhook_shows_error_start_and_next_attempt(admin_client: Clie
     notification = create_notification()
     Notification.objects.update(failing_since=NOON - timedelta(hours=2), tried=True)
     attempted = {"attempted_at": NOON - timedelta(minutes=1), "error": "Returned HTTP 500."}
-    waiting(notification, 1, **attempted)
+    first = waiting(notification, 1, **attempted)
     waiting(notification, 2, due_at=NOON + timedelta(minutes=30))
     page = admin_client.get(page_of(notification))
     assert shown(page) == {
@@ -88,6 +88,20 @@ def test_a_failing_webhook_shows_error_start_and_next_attempt(admin_client: Clie
         "Pending": "2",
     }
     assert offered(page) == ["Retry all", "Send test", "Disable"]
+    assert f"/admin/notifications/delivery/{first.pk}/change/" in page.context["webhook"]["facts"]["Error"]
+
+
+@pytest.mark.parametrize(("seconds", "next_attempt"), [(0, "now"), (40, "in less than a minute")])
+def test_the_status_refreshes_while_a_delivery_is_due(
+    admin_client: Client, clock: Clock, seconds: int, next_attempt: str
+) -> None:
+    notification = create_notification()
+    waiting(notification, due_at=NOON + timedelta(seconds=seconds))
+    refreshed = page_of(notification, "facts")
+    assert (refreshed in admin_client.get(page_of(notification)).content.decode()) is (seconds == 0)
+    facts = admin_client.get(refreshed)
+    assert shown(facts)["Next attempt"] == next_attempt
+    assert ("data-over" in facts.content.decode()) is (seconds > 0)
 
 
 def test_a_webhook_that_returned_410_is_stopped(admin_client: Client, clock: Clock) -> None:
@@ -97,7 +111,7 @@ def test_a_webhook_that_returned_410_is_stopped(admin_client: Client, clock: Clo
         "State": "Stopped",
         "Reason": "It returned 410 Gone. To resume, change its URL, send a test or replay deliveries.",
         "Since": "2026-01-01 12:00 UTC",
-        "Next attempt": "with the next event",
+        "Next attempt": "none",
         "Pending": "0",
     }
 
@@ -207,7 +221,7 @@ def test_a_generated_key_is_shown_once_and_signs(admin_client: Client) -> None:
     assert AuditEntry.objects.get().changes == {"signing_key": "changed"}
     later = admin_client.get(page_of(notification)).content.decode()
     assert str(stored.signing_key) not in later
-    assert f"Previous key also signs until {stored.previous_key_until:%Y-%m-%d %H:%M:%S} UTC." in later
+    assert f"The previous key also signs until {stored.previous_key_until:%Y-%m-%d %H:%M:%S} UTC." in later
 
 
 def test_the_previous_key_is_ended(admin_client: Client) -> None:

@@ -1,4 +1,4 @@
-"""Reports that no worker is running: once, sent by a process that is no worker."""
+"""Reports of stopped workers: of one of several by another, of the last by a process that is no worker."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from datetime import datetime, timedelta
 import pytest
 from django.core import mail
 from django.utils import timezone
+from huey.consumer import Consumer
 from pytest_django import Settings
 
 from notifications.models import Delivery, Notification, mailto
+from notifications.silent_workers import report_silent
 from notifications.worker_check import check
-from relayer_service.models import PeriodicRun
+from relayer_service.background.tasks import Worker, process_name
+from relayer_service.models import MAX_MISSED, PeriodicRun, WorkerProcess
 from tests.concurrency import in_threads
 from tests.notifications.clock import NOON, Clock
 from tests.notifications.factories import create_notification, emit_test, exchange
 from tests.notifications.receivers import Receiver, answer, receiver
 
 SINCE = {"stopped_since": "2026-01-01T12:00:00.000000Z"}
+NONE_LEFT = {**SINCE, "worker": None, "workers_left": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +34,10 @@ def loopback_is_allowed(settings: Settings) -> None:
 def beat(moment: datetime) -> None:
     values = {"slot": 1, "started_at": moment, "finished_at": moment}
     PeriodicRun.objects.update_or_create(name="heartbeat", defaults=values)
+
+
+def reported() -> list[dict[str, object]]:
+    return [json.loads(bytes(delivery.body))["data"] for delivery in Delivery.objects.order_by("pk")]
 
 
 def received(target: Receiver) -> list[tuple[str, dict[str, str]]]:
@@ -50,7 +58,7 @@ def test_stopped_workers_are_reported_once_and_that_one_is_back(clock: Clock) ->
         clock.forward(1)
         check()
         check()
-        assert received(target) == [("worker.stopped", SINCE)]
+        assert received(target) == [("worker.stopped", NONE_LEFT)]
         beat(clock.now)
         check()
         check()
@@ -117,3 +125,53 @@ def test_a_report_that_a_worker_has_claimed_is_left_to_it(clock: Clock) -> None:
         assert exchange(channel)
         check()
         assert received(target) == []
+
+
+@pytest.mark.django_db
+def test_one_of_several_workers_that_is_killed_is_reported_once(clock: Clock) -> None:
+    create_notification(events="worker.stopped")
+    WorkerProcess.objects.beat("a:1")
+    for number in range(MAX_MISSED + 3):
+        clock.forward(10)
+        WorkerProcess.objects.beat("b:2")
+        assert len(reported()) == (number > MAX_MISSED)
+        report_silent()
+    assert reported() == [{**SINCE, "worker": "a:1", "workers_left": 1}]
+    assert [worker.name for worker in WorkerProcess.objects.all()] == ["b:2"]
+
+
+@pytest.mark.django_db
+def test_a_worker_that_beats_between_checks_is_not_reported() -> None:
+    create_notification(events="worker.stopped")
+    for _ in range(2 * MAX_MISSED):
+        WorkerProcess.objects.beat("a:1")
+        report_silent()
+        report_silent()
+    assert reported() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_that_all_stopped_are_reported_together(clock: Clock) -> None:
+    create_notification(events="worker.stopped", url="http://127.0.0.1:1")
+    WorkerProcess.objects.beat("a:1")
+    beat(NOON)
+    clock.forward(60)
+    check()
+    for _ in range(MAX_MISSED + 1):
+        report_silent()
+    assert reported() == [NONE_LEFT]
+
+
+@pytest.mark.django_db
+def test_a_worker_has_a_row_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    during: list[str] = []
+
+    def run(worker: Worker) -> None:
+        worker.check_worker_health()
+        during.extend(WorkerProcess.objects.values_list("name", flat=True))
+
+    monkeypatch.setattr(Consumer, "run", run)
+    monkeypatch.setattr(Consumer, "check_worker_health", lambda worker: True)
+    Worker().run()
+    assert during == [process_name()]
+    assert not WorkerProcess.objects.exists()

@@ -17,8 +17,8 @@ CHAIN = 31337
 TEN_THOUSAND = 10_000 * 10**18
 OTHER_ADDRESS = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 READ = AccountReading(nonce=7, balance=100)
-UNREAD = AccountReading(reason="the connection failed")
-DETAILS = "The nonce could not be read from any node: the connection failed."
+UNREAD = AccountReading(reason="connection failed")
+DETAILS = "The nonce could not be read from any node: connection failed."
 REASON = {
     "system_disabled": True,
     "disabled_reason_type": "NonceSyncFailed",

@@ -18,10 +18,12 @@ from django.utils.html import escape
 from pytest_django import DjangoCaptureOnCommitCallbacks, Settings
 
 from chain import breakers
+from chain.networks import networks
 from notifications.models import Delivery, Notification
 from relayer_service.amounts import decimal_text, rounded_text
 from relayer_service.background.tasks import queue
 from relayer_service.models import AuditEntry, Job
+from relayers import formatting
 from relayers.models import Relayer
 from signers.backends import base
 from signers.backends.aws_kms import BOTO3
@@ -130,6 +132,13 @@ def test_amounts_are_written_in_whole_coins_exactly(amount: int, decimals: int, 
 )
 def test_amounts_of_a_list_have_six_significant_digits(amount: int, decimals: int, text: str) -> None:
     assert rounded_text(amount, decimals, 6) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0 ETH"), (1, "1 wei"), (999_999_999, "999,999,999 wei"), (10**9, "0.000000001 ETH")]
+)
+def test_tiny_amounts_of_a_list_are_in_wei(value: int, text: str) -> None:
+    assert f">{text}<" in formatting.amount(value, networks()["sepolia"])
 
 
 @pytest.mark.parametrize(
@@ -286,7 +295,7 @@ def test_the_status_asks_each_node(admin_client: Client, node: StandInNode) -> N
     good, bad = (url.rpartition("/")[0].removesuffix("/v1") + "/***" for url in (node.url, dead))
     assert nodes(page) == [
         [good, "70", "ok", "N ms", "20,000,123"],
-        [bad, "30", "failed circuit open the connection failed", "-", "-"],
+        [bad, "30", "failed circuit open connection failed", "-", "-"],
         [good, "0 (disabled)", "ok", "N ms", "20,000,123"],
     ]
     assert "s3cret" not in page.content.decode()

@@ -157,7 +157,7 @@ def test_a_node_that_cannot_be_reached_is_a_warning(admin_client: Client) -> Non
     url = f"http://127.0.0.1:{free_port()}/s3cret"
     page = add(admin_client, network="my-chain", chain_id="5", **{"rpc_urls-0-url": url})
     assert Relayer.objects.get().custom_rpc_urls == [rpc_url(url)]
-    fault = "the chain ID of this node was not checked: the connection failed"
+    fault = "the chain ID of this node was not checked: connection failed"
     warning = f"relayer-1: {url.replace('s3cret', '***')}: {fault}"
     assert [text for text in told(page) if "added" not in text] == [warning]
 

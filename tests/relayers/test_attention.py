@@ -76,19 +76,19 @@ def test_a_balance_that_lasts_less_than_the_threshold_is_named(admin_client: Cli
 def test_failing_nodes_are_one_cause_before_and_after_they_disable_a_relayer(client: Client, clock: Clock) -> None:
     staff = staff_who_may(client, "view_relayer")
     clock.forward(120)
-    checked(AccountReading(reason="the connection failed"))
+    checked(AccountReading(reason="connection failed"))
     assert relayers_of(staff) == [
         (
-            "sepolia: no node answers 1 relayer Treasury (relayer-1) : The last check failed on every node; "
-            "after 2 failures in a row it is disabled. Since 2026-01-01 12:02 UTC, for less than a minute"
+            "sepolia: no node answers 1 relayer Treasury (relayer-1) : Last check failed: no node returned the "
+            "nonce. Disabled after 2 consecutive failures. Since 2026-01-01 12:02 UTC, for less than a minute"
         )
     ]
     clock.forward(120)
-    checked(AccountReading(reason="the connection failed"))
+    checked(AccountReading(reason="connection failed"))
     assert relayers_of(staff) == [
         (
             "sepolia: no node answers 1 relayer Treasury (relayer-1) : The nonce could not be read from any node: "
-            "the connection failed. Since 2026-01-01 12:02 UTC, for 2 minutes"
+            "connection failed. Since 2026-01-01 12:02 UTC, for 2 minutes"
         )
     ]
     clock.forward(120)

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from relayer_service.jobs import running
 from relayer_service.models import AuditEntry, Job
 from relayer_service.storage.selections import Selection
+from relayers import bulk_edits
 from relayers.models import Relayer
 from tests.notifications.admin_pages import asked, hidden_fields, staff_who_may, told
 from tests.relayer_service.jobs import run_jobs
@@ -138,6 +139,10 @@ def test_a_setting_is_removed_from_many(admin_client: Client) -> None:
         ({"reason": "", "minimum_change": "clear"}, {"reason": ["This field is required."]}),
         ({"nodes_change": "set"}, {"nodes": ["This field is required."]}),
         (
+            {"nodes": "https://node.example.com/s3cret"},
+            {"nodes_change": ["Choose “Replace with these RPC URLs”, or empty the field below."]},
+        ),
+        (
             {"nodes_change": "set", "nodes": "https://node.example.com/s3cret\nftp://s3cret"},
             {"nodes": ["Line 2: an absolute http or https URL is required"]},
         ),
@@ -156,13 +161,21 @@ def test_a_form_that_is_not_complete_is_shown_again(
     assert not Job.objects.exists()
 
 
-def test_a_preview_costs_as_many_queries_for_many(admin_client: Client) -> None:
+def test_a_form_and_its_preview_cost_as_many_queries_for_many(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_edits, "GROUP_BATCH", 10)
     admin_client.get(LIST)
     costs = []
     for count in (1, 30):
-        relayers = [factories.relayer(identifier=f"{count}-{number}") for number in range(count)]
+        relayers = [
+            factories.relayer(
+                identifier=f"{count}-{number}", notification=factories.notification(f"hook-{count}-{number}")
+            )
+            for number in range(count)
+        ]
         with CaptureQueriesContext(connection) as queries:
-            preview(admin_client, *relayers, minimum_change="set", minimum="5")
+            preview(admin_client, *relayers, webhook_change="clear", minimum_change="set", minimum="5")
         costs.append(len(queries))
     assert costs[0] == costs[1]
 

@@ -292,7 +292,7 @@ def test_a_signing_key_that_cannot_sign_is_a_warning(tmp_path: Path) -> None:
 def test_a_node_that_cannot_be_reached_is_a_warning(tmp_path: Path) -> None:
     urls = {"custom_rpc_urls": [{"url": "http://127.0.0.1:1/node-key-SECRET"}]}
     _, errors = load(document(SPARSE | urls), tmp_path)
-    words = "the chain ID of this node was not checked: the connection failed"
+    words = "the chain ID of this node was not checked: connection failed"
     assert errors == [f"Warning: relayers[0].custom_rpc_urls[0].url: {words}"]
 
 

@@ -102,7 +102,7 @@ def test_attempts_are_counted_without_a_query_and_written_together(
     assert 25 <= (timezone.now() - good.head_at).total_seconds() < 600
     assert sum(getattr(good, name) for name in latencies.COLUMNS) == 4
     assert (bad.calls, bad.failed, bad.head, bad.answered_at) == (1, 1, None, None)
-    assert bad.last_fault == "the connection failed"
+    assert bad.last_fault == "connection failed"
 
 
 def test_the_page_shows_what_the_last_hour_left_of_each_node(admin_client: Client, node: NodeServer) -> None:
@@ -136,7 +136,11 @@ def test_the_page_shows_failing_nodes_and_open_circuits(admin_client: Client, no
                 nodes.call([(dead, 1)], [BALANCE], CHAIN)
         node_statistics.pending.flush()
         found = rows(admin_client)
-    assert re.fullmatch(r"failing circuit open until \d\d:\d\d:\d\d Last error: the connection failed", found[0][1])
+        NodeCalls.objects.update(answered_at=timezone.now() - timedelta(minutes=5, seconds=1))
+        later = rows(admin_client)
+    state = r"failing circuit open until \d\d:\d\d:\d\d Last error: connection failed; "
+    assert re.fullmatch(f"{state}no answer in the last hour", found[0][1])
+    assert re.fullmatch(f"{state}last answer 5 minutes ago", later[0][1])
     assert (found[0][4], found[1][1]) == ("100.0% of 3", "no calls yet")
 
 

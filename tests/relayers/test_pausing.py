@@ -130,7 +130,7 @@ def test_the_page_asks_why_and_says_how_many_and_what_happens(admin_client: Clie
     page = admin_client.post(LIST, select("pause_selected", Relayer.objects.all()[0], select_across="1"))
     assert page.context["title"] == "Pause relayers"
     assert page.context["texts"] == [
-        "Pause 11 relayers. Webhooks receive relayer.paused; fee estimates are still available.",
+        "Pause 11 relayers? Webhooks receive relayer.paused; fee estimates are still available.",
         "Skipped: 1 relayer (already paused).",
     ]
     assert [row[0] for row in asked(page)] == [f"r-{number}" for number in range(10)]

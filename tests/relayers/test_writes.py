@@ -108,12 +108,12 @@ def test_a_node_of_another_chain_is_refused_with_its_path() -> None:
 
 
 def test_what_could_not_be_checked_is_a_warning_with_its_path() -> None:
-    answers = FixedAnswers(("", UNREACHABLE), "the connection failed")
+    answers = FixedAnswers(("", UNREACHABLE), "connection failed")
     write = new(answers, network="holesky", chain_id=17000, custom_rpc_urls=[NODE])
     assert write.warnings == [
         ("address", UNREACHABLE),
         ("network", CLOSED),
-        ("custom_rpc_urls[0].url", "the chain ID of this node was not checked: the connection failed"),
+        ("custom_rpc_urls[0].url", "the chain ID of this node was not checked: connection failed"),
     ]
 
 

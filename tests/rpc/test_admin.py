@@ -222,7 +222,7 @@ def test_many_prices_are_read_now_and_each_failure_is_reported(admin_client: Cli
     assert told(page) == [
         "Prices read: T0 on hardhat.",
         "T1 on hardhat: it has no price source.",
-        "USDC on sepolia: No node answered: the connection failed.",
+        "USDC on sepolia: No node answered: connection failed.",
     ]
     left.refresh_from_db()
     assert left.rated_at is None

@@ -156,8 +156,8 @@ def test_a_relayer_that_is_paused_or_disabled_estimates_all_the_same(changes: di
 def test_a_node_that_is_down_is_reported_without_its_url(caplog: pytest.LogCaptureFixture) -> None:
     with faults.refusing() as url, caplog.at_level(logging.DEBUG):
         answer = ask(relayer_at(url))
-    assert answer == failure(-32000, NodesUnreachable.message, "No node answered: the connection failed.")
-    assert f"The node {mask(url)} failed: the connection failed" in caplog.text
+    assert answer == failure(-32000, NodesUnreachable.message, "No node answered: connection failed.")
+    assert f"The node {mask(url)} failed: connection failed" in caplog.text
     assert faults.SECRET not in caplog.text
 
 

@@ -311,7 +311,7 @@ def test_a_chain_that_cannot_be_read_has_its_own_exit_code() -> None:
     factories.lane(relayers.relayer(network="hardhat", rpc_urls=[{"url": url, "weight": 1}]))
     assert check() == (
         [
-            f"{LANE}, no nonce yet: No node answered: the connection failed.",
+            f"{LANE}, no nonce yet: No node answered: connection failed.",
             "1 checked, 0 violations, 1 could not be read.",
         ],
         2,

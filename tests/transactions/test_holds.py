@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from transactions.holding import release_lane, release_lanes
 from transactions.lanes.commits import Result, commit
 from transactions.lanes.planning import Expire
 from transactions.models import Hold, Lane, Status, Transaction
-from transactions.settlement import accounts, holds, watching
+from transactions.settlement import holds, watching
 
 __all__ = ["short_depths"]
 
@@ -53,15 +54,17 @@ def test_first_contact_waits_while_transactions_of_others_are_pending(local_chai
     assert (account.next_nonce, account.holds, account.held_since) == (1, {}, None)
 
 
-def test_first_contact_begins_after_pending_transactions_that_stay(local_chain: LocalChain) -> None:
+def test_first_contact_waits_however_long_they_stay_pending(local_chain: LocalChain) -> None:
     local_chain.send_from(KEY, 0)
     account = lane(local_chain, **NEW)
     look(account)
-    since = database_now() - accounts.CONTACT_PATIENCE
-    account.holds["external"]["since"] = timestamp(since)
+    account.holds["external"]["since"] = timestamp(database_now() - timedelta(days=1))
     account.save()
     look(account)
-    assert (account.first_nonce, account.next_nonce, account.chain_nonce, account.holds) == (1, 1, 0, {})
+    assert (account.next_nonce, list(account.holds)) == (None, ["external"])
+    local_chain.drop()
+    look(account)
+    assert (account.first_nonce, account.next_nonce, account.holds) == (0, 0, {})
 
 
 def test_a_nonce_used_elsewhere_holds_a_lane_that_never_sent(local_chain: LocalChain) -> None:

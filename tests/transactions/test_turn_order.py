@@ -88,7 +88,7 @@ def test_bytes_that_never_left_are_broadcast_before_anything_is_read(
     request(lane)
 
     def fail(*args: Any) -> Any:
-        raise NodesUnreachable("the connection failed")
+        raise NodesUnreachable("connection failed")
 
     monkeypatch.setattr("transactions.lanes.turn.gather_each", fail)
     assert take_turn(lane).failed

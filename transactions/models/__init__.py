@@ -10,6 +10,7 @@ from transactions.models.topups import TopUp
 from transactions.models.transactions import (
     FINAL,
     IN_FLIGHT,
+    IS_OPEN,
     NOOP_PURPOSES,
     NOOPS,
     OPEN,
@@ -21,6 +22,7 @@ from transactions.models.transactions import (
 __all__ = [
     "FINAL",
     "IN_FLIGHT",
+    "IS_OPEN",
     "NOOPS",
     "NOOP_PURPOSES",
     "OPEN",

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from relayer_service.observability import tracing
 from relayer_service.storage.clock import DatabaseNow
+from relayer_service.storage.literals import with_literals
 from relayer_service.storage.prefixes import prefix_index
 from relayer_service.storage.resources import Resource
 from relayers.models import Relayer
@@ -31,6 +32,8 @@ IN_FLIGHT = (Status.SENT, Status.SUBMITTED)
 OPEN = (Status.PENDING, *IN_FLIGHT, Status.MINED)
 UNSUCCESSFUL = (Status.FAILED, Status.CANCELED, Status.EXPIRED)
 FINAL = (Status.CONFIRMED, *UNSUCCESSFUL)
+# The condition of the index of open rows, which a query for some of these statuses needs besides.
+IS_OPEN = with_literals(Q(status__in=OPEN))
 
 
 class Transaction(Resource):
@@ -98,6 +101,12 @@ class Transaction(Resource):
     tries = models.PositiveIntegerField(default=0, help_text="How often it was considered and had to wait.")
     requested_action = models.CharField(max_length=16, blank=True, choices=Action)
     action_reason = models.TextField(blank=True)
+    action_actor = models.TextField(
+        blank=True, default="", db_default="", help_text="Who requested the last action, such as `token payments`."
+    )
+    action_note = models.TextField(
+        blank=True, default="", db_default="", help_text="The reason that was sent with the last action."
+    )
 
     payload_version = models.PositiveIntegerField(
         default=1,

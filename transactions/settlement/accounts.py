@@ -6,16 +6,14 @@ Everything here runs with the row of the lane locked, after its rows were judged
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from transactions.models import FINAL, IN_FLIGHT, Hold, Lane, Transaction
-from transactions.settlement.holds import doubt_commits, end_hold, held_at, hold, note, window_of
+from transactions.settlement.holds import doubt_commits, end_hold, hold, note, window_of
 from transactions.settlement.reading import MAX_BLOCKS_BEHIND, ChainView, Counts
 from transactions.settlement.settling import Watched
 
-# How long a lane waits at first contact for transactions of others that are pending.
-CONTACT_PATIENCE = timedelta(minutes=10)
 # After lost commits, nonces up to two windows above every known one are sealed: one for what the lost commits may
 # have signed, and one as a reorg may take back as many.
 SEALED_WINDOWS = 2
@@ -34,7 +32,7 @@ def review(
     counts = view.counts.get(lane.address, Counts())
     before = _state(lane)
     if lane.next_nonce is None:
-        _begin(lane, counts, view, identity, now)
+        _begin(lane, counts, view, identity)
     else:
         _count(lane, counts, view)
         _compare_identity(lane, view, identity)
@@ -72,8 +70,11 @@ def _state(lane: Lane) -> dict[str, Any]:
     return {name: getattr(lane, name) for name in COLUMNS}
 
 
-def _begin(lane: Lane, counts: Counts, view: ChainView, identity: str, now: datetime) -> None:
-    """First contact: begin at the account's count, after transactions of others that are pending."""
+def _begin(lane: Lane, counts: Counts, view: ChainView, identity: str) -> None:
+    """First contact: begin at the account's count, once transactions of others are mined, gone or accepted by staff.
+
+    Not before: above one that stays, the lane would close its nonce as a gap, and replace it.
+    """
     latest = counts.latest
     if latest is None:
         return
@@ -82,8 +83,7 @@ def _begin(lane: Lane, counts: Counts, view: ChainView, identity: str, now: date
         details = f"{pending - latest} of its transactions are pending, which this service did not send."
         hold(lane, Hold.EXTERNAL, details, used_below=pending)
         note(lane, Hold.EXTERNAL, used_below=pending)
-        if now < held_at(lane, Hold.EXTERNAL) + CONTACT_PATIENCE:
-            return
+        return
     lane.first_nonce = lane.next_nonce = pending
     lane.search_block = view.final_number or 0
     lane.database_identity = lane.database_identity or identity

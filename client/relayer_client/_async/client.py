@@ -12,6 +12,7 @@ from relayer_client._async.pages import AsyncPages
 from relayer_client._async.relayer import AsyncRelayer
 from relayer_client._async.transport import AsyncTransport, new_key
 from relayer_client.encoding import decode
+from relayer_client.errors import unreadable_as_error
 from relayer_client.fields import (
     DeliveryJobFields,
     FeeTokenChanges,
@@ -90,7 +91,9 @@ class AsyncClient:
 
     async def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
         """Return the `data` of a response as a type; options are those of `call`."""
-        return decode(kind, (await self.call(method, path, **options))["data"])
+        body = await self.call(method, path, **options)
+        with unreadable_as_error(options.get("key")):
+            return decode(kind, body["data"])
 
     def pages(self, kind: type[Result], path: str, query: Mapping[str, Any]) -> AsyncPages[Result]:
         return AsyncPages(self._transport, path, kind, query)

@@ -114,31 +114,35 @@ class AsyncRelayer:
                     pauses = poll_pauses()
 
     @operation("cancel_transaction")
-    async def cancel(self, transaction: Transaction | str) -> Transaction:
+    async def cancel(self, transaction: Transaction | str, *, reason: str | None = None) -> Transaction:
         """Cancel a transaction; it can be too late, so wait for its final status."""
-        return await self.client.fetch(Transaction, "DELETE", self._transaction_path(transaction), repeatable=True)
+        path = self._transaction_path(transaction)
+        return await self.client.fetch(Transaction, "DELETE", path, query={"reason": reason}, repeatable=True)
 
     @operation("cancel_transactions")
-    async def cancel_all(self) -> CanceledTransactions:
+    async def cancel_all(self, *, reason: str | None = None) -> CanceledTransactions:
         """Cancel all transactions that are not mined."""
-        return await self.client.fetch(
-            CanceledTransactions, "DELETE", f"{self._path}/transactions/pending", repeatable=True
-        )
+        path = f"{self._path}/transactions/pending"
+        return await self.client.fetch(CanceledTransactions, "DELETE", path, query={"reason": reason}, repeatable=True)
 
     @operation("replace_transaction")
-    async def replace(self, transaction: Transaction | str, **fields: Unpack[TransactionFields]) -> Transaction:
+    async def replace(
+        self, transaction: Transaction | str, *, reason: str | None = None, **fields: Unpack[TransactionFields]
+    ) -> Transaction:
         """Replace the payload of a transaction; its ID stays, its hash changes."""
-        body = {"value": 0, **fields}
-        return await self.client.fetch(
-            Transaction, "PUT", self._transaction_path(transaction), body=body, repeatable=True
-        )
+        path, body = self._transaction_path(transaction), {"value": 0, **fields}
+        return await self.client.fetch(Transaction, "PUT", path, query={"reason": reason}, body=body, repeatable=True)
 
     @operation("speed_up_transaction")
-    async def speed_up(self, transaction: Transaction | str, **fields: Unpack[PriceFields]) -> Transaction:
+    async def speed_up(
+        self, transaction: Transaction | str, *, reason: str | None = None, **fields: Unpack[PriceFields]
+    ) -> Transaction:
         """Raise the price of a transaction: to a speed or to fixed prices, or by one step."""
         path = self._transaction_path(transaction, "/speed-up")
         # A repeated step would be a second one.
-        return await self.client.fetch(Transaction, "POST", path, body=fields or None, repeatable=bool(fields))
+        return await self.client.fetch(
+            Transaction, "POST", path, query={"reason": reason}, body=fields or None, repeatable=bool(fields)
+        )
 
     # Signatures
 

@@ -13,6 +13,7 @@ from relayer_client._sync.pages import Pages
 from relayer_client._sync.relayer import Relayer
 from relayer_client._sync.transport import Transport, new_key
 from relayer_client.encoding import decode
+from relayer_client.errors import unreadable_as_error
 from relayer_client.fields import (
     DeliveryJobFields,
     FeeTokenChanges,
@@ -91,7 +92,9 @@ class Client:
 
     def fetch(self, kind: type[Result], method: str, path: str, **options: Any) -> Result:
         """Return the `data` of a response as a type; options are those of `call`."""
-        return decode(kind, (self.call(method, path, **options))["data"])
+        body = self.call(method, path, **options)
+        with unreadable_as_error(options.get("key")):
+            return decode(kind, body["data"])
 
     def pages(self, kind: type[Result], path: str, query: Mapping[str, Any]) -> Pages[Result]:
         return Pages(self._transport, path, kind, query)

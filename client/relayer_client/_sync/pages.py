@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from relayer_client._sync.transport import Transport
 from relayer_client.encoding import decode
+from relayer_client.errors import unreadable_as_error
 from relayer_client.results import Page
 
 Item = TypeVar("Item")
@@ -21,8 +22,9 @@ class Pages(Generic[Item]):
         position: dict[str, Any] = {}
         while True:
             body = self._transport.call("GET", self._path, query={**self._query, **position})
-            pagination = body["pagination"]
-            items = tuple(decode(self._kind, item) for item in body["data"])
+            with unreadable_as_error():
+                pagination = body["pagination"]
+                items = tuple(decode(self._kind, item) for item in body["data"])
             yield Page(items=items, total_items=pagination.get("total_items"))
             if cursor := pagination.get("next_cursor"):
                 position = {"cursor": cursor}

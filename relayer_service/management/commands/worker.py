@@ -4,11 +4,10 @@ from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import autodiscover_modules
 
-from relayer_service.background.tasks import STOP_SECONDS, Worker, prepare_queue, queue, watchdog
+from relayer_service.background.tasks import Worker, prepare_queue, watchdog
 from relayer_service.observability.health import start_metrics_server
 
 
@@ -34,7 +33,7 @@ class Command(BaseCommand):
             except OSError as error:
                 raise CommandError(f"Cannot listen on {host}:{port}: {error.strerror}.") from None
         prepare_queue()
-        Worker(queue, workers=settings.WORKER_THREADS, graceful_signal="TERM", shutdown_timeout=STOP_SECONDS).run()
+        Worker().run()
 
 
 def address(text: str) -> tuple[str, int]:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from chain.networks import networks, unknown
+from chain.networks import networks, resolve_alias, unknown
 from chain.probe import COLUMNS, probe
 from relayer_service.net.addresses import mask, validate_http_url
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        name, urls = options["name"], options["url"]
+        name, urls = resolve_alias(options["name"]), options["url"]
         network = networks().get(name)
         if network is None:
             raise CommandError(f"{name}: {unknown(name, 'add it to NETWORKS_FILE')}")

@@ -104,6 +104,7 @@ ROWS = [
     *configured("Signers", SIGNER),
     Row("Signers", "verify", MANAGER, [f"{SIGNER}_changelist:verify_selected"]),
     *configured("Webhooks", WEBHOOK),
+    Row("Webhooks", "see", VIEWER, [f"{WEBHOOK}_facts"]),
     Row("Webhooks", "send a test event", OPERATOR, [f"{WEBHOOK}_send_test_event"]),
     Row("Webhooks", "send a test event", OPERATOR, [f"{WEBHOOK}_changelist:send_test_event_to_selected"]),
     Row("Webhooks", "retry all, replay since a time", OPERATOR, [f"{WEBHOOK}_retry_all", f"{WEBHOOK}_replay_since"]),

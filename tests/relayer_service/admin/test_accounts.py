@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group, Permission, User
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from relayer_service import roles
 from relayer_service.models import AuditEntry
@@ -245,6 +246,15 @@ def test_the_group_of_a_role_is_read_only_even_for_superusers(admin_client: Clie
         assert admin_client.post(f"{GROUPS}{group.pk}/{path}", sent).status_code == 403
     admin_client.post(GROUPS, {"action": "delete_selected", "_selected_action": [group.pk], "post": "yes"})
     assert group.permissions.count() == len(roles.ROLES["Operator"].permissions)
+
+
+def test_the_page_of_a_role_reads_its_permissions_at_once(
+    admin_client: Client, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    group = Group.objects.get(name="Viewer")
+    assert group.permissions.count() > 10
+    with django_assert_max_num_queries(10):
+        admin_client.get(f"{GROUPS}{group.pk}/change/")
 
 
 def test_users_are_listed_and_filtered_by_role(admin_client: Client, operator: User, owner: User) -> None:

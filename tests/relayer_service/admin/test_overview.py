@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from notifications.delivery import counts
 from notifications.models import Delivery, Notification
-from relayer_service.models import PeriodicRun
+from relayer_service.models import Acknowledgement, PeriodicRun
 from relayers.models import Relayer
 from rpc import counters
 from rpc.models import FeeToken
@@ -96,6 +96,12 @@ def test_where_nothing_is_wrong_no_problems_are_found_in_what_was_checked(staff:
     relayer_factories.relayer(**CHECKED)
     assert attention(staff) == ["No problems found."]
     assert text(part(staff, "Checked")) == f"Checked at 2026-01-01 12:00:00 UTC: {SUBJECTS}."
+
+
+def test_where_every_problem_is_acknowledged_there_are_no_new_ones(staff: Client) -> None:
+    relayer_factories.relayer(**CHECKED | {"failed_checks": 1, "failing_since": NOON})
+    Acknowledgement.objects.create(cause="relayers.nodes:sepolia", number=1, severe=True, by="ada", at=NOON)
+    assert attention(staff) == ["No new problems."]
 
 
 def test_each_cause_has_a_row_with_its_number_first_object_reason_and_start(staff: Client) -> None:

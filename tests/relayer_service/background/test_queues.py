@@ -155,6 +155,7 @@ def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
         "notifications.tasks.count_deliveries",
         "notifications.tasks.deliver",
         "notifications.tasks.prune_deliveries",
+        "notifications.tasks.report_silent_workers",
         "notifications.tasks.send_due_webhooks",
         "relayer_service.admin.incidents.prune_acknowledgements",
         "relayer_service.jobs.running.prune_jobs",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db.models import Q
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +25,12 @@ def test_what_follows_a_key_is_found(keys: set[int], after: int, count: int) -> 
     selection = Selection.parse(str(Selection.from_keys(keys)))
     assert selection.first(count, after) == [key for key in sorted(keys) if key > after][:count]
     assert [key for batch in selection.batches(count) for key in batch] == sorted(keys)
+
+
+def test_a_long_run_is_selected_as_a_range() -> None:
+    selection = Selection.from_keys([1, 3, *range(5, 15), 20, 21])
+    assert list(selection.conditions(4)) == [Q(pk__range=(5, 14)), Q(pk__in=[1, 3, 20, 21])]
+    assert list(selection.conditions(3))[1:] == [Q(pk__in=[1, 3, 20]), Q(pk__in=[21])]
 
 
 # No database has a key of more than 63 bits.

@@ -94,7 +94,7 @@ def test_a_dry_run_reports_what_would_be_refused_otherwise(sender: Api) -> None:
         {"source": "policies", "rule": "to", "allowed": False, "text": text},
         QUEUE,
     ]
-    assert data["estimate"]["reason"] == "No node answered: the connection failed."
+    assert data["estimate"]["reason"] == "No node answered: connection failed."
     assert (Transaction.objects.count(), Lane.objects.count(), Charge.objects.count()) == (0, 0, 0)
 
 

@@ -1,0 +1,79 @@
+"""Read what became of the rows that the service has accepted."""
+
+import logging
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from django.db.models import F
+from django.utils import timezone
+
+from relayer_client import Client, Relayer, Transaction, errors
+from relayer_client.outbox.claims import Claim
+from relayer_client.outbox.models import OutboxQuerySet, OutboxTransaction, Status
+from relayer_client.outbox.pauses import poll_pause, retry_pause
+
+logger = logging.getLogger("relayer_client.outbox")
+
+BATCH_ROWS = 500
+# So many transactions of a relayer are looked for in one page of its newest ones, fewer are read one by one.
+PAGE_FROM_ROWS = 10
+MAX_PAGE_ROWS = 1000
+FORGOTTEN = "The service no longer has this transaction. Check how it ended."
+
+
+def follow(client: Client, rows: OutboxQuerySet) -> Claim:
+    """Update accepted rows that are due; those of a relayer that cannot be read are due again later."""
+    claim = Claim(rows.open(), BATCH_ROWS)
+    changed: list[OutboxTransaction] = []
+    for relayer_id, group in groupby(sorted(claim.rows, key=attrgetter("relayer")), attrgetter("relayer")):
+        waiting = list(group)
+        try:
+            found = read(client.relayer(relayer_id), {row.transaction_id for row in waiting})
+        except errors.RelayerClientError as error:
+            logger.warning("Transactions of %s cannot be read: %s", relayer_id, error)
+            later = timezone.now() + retry_pause(min(row.attempts for row in waiting), error)
+            of_relayer = claim.left.filter(relayer=relayer_id)
+            of_relayer.update(claim=None, next_attempt_at=later, attempts=F("attempts") + 1)
+            continue
+        for row in waiting:
+            for name, value in progress(row, found[row.transaction_id]).items():
+                setattr(row, name, value)
+        changed += waiting
+    claim.save_all(changed)
+    return claim
+
+
+def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
+    """Return transactions of a relayer by their IDs; None is one that the service no longer has."""
+    found: dict[str, Transaction | None] = {}
+    if len(wanted) >= PAGE_FROM_ROWS:
+        # Others may have been sent since, by this outbox and by other programs.
+        per_page = min(5 * len(wanted), MAX_PAGE_ROWS)
+        page = next(iter(relayer.list_transactions(per_page=per_page).pages()))
+        found = {each.id: each for each in page.items if each.id in wanted}
+    for identifier in sorted(wanted - found.keys()):
+        try:
+            found[identifier] = relayer.get_transaction(identifier)
+        except errors.NotFound:
+            found[identifier] = None
+    if None in found.values():
+        # With a token that is limited to other relayers nothing is found, either: this raises then.
+        relayer.list_transactions(per_page=1).first()
+    return found
+
+
+def progress(row: OutboxTransaction, found: Transaction | None) -> dict[str, Any]:
+    """Return the columns that change with what the service returned."""
+    now = timezone.now()
+    if found is None:
+        logger.error("%s is uncertain: %s", row.key, FORGOTTEN)
+        return {"status": Status.UNCERTAIN, "status_reason": FORGOTTEN, "next_attempt_at": None}
+    attempts = row.attempts + 1 if found.status == row.status else 0
+    return {
+        "status": found.status,
+        "status_reason": found.status_reason or "",
+        "hash": found.hash or "",
+        "attempts": attempts,
+        "next_attempt_at": now if found.is_final else now + poll_pause(attempts),
+    }

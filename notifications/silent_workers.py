@@ -1,0 +1,23 @@
+"""Reports workers that were killed or hang while others run: by one that is left, once."""
+
+from django.db import transaction
+
+from notifications.delivery.alerts import MAX_ALERTED, working_targets
+from notifications.delivery.creating import create_deliveries
+from notifications.events import WORKER_STOPPED, WorkerStoppedData
+from relayer_service.models import MAX_MISSED, WorkerProcess
+from relayer_service.storage.clock import timestamp
+
+
+def report_silent() -> None:
+    """Report workers that were not stopped and no longer beat. The sweep sends the reports."""
+    for silent in WorkerProcess.objects.silent():
+        with transaction.atomic():
+            if not WorkerProcess.objects.filter(name=silent.name, beat_at=silent.beat_at).delete()[0]:
+                continue
+            data = WorkerStoppedData(
+                stopped_since=timestamp(silent.beat_at),
+                worker=silent.name,
+                workers_left=WorkerProcess.objects.filter(missed__lte=MAX_MISSED).count(),
+            )
+            create_deliveries(WORKER_STOPPED, working_targets(WORKER_STOPPED.name)[:MAX_ALERTED], data)

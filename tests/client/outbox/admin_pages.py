@@ -1,0 +1,120 @@
+"""Open the pages of the outbox in the shop's admin, as the program of a test."""
+
+from __future__ import annotations
+
+import django
+
+django.setup()
+
+from django.contrib.admin.models import LogEntry  # noqa: E402
+from django.contrib.auth.models import Permission, User  # noqa: E402
+from django.core.management import call_command  # noqa: E402
+from django.db import connection, transaction  # noqa: E402
+from django.test import Client  # noqa: E402
+from django.test.utils import CaptureQueriesContext, setup_test_environment  # noqa: E402
+
+from relayer_client.outbox import enqueue  # noqa: E402
+from relayer_client.outbox.models import OutboxTransaction, Status  # noqa: E402
+
+LIST = "/admin/relayer_outbox/outboxtransaction/"
+
+
+def sign_in(*codenames: str) -> Client:
+    user = User.objects.create_user(f"staff-{'-'.join(codenames)}", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def add(*keys: str) -> list[OutboxTransaction]:
+    with transaction.atomic():
+        return [enqueue("sender", to=f"0x{'11' * 20}", key=key) for key in keys]
+
+
+def choose(client: Client, action: str, *rows: OutboxTransaction) -> str:
+    data = {"action": action, "_selected_action": [row.pk for row in rows]}
+    return client.post(LIST, data, follow=True).content.decode()
+
+
+def status_of(row: OutboxTransaction) -> tuple[str, bool]:
+    """Return the status, and whether a sender will take the row."""
+    row.refresh_from_db()
+    return row.status, row.next_attempt_at is not None
+
+
+def check_lists() -> None:
+    client = sign_in("view_outboxtransaction")
+
+    def count() -> int:
+        with CaptureQueriesContext(connection) as queries:
+            page = client.get(LIST, {"q": "list", "status__exact": "queued"})
+        assert page.status_code == 200
+        return len(queries)
+
+    add("list-1")
+    few = count()
+    add(*(f"list-{number}" for number in range(2, 40)))
+    assert count() == few
+    page = client.get(LIST).content.decode()
+    assert "list-39" in page
+    assert "a-secret-token" not in page
+
+
+def check_rows_are_read_only() -> None:
+    client = sign_in(*(f"{verb}_outboxtransaction" for verb in ("view", "add", "change", "delete")))
+    (row,) = add("read-only")
+    page = client.get(f"{LIST}{row.pk}/change/")
+    assert page.status_code == 200
+    assert b'name="_save"' not in page.content
+    assert client.get(f"{LIST}add/").status_code == 403
+    assert client.post(f"{LIST}{row.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert client.post(f"{LIST}{row.pk}/change/", {"status": "confirmed"}).status_code == 403
+    assert status_of(row) == ("queued", True)
+
+
+def check_only_unsent_rows_are_tried_again() -> None:
+    client = sign_in("view_outboxtransaction", "change_outboxtransaction")
+    rejected, uncertain, reverted, forgotten, confirmed = rows = add("a", "b", "c", "d", "e")
+    for row, status, identifier in (
+        (rejected, Status.FAILED, ""),
+        (uncertain, Status.UNCERTAIN, ""),
+        (reverted, Status.FAILED, "an ID"),
+        (forgotten, Status.UNCERTAIN, "an ID"),
+        (confirmed, Status.CONFIRMED, "an ID"),
+    ):
+        values = {"status": status, "transaction_id": identifier, "next_attempt_at": None}
+        OutboxTransaction.objects.filter(pk=row.pk).update(**values)
+    assert "2 changed, 3 skipped." in choose(client, "try_again", *rows)
+    assert [status_of(row) for row in rows] == [
+        ("queued", True),
+        ("queued", True),
+        ("failed", False),
+        ("uncertain", False),
+        ("confirmed", False),
+    ]
+    assert LogEntry.objects.count() == 2
+    assert "1 changed, 4 skipped." in choose(client, "mark_as_confirmed", *rows)
+    # It is due: the signal is sent.
+    assert status_of(forgotten) == ("confirmed", True)
+    OutboxTransaction.objects.filter(pk=uncertain.pk).update(status=Status.UNCERTAIN)
+    assert "1 changed, 0 skipped." in choose(client, "mark_as_failed", uncertain)
+    assert status_of(uncertain) == ("failed", True)
+
+
+def check_actions_need_the_permission() -> None:
+    (row,) = add("not permitted")
+    OutboxTransaction.objects.filter(pk=row.pk).update(status=Status.UNCERTAIN)
+    choose(sign_in("view_outboxtransaction", "add_outboxtransaction"), "mark_as_confirmed", row)
+    row.refresh_from_db()
+    assert row.status == Status.UNCERTAIN
+
+
+if __name__ == "__main__":
+    setup_test_environment()
+    call_command("migrate", verbosity=0)
+    call_command("makemigrations", check_changes=True, dry_run=True, verbosity=0)
+    check_lists()
+    check_rows_are_read_only()
+    check_only_unsent_rows_are_tried_again()
+    check_actions_need_the_permission()

@@ -1,0 +1,87 @@
+"""A transaction is stored with the rows of its caller, once per key."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.transaction import TransactionManagementError
+
+from relayer_client.outbox import enqueue
+from relayer_client.outbox.models import KeyReused, OutboxTransaction
+from tests.client.outbox.rows import RECEIVER, add
+from tests.concurrency import in_threads
+
+
+def test_outside_of_a_transaction_it_is_an_error(shared_outbox: None) -> None:
+    with pytest.raises(TransactionManagementError, match="outside of a transaction"):
+        enqueue("sender", to=RECEIVER, key="payout-1")
+    assert not OutboxTransaction.objects.exists()
+
+
+def test_both_rows_are_committed_or_none(shared_outbox: None) -> None:
+    def pay(name: str) -> None:
+        with transaction.atomic():
+            Group.objects.create(name=name)
+            enqueue("sender", to=RECEIVER, key=name)
+            if name == "bad":
+                raise ZeroDivisionError
+
+    pay("good")
+    with pytest.raises(ZeroDivisionError):
+        pay("bad")
+    assert [*OutboxTransaction.objects.values_list("key", flat=True)] == ["good"]
+    assert [*Group.objects.filter(name__in=["good", "bad"]).values_list("name", flat=True)] == ["good"]
+
+
+def test_the_same_call_again_returns_the_same_row(outbox: None) -> None:
+    first = add("payout-1", data=b"\xab", speed="fast")
+    again = add("payout-1", to=RECEIVER.lower(), data="0xAB", speed="fast")
+    assert (again.pk, again.idempotency_key) == (first.pk, first.idempotency_key)
+    assert OutboxTransaction.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"relayer": "other"}, {"to": f"0x{'11' * 20}"}, {"value": 2}, {"data": "0x00"}, {"speed": "fast"}],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_content_with_the_same_key_is_an_error(outbox: None, change: dict[str, Any]) -> None:
+    add("payout-1")
+    with pytest.raises(KeyReused, match="payout-1"):
+        add("payout-1", **change)
+
+
+def test_concurrent_calls_with_one_key_store_one_row(shared_outbox: None) -> None:
+    found = in_threads(*[lambda: add("payout-1").pk] * 4)
+    assert len(set(found)) == 1
+    assert OutboxTransaction.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "fields", [{"to": "0x12"}, {"value": -1}, {"value": 1.5}, {"data": "0xabc"}, {"data": "ab"}], ids=str
+)
+def test_a_wrong_value_is_an_error_at_once(outbox: None, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=next(iter(fields))):
+        add("payout-1", **fields)
+
+
+def test_an_unknown_field_is_an_error_at_once(outbox: None) -> None:
+    with pytest.raises(TypeError, match="Unknown field: gas"):
+        add("payout-1", gas=1)
+
+
+def test_amounts_of_any_size_and_times_are_stored_exactly(outbox: None) -> None:
+    end = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    row = add("payout-1", value=2**255 + 1, gas_price=2**200 + 1, gas_limit=None, valid_until=end)
+    row.refresh_from_db()
+    assert row.fields() == {
+        "to": RECEIVER,
+        "value": str(2**255 + 1),
+        "gas_price": str(2**200 + 1),
+        "valid_until": "2026-11-17T12:00:00+00:00",
+    }

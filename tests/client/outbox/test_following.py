@@ -1,0 +1,202 @@
+"""Accepted rows are followed to their end, which is reported by a signal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from relayer_client import NO_RETRIES, Client
+from relayer_client.outbox import follow_now
+from relayer_client.outbox.following import follow
+from relayer_client.outbox.models import OutboxTransaction
+from relayer_client.outbox.sending import run_once
+from relayer_client.outbox.signals import transaction_finished
+from relayer_client.webhooks import Event
+from tests.client.outbox.fake_service import FakeService
+from tests.client.outbox.rows import add, add_many, make_due, statuses
+from tests.client.scripted_server import DROP, refused
+from tests.concurrency import in_threads
+
+Receiver = Callable[..., None]
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[Receiver], None]]:
+    """Connect a receiver until the end of the test."""
+    connected: list[Receiver] = []
+
+    def connect(receiver: Receiver) -> None:
+        connected.append(receiver)
+        transaction_finished.connect(receiver, weak=False)
+
+    yield connect
+    for receiver in connected:
+        transaction_finished.disconnect(receiver)
+
+
+def send(client: Client, count: int = 1) -> None:
+    add_many(count)
+    while run_once(client).has_more:
+        pass
+    make_due()
+
+
+@pytest.mark.parametrize("status", ["confirmed", "failed", "expired", "canceled"])
+def test_a_final_status_is_reported(
+    outbox: None, fake: FakeService, client: Client, connect: Callable[[Receiver], None], status: str
+) -> None:
+    found: list[Any] = []
+    connect(lambda transaction, **_: found.append((transaction.key, transaction.status, transaction.hash)))
+    send(client)
+    fake.finish(status)
+    assert run_once(client).notified == 1
+    assert found == [("payout-0", status, f"0x{'ab' * 32}")]
+    row = OutboxTransaction.objects.get()
+    assert (row.is_final, row.next_attempt_at, row.notified_at is not None) == (True, None, True)
+    make_due()
+    run_once(client)
+    assert len(found) == 1
+
+
+def test_a_status_on_the_way_is_stored_and_not_reported(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client)
+    fake.finish("submitted")
+    assert run_once(client).notified == 0
+    row = OutboxTransaction.objects.get()
+    assert (row.status, row.hash, row.status_reason, row.notified_at) == ("submitted", f"0x{'ab' * 32}", "", None)
+    fake.finish("of a later service")
+    make_due()
+    run_once(client)
+    assert statuses() == {"payout-0": "of a later service"}
+
+
+def test_many_are_read_with_one_request_and_few_statements(outbox: None, fake: FakeService, client: Client) -> None:
+    send(client, 50)
+    fake.finish("mined")
+    before = len(fake.requests)
+    with CaptureQueriesContext(connection) as queries:
+        follow(client, OutboxTransaction.objects.writable())
+    assert {*statuses().values()} == {"mined"}
+    assert len(fake.requests) - before == 1
+    assert len(queries) <= 8
+
+
+def test_a_transaction_that_the_service_no_longer_has_is_uncertain(
+    outbox: None, fake: FakeService, client: Client
+) -> None:
+    send(client)
+    fake.accepted.clear()
+    run_once(client)
+    row = OutboxTransaction.objects.get()
+    assert (row.status, row.next_attempt_at, row.notified_at) == ("uncertain", None, None)
+
+
+@pytest.mark.parametrize("answer", [refused(404, "not_found"), refused(401, "authentication_failed"), DROP], ids=str)
+@pytest.mark.parametrize("count", [1, 12])
+def test_a_relayer_that_cannot_be_read_is_read_later(
+    outbox: None, fake: FakeService, client: Client, answer: Any, count: int
+) -> None:
+    send(client, count)
+    fake.refusal = lambda request: answer
+    fake.finish()
+    run_once(client)
+    assert {*statuses().values()} == {"pending"}
+    fake.refusal = lambda request: None
+    make_due()
+    run_once(client)
+    assert {*statuses().values()} == {"confirmed"}
+
+
+def test_a_webhook_makes_a_row_due(outbox: None, fake: FakeService, client: Client) -> None:
+    add("payout-1")
+    run_once(client)
+    fake.finish()
+    run_once(client)
+    assert statuses() == {"payout-1": "pending"}
+    data = {"id": OutboxTransaction.objects.get().transaction_id}
+    follow_now(Event(id="msg_1", type="transaction.confirmed", timestamp=datetime.now(UTC), data=data))
+    run_once(client)
+    assert statuses() == {"payout-1": "confirmed"}
+
+
+def test_a_webhook_of_another_event_changes_nothing(outbox: None) -> None:
+    row = add("payout-1")
+    follow_now(Event(id="msg_1", type="notification.test", timestamp=datetime.now(UTC), data={"id": ""}))
+    follow_now(Event(id="msg_1", type="transaction.mined", timestamp=datetime.now(UTC), data={"id": ""}))
+    assert OutboxTransaction.objects.get().next_attempt_at == row.next_attempt_at
+
+
+def test_a_receiver_that_raises_is_rolled_back_and_called_again(
+    outbox: None, fake: FakeService, client: Client, connect: Callable[[Receiver], None]
+) -> None:
+    failures = iter([ZeroDivisionError])
+
+    def receive(transaction: OutboxTransaction, **_: Any) -> None:
+        Group.objects.create(name=f"paid {transaction.key}")
+        if transaction.key == "payout-0":
+            for failure in failures:
+                raise failure
+
+    connect(receive)
+    send(client, 2)
+    fake.finish()
+    assert run_once(client).notified == 1
+    assert {*Group.objects.filter(name__startswith="paid").values_list("name", flat=True)} == {"paid payout-1"}
+    assert OutboxTransaction.objects.get(key="payout-0").notified_at is None
+    make_due()
+    assert run_once(client).notified == 1
+    assert Group.objects.filter(name__startswith="paid").count() == 2
+
+
+def test_what_a_receiver_writes_is_committed_with_the_notification(
+    shared_outbox: None, fake: FakeService, client: Client, connect: Callable[[Receiver], None]
+) -> None:
+    connect(lambda transaction, **_: seen.append(connection.in_atomic_block))
+    seen: list[bool] = []
+    send(client)
+    fake.finish()
+    run_once(client)
+    assert seen == [True]
+
+
+def test_two_senders_report_each_row_once(
+    shared_outbox: None, fake: FakeService, client: Client, connect: Callable[[Receiver], None]
+) -> None:
+    found: list[str] = []
+    connect(lambda transaction, **_: found.append(transaction.key))
+    send(client, 20)
+    fake.finish()
+
+    def run() -> None:
+        with Client(fake.url, "a-token", retries=NO_RETRIES) as own:
+            for _ in range(3):
+                run_once(own)
+
+    in_threads(run, run)
+    assert sorted(found) == sorted(statuses())
+    assert {*statuses().values()} == {"confirmed"}
+
+
+def test_a_row_that_another_sender_reports_is_not_reported(
+    outbox: None, fake: FakeService, client: Client, connect: Callable[[Receiver], None]
+) -> None:
+    found: list[str] = []
+
+    def receive(transaction: OutboxTransaction, **_: Any) -> None:
+        # The lease of this batch ends meanwhile, and another sender reports the rest.
+        found.append(transaction.key)
+        if len(found) == 1:
+            make_due()
+            run_once(client)
+
+    connect(receive)
+    send(client, 3)
+    fake.finish()
+    run_once(client)
+    assert sorted(found) == ["payout-0", "payout-1", "payout-2"]

@@ -1,0 +1,42 @@
+"""Conditions with their constants in the text of the statement, so that SQLite uses partial indexes."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import Q
+
+from relayer_service.storage.literals import with_literals
+from relayers.models import CONDITIONS, Relayer
+from tests.relayers import factories
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (Q(failed_checks__gt=0), '"failed_checks" > 0'),
+        (Q(name="it's 5%"), "\"name\" = 'it''s 5%%'"),
+        (Q(network__in=["a", "b"]), "\"network\" IN ('a', 'b')"),
+        (~Q(address="") | Q(checked_at=None), "\"address\" = ''"),
+        (Q(paused=True), '"paused"'),
+    ],
+)
+def test_constants_are_in_the_text(condition: Q, text: str) -> None:
+    sql, parameters = Relayer.objects.filter(with_literals(condition)).query.sql_with_params()
+    assert text in sql
+    assert parameters == ()
+
+
+def test_a_text_with_special_characters_is_compared_as_it_is() -> None:
+    relayer = factories.relayer(name="it's 5%")
+    # With a parameter besides.
+    found = Relayer.objects.filter(with_literals(Q(name="it's 5%")), identifier=relayer.identifier)
+    assert [*found] == [relayer]
+
+
+@pytest.mark.parametrize("state", CONDITIONS)
+def test_the_condition_of_a_state_stays_the_same(state: str) -> None:
+    relayers = [factories.relayer(identifier=name, **{name: True}) for name in ("paused", "balance_is_low")]
+    found = {row.identifier for row in Relayer.objects.filter(with_literals(CONDITIONS[state]))}
+    assert found == {row.identifier for row in relayers if state in row.states}
