@@ -32,7 +32,7 @@ class NotificationAdmin(ReferencedAdmin):
     list_filter = [TargetStateFilter, ErrorFilter]
     allowed_lookups = {TargetStateFilter.parameter_name, ErrorFilter.parameter_name}
     # The masked URL is not sorted by: that would reveal the order of the keys in URLs.
-    sort_orders = {"identifier": Folded("identifier"), "shown_url": Folded("url"), "created": "sequence"}
+    sort_orders = {"identifier": Folded("identifier"), "shortened_url": Folded("url"), "created": "sequence"}
     actions = ["send_test_event_to_selected"]
     # The add page shows only the fields of the chosen type; on the change page it is fixed.
     conditional_fields = {
@@ -45,7 +45,7 @@ class NotificationAdmin(ReferencedAdmin):
         return permissions.may_send(request) and bool(self.has_view_permission(request))
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
-        url = "shown_url" if self.has_change_permission(request) else "masked_url"
+        url = "shortened_url" if self.has_change_permission(request) else "masked_url"
         return ["identifier", url, "key", "state", "created"]
 
     def get_searched(self, request: HttpRequest) -> str:
@@ -87,8 +87,8 @@ class NotificationAdmin(ReferencedAdmin):
         return [*(["identifier", "type"] if obj else []), "masked_url", "key", "shown_events", *status]
 
     @display(description="URL", ordering=Folded("url"))
-    def shown_url(self, notification: Notification) -> str:
-        return notification.shown_url
+    def shortened_url(self, notification: Notification) -> str:
+        return notification.shortened_url
 
     @display(description="URL")
     def masked_url(self, notification: Notification) -> str:
@@ -155,7 +155,7 @@ class NotificationAdmin(ReferencedAdmin):
         return ask_or_start(request, self, pending, "send_test_events", self._first(request, pending), texts, disabled)
 
     def _first(self, request: HttpRequest, pending: PendingAction) -> Table:
-        url = self.shown_url if self.has_change_permission(request) else self.masked_url
+        url = self.shortened_url if self.has_change_permission(request) else self.masked_url
         return pending.first(self.get_queryset(request), {"URL": url, "State": self.state})
 
 

@@ -13,6 +13,7 @@ from notifications.filters import TARGET_STATES
 from notifications.models import Delivery, Notification
 from relayer_service.admin.attention import (
     LATE,
+    UNKNOWN,
     AttentionSubject,
     Cause,
     Example,
@@ -47,7 +48,7 @@ def queries() -> list[Any]:
     return [
         grouped(FAILING, failing, "failing_error", "failing_since", Value(1)),
         grouped(GONE, gone, Value(""), "gone_at", Value(1)),
-        grouped(LATE_DELIVERIES, late, Value(""), "due_at"),
+        grouped(LATE_DELIVERIES, late, Value(""), "due_at", newest=UNKNOWN),
     ]
 
 

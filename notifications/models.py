@@ -193,6 +193,11 @@ class Notification(Resource):
         return ", ".join(self.addresses) or addresses.without_user_info(self.url)
 
     @property
+    def shortened_url(self) -> str:
+        """The URL with the start of its path, whose rest may be a secret, or the e-mail addresses."""
+        return ", ".join(self.addresses) or addresses.shorten(self.url)
+
+    @property
     def masked_url(self) -> str:
         if self.is_email:
             return ", ".join(f"***@{address.partition('@')[2]}" for address in self.addresses)

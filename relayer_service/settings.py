@@ -129,6 +129,8 @@ RATELIMIT_FAIL_OPEN = True
 PEPPER_PROBLEM = "tokens.peppers.problem_of_all"
 # The function that web processes call to report stopped workers.
 WORKER_CHECK = "notifications.worker_check.check"
+# The function that finds out whether a token was revoked: then its jobs stop.
+REVOCATION_CHECK = "tokens.models.is_revoked"
 
 # The backend of each signer type; replace a path to use a custom one.
 SIGNER_BACKENDS = {

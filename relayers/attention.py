@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import CharField, DateTimeField, Value
+from django.db.models import CharField, Value
 from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from django.urls import reverse
@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from relayer_service.admin.attention import (
     LATE,
+    UNKNOWN,
     AttentionSubject,
     Cause,
     Example,
@@ -73,9 +74,9 @@ def queries() -> list[Any]:
         grouped(NODES, rows.filter(failures[NO_NODE_ANSWERS]), "network", "failing_since", "system_disabled"),
         grouped(ADDRESS, rows.filter(failures[OTHER_ADDRESS]), "network", "failing_since", Value(1)),
         grouped(LOW, rows.filter(CONDITIONS["low balance"]), "network", "low_since"),
-        grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", Cast(Value(None), DateTimeField())),
+        grouped(RUNWAY, rows.filter(USED_UP_SOON), "network", UNKNOWN),
         grouped(NO_ADDRESS, rows.filter(CONDITIONS["no address"]), signer, "created_at"),
-        grouped(LATE_CHECKS, late, Value(""), "due_at"),
+        grouped(LATE_CHECKS, late, Value(""), "due_at", newest=UNKNOWN),
     ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Count, Min, Window
+from django.db.models import Count, Max, Min, Window
 from django.db.models.functions import Coalesce, RowNumber
 from django.http import HttpRequest
 from django.urls import reverse
@@ -42,6 +42,7 @@ def first_tokens() -> list[Any]:
             place=Window(RowNumber(), order_by="symbol", **group),
             total=Window(Count("*"), **group),
             since=Window(Min(Coalesce("rated_at", "created_at")), **group),
+            newest=Window(Max(Coalesce("rated_at", "created_at")), **group),
         )
     )
     return list(tokens.filter(place=1)[:MAX_CAUSES])
@@ -49,7 +50,17 @@ def first_tokens() -> list[Any]:
 
 def cause(token: Any) -> Cause:
     url, title = list_url(token.state, network=token.network), f"{token.network}: {TITLES[token.state]}"
-    return Cause(f"prices.{token.state}", token.network, title, token.total, "fee token", url, token.since, "danger")
+    return Cause(
+        f"prices.{token.state}",
+        token.network,
+        title,
+        token.total,
+        "fee token",
+        url,
+        token.since,
+        "danger",
+        newest=token.newest,
+    )
 
 
 def counts(found: Sequence[Any]) -> Counter[str]:

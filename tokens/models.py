@@ -109,6 +109,11 @@ class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     delete.queryset_only = True  # type: ignore[attr-defined]
 
 
+def is_revoked(key: str) -> bool:
+    """Return whether the token with this key was disabled or deleted, or its user is inactive."""
+    return not AccessToken.objects.filter(key=key, enabled=True, user__is_active=True).exists()
+
+
 class AccessTokenManager(models.Manager.from_queryset(AccessTokenQuerySet)):  # type: ignore[misc]
     def verify(self, credential: credentials.Credential) -> AccessToken | None:
         """Return the token if the credential is genuine and the user active.

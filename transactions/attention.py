@@ -16,6 +16,7 @@ from django.urls import reverse
 from chain.networks import networks
 from relayer_service.admin.attention import (
     MINUTE,
+    UNKNOWN,
     AttentionSubject,
     Cause,
     Example,
@@ -81,7 +82,7 @@ def queries() -> list[Any]:
             grouped(f"{LANES}{name}", Lane.objects.filter(condition), network, SINCE[name], Value(int(name == HELD)))
             for name, condition in CONDITIONS.items()
         ),
-        grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True)),
+        grouped(LATE, late, network, "created_at", number=Count("lane", distinct=True), newest=UNKNOWN),
         grouped(TOP_UPS, top_ups, network, "created_at"),
     ]
 

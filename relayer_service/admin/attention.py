@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
 from django.apps import apps
-from django.db.models import CharField, Count, F, IntegerField, Max, Min, Model, QuerySet, Sum, Value
+from django.db.models import CharField, Count, DateTimeField, F, IntegerField, Max, Min, Model, QuerySet, Sum, Value
 from django.db.models.functions import Cast, Now
 from django.http import HttpRequest
 from django.urls import reverse
@@ -28,6 +28,8 @@ Result = TypeVar("Result")
 # Causes of one subject that are read. There are as many as networks, errors and signers in trouble.
 MAX_CAUSES = 1_000
 NOT_SEVERE, ROWS = Value(0), Count("*")
+# The start of work that is late only for a while: what is late next is not a new problem.
+UNKNOWN = Cast(Value(None), DateTimeField())
 MINUTE = timedelta(minutes=1)
 # Work that is overdue by more than this is reported.
 LATE = 2 * MINUTE
@@ -69,6 +71,8 @@ class Cause:
     reason: str = ""
     # The primary key of the first row.
     first: int | None = None
+    # The latest start of all that have it.
+    newest: datetime | None = None
 
     @property
     def key(self) -> str:
@@ -107,19 +111,22 @@ class AttentionSubject:
 
 
 class GroupedRows(NamedTuple):
-    """Rows of one kind and group: their number, the earliest start, the first key, and 1 if any of them is severe."""
+    """Rows of one kind and group: their number, first and last start, first key, and 1 if any of them is severe."""
 
     kind: str
     group: str
     number: int
     since: datetime | None
+    newest: datetime | None
     first: int
     severe: int
 
     def cause(self, title: str, unit: str, url: str, reason: str = "") -> Cause:
         """Return their cause; with a reason, no row is an example of it."""
         variant, first = "danger" if self.severe else "warning", None if reason else self.first
-        return Cause(self.kind, self.group, title, self.number, unit, url, self.since, variant, reason, first)
+        return Cause(
+            self.kind, self.group, title, self.number, unit, url, self.since, variant, reason, first, self.newest
+        )
 
 
 def declared(attribute: str, request: HttpRequest) -> list[Any]:
@@ -130,7 +137,13 @@ def declared(attribute: str, request: HttpRequest) -> list[Any]:
 
 
 def grouped(
-    kind: str, rows: QuerySet[Any], by: Any, since: Any, severe: Any = NOT_SEVERE, number: Any = ROWS
+    kind: str,
+    rows: QuerySet[Any],
+    by: Any,
+    since: Any,
+    severe: Any = NOT_SEVERE,
+    number: Any = ROWS,
+    newest: Any = None,
 ) -> QuerySet[Any, Any]:
     """Return the query of the rows of one kind, grouped by an expression."""
     # Names that no model has a field of.
@@ -140,6 +153,7 @@ def grouped(
     totals = {
         "cause_number": number,
         "cause_since": Min(since),
+        "cause_newest": Max(newest or since),
         "cause_first": Min("pk"),
         "cause_severe": Max(Cast(severe, IntegerField())),
     }

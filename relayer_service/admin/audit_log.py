@@ -92,16 +92,11 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return entry
 
     def _link(self, request: HttpRequest, entries: Iterable[Any]) -> None:
-        """Set the `url` of each entry to the page of its object, if that exists and the user may view it.
-
-        The `kind` is the type as pages call it: a notification is a webhook.
-        """
+        """Set the `url` of each entry to the page of its object, if that exists and the user may view it."""
         by_type: dict[str, list[Any]] = defaultdict(list)
         admins = audited_admins(self.admin_site)
         for entry in entries:
             entry.url = ""
-            known = admins.get(entry.object_type)
-            entry.kind = known.opts.verbose_name if known else entry.object_type
             by_type[entry.object_type].append(entry)
         for name, group in by_type.items():
             found = admins.get(name)

@@ -1,7 +1,7 @@
 """The rows of "Needs attention": which causes are shown, which ones staff have acknowledged, and both buttons.
 
-An acknowledged cause stays hidden while it is not worse than it was: as many or fewer, not more severe, and some of
-it older than the acknowledgement. Otherwise all of that has ended, and what there is now is new.
+An acknowledged cause stays hidden while it is not worse than it was: as many or fewer, not more severe, and all of it
+older than the acknowledgement. Of late work, which is always new, it is enough that some of it is older.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def hides(known: Acknowledgement, cause: Cause) -> bool:
     """Return whether an acknowledgement still applies to a cause."""
     if is_worse(cause, str(known.number), known.severe):
         return False
-    return cause.since is None or cause.since <= known.at
+    newest = cause.newest or cause.since
+    return newest is None or newest <= known.at
 
 
 def order(cause: Cause) -> tuple[bool, float, str]:

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
+from django.apps import apps
 from django.conf import settings
 from django.db import models
+from django.utils.text import capfirst
 
 from relayer_service.audit.actors import ActorKind
 from relayer_service.audit.values import as_text
@@ -85,7 +88,12 @@ class AuditEntry(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.object_type} {self.object_id} {self.action}"
+        return f"{capfirst(self.kind)} {self.object_id} {self.action}"
+
+    @property
+    def kind(self) -> str:
+        """The type as pages call it: a notification is a webhook."""
+        return kinds().get(self.object_type, self.object_type)
 
     @property
     def who(self) -> str:
@@ -124,6 +132,11 @@ class AuditEntry(models.Model):
 def type_of(model: type[models.Model]) -> str:
     """Return the stored type of a model's rows, which stays when the model gets another name."""
     return str(getattr(model, "audited_type", model._meta.verbose_name))
+
+
+@cache
+def kinds() -> dict[str, str]:
+    return {type_of(model): str(model._meta.verbose_name) for model in apps.get_models()}
 
 
 def readable(value: Any) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from django.core.management import call_command
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
 from django.utils.module_loading import autodiscover_modules
 from huey.consumer import Consumer, Scheduler
 from huey.consumer import Worker as WorkerThread
@@ -251,7 +251,7 @@ def logged_outage(action: str) -> Iterator[None]:
     """Log a failure of the database: the worker continues without it."""
     try:
         yield
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError) as error:
         logger.warning("Cannot %s: %s", action, type(error).__name__)
     finally:
         release_connection()

@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
+from django.utils.module_loading import import_string
 
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.background.tasks import periodic, push, task
@@ -27,6 +29,8 @@ SLICE_SECONDS = 5
 SWEEP_SECONDS = 5
 KEEP = timedelta(days=30)
 FAULT = "An unexpected error occurred; see the log."
+# What stopped a job of a token that was disabled or deleted meanwhile.
+REVOKED = "the revocation of its token"
 
 State = Job.State
 
@@ -74,6 +78,8 @@ def stop(job: Job, actor: str) -> None:
 def run_job(pk: int) -> None:
     """Run a job for a few seconds, unless another worker does."""
     for job in Job.objects.filter(pk=pk).claim(1, LEASE):
+        if job.token_key and import_string(settings.REVOCATION_CHECK)(job.token_key):
+            stop(job, REVOKED)
         try:
             by = ActorKind.TOKEN if job.token_key else ActorKind.USER
             acting = acting_as(by, job.actor, request_id=f"job-{job.pk}", key=job.token_key)

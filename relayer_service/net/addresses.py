@@ -75,6 +75,8 @@ WITH_IPV4: dict[ipaddress.IPv6Network, list[tuple[int, ...]]] = {
     ipaddress.IPv6Network("2002::/16"): [(2, 3, 4, 5)],  # 6to4
 }
 MASK = "***"
+# Of the path of a URL that is shortened: less than a key.
+MAX_PATH_SHOWN = 12
 # Longer URLs are slow to validate, and no server accepts them.
 MAX_URL_LENGTH = 65_536
 MIN_UNPRIVILEGED_PORT = 1024
@@ -116,6 +118,15 @@ def mask(url: str) -> str:
     host = parts.netloc.rpartition("@")[2]
     hides = "@" in parts.netloc or parts.path.strip("/") or parts.query or parts.fragment
     return f"{parts.scheme}://{host}/{MASK}" if hides else f"{parts.scheme}://{host}"
+
+
+def shorten(url: str) -> str:
+    """Return a URL without its user info and query, and with the start of its path: the rest may contain a key."""
+    parts = urlsplit(url)
+    base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+    if len(parts.path) <= MAX_PATH_SHOWN and not (parts.query or parts.fragment):
+        return f"{base}{parts.path}"
+    return f"{base}{parts.path[:MAX_PATH_SHOWN]}…"
 
 
 def refuse_user_info(value: str) -> None:

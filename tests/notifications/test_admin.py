@@ -214,6 +214,21 @@ def test_notifications_are_found_by_any_part_of_id_and_url(admin_client: Client,
     assert len(rows(admin_client.get(f"{LIST}?q={query}"))) == found
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (URL_WITH_PASSWORD, "https://hooks.example.com/hook"),
+        ("https://hooks.example.com/services/T0/B0/s3cret", "https://hooks.example.com/services/T0…"),
+        ("https://hooks.example.com/?key=s3cret", "https://hooks.example.com/…"),
+    ],
+)
+def test_the_list_shows_the_start_of_a_url(admin_client: Client, url: str, shown: str) -> None:
+    create_notification(url=url)
+    page = admin_client.get(LIST)
+    assert rows(page)[0][1] == shown
+    assert "s3cret" not in page.content.decode()
+
+
 def test_staff_who_may_only_look_see_no_secret_and_no_button(client: Client) -> None:
     viewer = staff_who_may(client, "view_notification")
     notification = create_notification(url=URL_WITH_PASSWORD, signing_key="a-key")

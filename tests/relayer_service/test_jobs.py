@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoCaptureOnCommitCallbacks
@@ -24,6 +25,8 @@ from tests.concurrency import in_threads
 from tests.notifications.admin_pages import staff_who_may, told
 from tests.relayer_service.jobs import run_jobs
 from tests.relayers import factories
+from tokens.models import AccessToken
+from tokens.writes import issue
 
 pytestmark = pytest.mark.django_db
 
@@ -236,6 +239,23 @@ def test_a_job_of_a_token_has_its_name_and_reason(admin_client: Client) -> None:
     facts = admin_client.get(page_of(job)).context["facts"]
     assert (facts["Started by"].split(", ")[0], facts["Reason"]) == ("terraform (token)", "The nodes move.")
     assert "terraform (token)" in admin_client.get(LIST).content.decode()
+
+
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_a_job_stops_when_its_token_is_revoked(user: User, admin_client: Client, has_begun: bool) -> None:
+    start()
+    Job.objects.all().delete()
+    token, _ = issue(name="terraform", user=user, scopes=["manage"])
+    selection = Selection.from_queryset(Relayer.objects.all())
+    job = running.start("check_relayers", selection, token.name, token_key=token.key)
+    if has_begun:
+        run_once(job)
+    AccessToken.objects.filter(pk=token.pk).disable()
+    run_jobs()
+    job.refresh_from_db()
+    assert (job.state, due()) == ("stopped", ["r-0", "r-1"] if has_begun else [])
+    summary = admin_client.get(page_of(job)).context["summary"]
+    assert summary.startswith(f"Stopped by the revocation of its token after {len(due())} of 5.")
 
 
 def test_nobody_changes_or_deletes_a_job(admin_client: Client) -> None:

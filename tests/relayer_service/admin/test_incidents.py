@@ -83,6 +83,15 @@ def test_a_cause_comes_back_when_more_have_it_but_not_when_fewer_do(staff: Clien
     assert rows(staff) == [f"{TITLE} 3 relayers"]
 
 
+def test_a_cause_comes_back_when_others_have_it_instead(staff: Client, clock: Clock) -> None:
+    staff.post(ACKNOWLEDGE, posted(staff, TITLE))
+    clock.forward(60)
+    Relayer.objects.filter(identifier="relayer-1").update(failed_checks=0, failing_since=None)
+    assert rows(staff) == []
+    fail(3, failing_since=clock.now)
+    assert rows(staff) == [f"{TITLE} 2 relayers"]
+
+
 def test_a_cause_comes_back_when_it_becomes_more_severe(staff: Client) -> None:
     staff.post(ACKNOWLEDGE, posted(staff, TITLE))
     Relayer.objects.filter(identifier="relayer-1").update(

@@ -68,6 +68,14 @@ def export(client: Client, query: str = "") -> list[list[str]]:
     return list(csv.reader(io.StringIO(answer.getvalue().decode(), newline="")))
 
 
+def test_the_entry_of_a_notification_is_called_that_of_a_webhook(admin_client: Client) -> None:
+    entry = add(object_type="notification", object_id="hook")
+    page = admin_client.get(f"{LIST}{entry.pk}/change/").content.decode()
+    assert str(entry) == "Webhook hook changed"
+    assert "Webhook hook changed" in page
+    assert "otification hook" not in page
+
+
 def test_who_changed_a_url_over_the_api_is_on_the_page_of_its_history(api: Api, admin_client: Client) -> None:
     hook = factories.notification()
     api("PATCH", "/api/v1/notifications/hook-1", {"url": "https://b.example.com"}, headers={"X-Request-ID": "req-7"})
