@@ -42,6 +42,9 @@ class NotificationSection(Section):
         # No relayer can name another type.
         self.known = {key: row for key, row in self.known.items() if row is None or row.is_webhook}
 
+    def check_new(self, values: dict[str, Any]) -> None:
+        Notification(identifier=values["id"], type=values["type"], url=values["url"]).clean()
+
     @classmethod
     def dump_row(cls, row: Notification, variables: Variables) -> dict[str, Any]:
         url = escape(row.url)

@@ -35,7 +35,8 @@ UNFOLD: dict[str, Any] = {
     "SITE_HEADER": "Relayer Management",
     "SITE_SUBHEADER": "Signers, webhooks, relayers",
     "SITE_SYMBOL": "hub",
-    "SITE_URL": "/api/docs",
+    # The links to a site that the theme shows: there is none beside the admin.
+    "SITE_URL": None,
     "SHOW_HISTORY": True,
     "SHOW_VIEW_ON_SITE": False,
     "SITE_FAVICONS": [

@@ -18,6 +18,9 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.db import connection
+from django.template import RequestContext, Template
+from django.test.signals import template_rendered
+from django.utils.safestring import SafeString
 from huey.storage import MemoryStorage
 from xdist.scheduler import LoadScopeScheduling
 
@@ -33,7 +36,8 @@ from rpc import counters
 from tests import database_copies, processes
 from tests.api import Api, WireApi
 from tests.chain.fixtures import chain, deployed, faulty, hardhat, quick_nodes, restored_chain
-from tokens.writes import issue
+from tokens import credentials
+from tokens.models import AccessToken
 
 __all__ = ["chain", "deployed", "faulty", "hardhat", "quick_nodes", "restored_chain"]
 
@@ -47,7 +51,13 @@ hypothesis.settings.load_profile("repeatable")
 
 DATABASE_FIXTURES = {"db", "transactional_db"}
 # A browser and a chain take long to start: each is started by one process, which begins with what needs it.
-TOGETHER = ("tests/browser/", "tests/chain/", "tests/client/", "tests/rpc/")
+TOGETHER = {
+    "tests/browser/": "browser",
+    "tests/chain/": "node",
+    "tests/client/": "client",
+    "tests/relayers/test_health": "node",
+    "tests/rpc/": "contracts",
+}
 
 
 def pytest_collection_finish() -> None:
@@ -69,19 +79,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     A long file at the end would leave the other processes without work.
     """
     if os.environ.get("TEST_ONLY_DATABASE"):
-        kept = [item for item in items if touches_database(item)]
-        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
-        items[:] = kept
+        config.hook.pytest_deselected(items=[item for item in items if not touches_database(item)])
+        items[:] = [item for item in items if touches_database(item)]
     long_files = {item.path for item in items if item.get_closest_marker("long")}
-    items.sort(key=lambda item: (not item.nodeid.startswith(TOGETHER), item.path not in long_files))
+    items.sort(key=lambda item: (not item.nodeid.startswith((*TOGETHER,)), item.path not in long_files))
 
 
 class FileScheduling(LoadScopeScheduling):
-    """Hand out the tests of a file to one process, and those of some folders."""
+    """Hand out the tests of a file to one process, and those of files that need the same server."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+        return next((server for start, server in TOGETHER.items() if file.startswith(start)), file)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling:
@@ -102,6 +111,18 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
     process = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     with django_db_blocker.unblock(), database_copies.copied(settings.RUN_DIR, process), django_db_blocker.block():
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def recorded_pages(django_test_environment: None) -> None:
+    """Have the test client copy the context of each page once, not for each of the hundreds of templates in it."""
+    Template._render = record_and_render  # type: ignore[attr-defined]  # as Django's own test environment does
+
+
+def record_and_render(template: Template, context: Any) -> SafeString:
+    if isinstance(context, RequestContext) and context.template is template:
+        template_rendered.send(sender=template, template=template, context=context)
+    return template.nodelist.render(context)
 
 
 @pytest.fixture(autouse=True)
@@ -153,7 +174,12 @@ def user(db: None) -> User:
 
 @pytest.fixture
 def token(user: User) -> str:
-    return issue(name="tests", user=user)[1]
+    """The text of a token, whose row is written without the checks and the audit log, as most tests have one."""
+    credential = credentials.generate()
+    row = AccessToken(name="tests", user=user)
+    row.set_credential(credential)
+    row.save()
+    return credential.reveal()
 
 
 @pytest.fixture(scope="session")

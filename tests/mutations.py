@@ -549,14 +549,14 @@ MUTATIONS: dict[int, Mutation] = {
     73: Mutation(
         "Any number of nonces is in flight.",
         "transactions/lanes/drafting.py",
-        "room = max(0, window - (next_nonce - count)) if count <= next_nonce else 0",
-        "room = window if count <= next_nonce else 0",
+        "room = max(0, window - (next_nonce - count)) if is_ours else 0",
+        "room = window if is_ours else 0",
         ("tests/transactions/test_turn_order.py",),
     ),
     74: Mutation(
         "Nonces are assigned that another program has used.",
         "transactions/lanes/drafting.py",
-        "room = max(0, window - (next_nonce - count)) if count <= next_nonce else 0",
+        "room = max(0, window - (next_nonce - count)) if is_ours else 0",
         "room = max(0, window - (next_nonce - count))",
         ("tests/transactions/test_turn_order.py",),
     ),

@@ -19,7 +19,7 @@ from benchmarks.report import Failed, Row, medians
 from benchmarks.turns import in_turns
 
 SIZES, FAST_SIZES = (1_000, 100_000), (500, 5_000)
-ROUNDS, FAST_ROUNDS = 5, 1
+ROUNDS, FAST_ROUNDS = 3, 1
 AT_MOST = 3
 AT_MOST_MS = 500
 POSTGRESQL, SQLITE = "PostgreSQL", "SQLite"
@@ -56,7 +56,9 @@ def measure_engine(bench: Bench, engine: str) -> list[Row]:
         stack.callback(close)
         found = {size: pages_of(database) for size, database in made.items()}
         timed = in_turns(
-            {size: turn(database) for size, database in made.items()}, FAST_ROUNDS if bench.fast else ROUNDS
+            {size: turn(database) for size, database in made.items()},
+            FAST_ROUNDS if bench.fast else ROUNDS,
+            warm_up=False,
         )
     return [row for page in PAGES for row in rows_of(page, engine, small, large, found, timed)]
 

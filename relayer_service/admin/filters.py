@@ -25,8 +25,12 @@ class StateFilter(DropdownFilter):
         """Return the conditions by state, as of now for states that depend on the time."""
         return cls.conditions
 
+    @staticmethod
+    def label(state: str) -> str:
+        return "OK" if state == "ok" else state.capitalize()
+
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(state, state.capitalize()) for state in self.current_conditions()]
+        return [(state, self.label(state)) for state in self.current_conditions()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         condition = self.current_conditions().get(self.value())

@@ -116,7 +116,7 @@ def tabs(
         query = kept.copy()
         if state:
             query[name] = state
-        title, link = state.capitalize() if state else "All", f"?{query.urlencode()}"
+        title, link = state_filter.label(state) if state else "All", f"?{query.urlencode()}"
         if state in counts:
             title = format_html('{} <span class="tab-count">{}</span>', title, _shown_count(state, counts[state]))
         items.append({"title": title, "link": link, "active": state == current, "has_permission": True})

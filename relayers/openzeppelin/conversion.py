@@ -1,14 +1,15 @@
 """Converting the configuration of OpenZeppelin Relayer to a fleet file."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from relayer_service.api.serializers import shown_name
 from relayer_service.fleet.planning import find_faults
-from relayer_service.fleet.references import FIELD_PATH, Fault, Unresolved, resolve_text
-from relayers.openzeppelin.entries import Entry, Report, Unreadable, as_entries, converted_urls, read_json
+from relayer_service.fleet.references import FIELD_PATH, Fault, Unresolved, escape, resolve_text
+from relayers.openzeppelin.entries import Entry, Report, Unreadable, as_entries, converted_urls, escaped, read_json
 from relayers.openzeppelin.networks import EVM, UNKNOWN, ClosedNetwork, NetworkFiles, UnknownNetwork
 from relayers.policies import EvmPolicies
 from signers import keystores, type_aliases
@@ -24,7 +25,6 @@ AMOUNT = re.compile(r"[0-9]{1,39}", re.ASCII)
 ENTRY_PATH = re.compile(r"(\w+)\[(\d+)\]")
 # The value of a variable that is not set yet: valid wherever a reference can be.
 UNSET = "https://unset.example.com"
-NO_URL = "it has no URL"
 
 
 class Conversion:
@@ -39,15 +39,20 @@ class Conversion:
         self.networks = NetworkFiles(self.report)
         # By id, why EVM relayers cannot use a signer.
         self.unusable_signers: dict[str, str] = {}
-        self.skipped_notifications: set[str] = set()
+        # By id, why a notification is not imported.
+        self.skipped_notifications: dict[str, str] = {}
         # Fields that are missing because of a fault elsewhere.
         self.unknown_fields: set[str] = set()
 
         config = Entry(read_json(folder / CONFIG_FILE), "", self.report)
         self._read_networks(config, networks_folder)
         relayers = config.entries("relayers")
+        # By signer id, the types of the networks that use it.
+        users: dict[str, list[Any]] = defaultdict(list)
+        for entry in relayers:
+            users[str(entry.members.get("signer_id"))].append(entry.members.get("network_type"))
         for entry in config.entries("signers"):
-            self._add("signers", entry, self._signer(entry, relayers))
+            self._add("signers", entry, self._signer(entry, users))
         for entry in config.entries("notifications"):
             self._add("notifications", entry, self._notification(entry))
         for entry in relayers:
@@ -88,12 +93,11 @@ class Conversion:
         name = Path(*given.parts[-2:])
         return [self.folder / given, self.folder.parent / given, self.folder / name, self.folder / name.name]
 
-    def _signer(self, entry: Entry, relayers: list[Entry]) -> dict[str, Any] | None:
+    def _signer(self, entry: Entry, users: Mapping[str, list[Any]]) -> dict[str, Any] | None:
         identifier, alias = entry.text("id"), entry.text("type")
-        users = [each.members.get("network_type") for each in relayers if each.members.get("signer_id") == identifier]
         signer_type = type_aliases.TYPES.get(alias)
         reason = ""
-        if users and EVM not in users:
+        if identifier in users and EVM not in users[identifier]:
             reason = "only relayers that are not EVM use it"
         elif alias and signer_type is None:
             reason = f"signers of the type {shown_name(alias)} have no counterpart"
@@ -107,7 +111,7 @@ class Conversion:
         config.skip_unread()
         if signer_type and (unfit := incompatibility(Signer(type=signer_type), EVM)):
             self.unusable_signers[identifier] = unfit
-        return {"id": identifier, "type": signer_type and signer_type.value, "config": found}
+        return {"id": escape(identifier), "type": signer_type and signer_type.value, "config": found}
 
     def _signer_config(self, signer_type: SignerType, config: Entry) -> dict[str, Any]:
         if signer_type == SignerType.PLAIN:
@@ -146,11 +150,16 @@ class Conversion:
         return found
 
     def _notification(self, entry: Entry) -> dict[str, Any] | None:
-        if entry.members.get("url") == "":
-            self.skipped_notifications.add(str(entry.members.get("id")))
-            self.report.skip(named(entry), NO_URL)
+        kind, reason = entry.text("type"), ""
+        if kind not in {"", "webhook"}:
+            reason = f"notifications of the type {shown_name(kind)} have no counterpart"
+        elif entry.members.get("url") == "":
+            reason = "it has no URL"
+        if reason:
+            self.skipped_notifications[str(entry.members.get("id"))] = reason
+            self.report.skip(named(entry), reason)
             return None
-        found = {name: entry.value(name) for name in ("id", "type", "url", "signing_key")}
+        found = {name: entry.value(name) for name in ("id", "url", "signing_key")} | {"type": kind or None}
         entry.skip_unread()
         return found
 
@@ -168,20 +177,20 @@ class Conversion:
         name = entry.text("network")
         try:
             target = self.networks.target(name, bool(urls)) if name else None
-        except ClosedNetwork as reason:
-            self.report.skip(named(entry), str(reason))
+        except ClosedNetwork as closed:
+            self.report.skip(named(entry), str(closed))
             return None
         except UnknownNetwork:
             self.report.fault(entry.at("network"), UNKNOWN)
             target = None
         if target:
-            found |= {"network": target.name, "chain_id": target.chain_id}
+            found |= {"network": escape(target.name), "chain_id": target.chain_id}
             urls = urls or [*target.rpc_urls]
         else:
             self.unknown_fields.add(entry.at("network"))
         notification = entry.value("notification_id")
-        if notification in self.skipped_notifications:
-            self.report.skip(entry.at("notification_id"), f"the notification is not imported: {NO_URL}")
+        if reason := self.skipped_notifications.get(str(entry.members.get("notification_id"))):
+            self.report.skip(entry.at("notification_id"), f"the notification is not imported: {reason}")
             notification = None
         found |= {"notification_id": notification, "paused": entry.take("paused")}
         found |= {"custom_rpc_urls": urls or None, "policies": self._policies(entry.entry("policies")) or None}
@@ -190,7 +199,7 @@ class Conversion:
 
     def _policies(self, policies: Entry) -> dict[str, Any]:
         names = [str(name) for name in EvmPolicies().fields if name in policies.members]
-        found = {name: policies.take(name) for name in names}
+        found = {name: escaped(policies.take(name)) for name in names}
         for name in AMOUNTS:
             if isinstance(found.get(name), str) and AMOUNT.fullmatch(found[name]):
                 found[name] = int(found[name])

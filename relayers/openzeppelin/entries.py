@@ -88,7 +88,8 @@ class Entry:
         return ""
 
     def entry(self, name: str) -> "Entry":
-        return Entry(self.take(name) or {}, self.at(name), self.report)
+        value = self.take(name)
+        return Entry({} if value is None else value, self.at(name), self.report)
 
     def entries(self, name: str) -> list["Entry"]:
         return as_entries(self.list(name), self.at(name), self.report)
@@ -109,6 +110,13 @@ class Entry:
         """Report the members that nothing has read."""
         for name in self.unread:
             self.report.skip(self.at(name), NO_COUNTERPART)
+
+
+def escaped(value: Any) -> Any:
+    """Return a value in which no string is a reference."""
+    if isinstance(value, list):
+        return [escaped(each) for each in value]
+    return escape(value) if isinstance(value, str) else value
 
 
 def as_entries(values: list[Any], path: str, report: Report) -> list[Entry]:

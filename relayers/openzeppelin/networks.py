@@ -31,15 +31,14 @@ THEIR_NAMES = {
 class Definition:
     """An EVM network with what it inherits; faults have the path of its own entry."""
 
-    name: str
     path: str
-    members: dict[str, Any]
+    members: dict[str, Any] = field(default_factory=dict)
     # By member, the path of the entry that it comes from.
     origins: dict[str, str] = field(default_factory=dict)
 
 
 class Target(NamedTuple):
-    """A network of a relayer. A custom one has a chain ID, which the service does not know."""
+    """The network of a relayer. Only a custom one has a chain ID."""
 
     name: str
     chain_id: int | None = None
@@ -62,7 +61,8 @@ class NetworkFiles:
         self.report = report
         self.entries: dict[str, Entry] = {}
         self.other_types: list[str] = []
-        self.used: dict[str, Target] = {}
+        # By name, the networks of imported relayers; None for one with a fault.
+        self.used: dict[str, Target | None] = {}
         # Definitions of custom networks, in the format of NETWORKS_FILE.
         self.custom: dict[str, dict[str, Any]] = {}
 
@@ -117,7 +117,7 @@ class NetworkFiles:
             entry = self.entries.get(parent) if isinstance(parent, str) else None
         if not lineage:
             return None
-        found = Definition(name, lineage[0].path, {})
+        found = Definition(lineage[0].path)
         for each in reversed(lineage):
             for member, value in each.members.items():
                 inherited = found.members.get(member)
@@ -132,10 +132,7 @@ class NetworkFiles:
         if name in closed() and name not in networks() and not has_own_urls:
             raise ClosedNetwork(closed()[name])
         if name not in self.used:
-            target = self._target(name)
-            if target is None:
-                return None
-            self.used[name] = target
+            self.used[name] = self._target(name)
         return self.used[name]
 
     def _target(self, name: str) -> Target | None:

@@ -16,7 +16,7 @@ from relayers.policy_fields import PREFIX
 from signers.models import Signer
 from tests.api import Api
 from tests.relayers import factories
-from tests.relayers.admin_pages import ADD, fields
+from tests.relayers.admin_pages import ADD, send_form
 from tests.relayers.config_files import load
 from tests.relayers.stand_in_node import StandInNode, serve
 
@@ -107,7 +107,7 @@ def to_admin(client: Client, relayer: dict[str, Any]) -> None:
         typed |= {f"rpc_urls-{index}-url": entry["url"], f"rpc_urls-{index}-weight": entry["weight"]}
     for name, value in relayer.get("policies", {}).items():
         typed[PREFIX + name] = "\n".join(value) if isinstance(value, list) else value
-    client.post(ADD, fields(client.get(ADD)) | typed)
+    send_form(client, ADD, typed)
 
 
 @pytest.mark.parametrize("bad", BAD)

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from django.contrib.auth.models import Permission, User
+from django.contrib.messages import get_messages
 from django.test import Client
 
 
@@ -17,7 +18,7 @@ def staff_who_may(client: Client, *permissions: str) -> Client:
 
 
 def told(page: Any) -> list[str]:
-    return [re.sub("<[^>]*>", "", str(message)) for message in page.context["messages"]]
+    return [re.sub("<[^>]*>", "", str(message)) for message in get_messages(page.wsgi_request)]
 
 
 def hidden_fields(page: Any) -> dict[str, str]:

@@ -18,7 +18,7 @@ from notifications.models import Delivery
 from relayers.forms import RelayerForm
 from relayers.models import Relayer
 from tests.relayers import factories
-from tests.relayers.admin_pages import A, B, add, change, edit, fields, rpc_url
+from tests.relayers.admin_pages import A, B, add, change, edit, open_form, rpc_url
 
 pytestmark = pytest.mark.django_db
 
@@ -55,7 +55,7 @@ def test_only_what_staff_changed_is_written(admin_client: Client, changes: dict[
 
 def test_what_others_changed_since_the_page_was_opened_stays(admin_client: Client) -> None:
     relayer = factories.relayer(policies=POLICIES)
-    sent = fields(admin_client.get(change(relayer)))
+    sent = open_form(admin_client, change(relayer))
     now = timezone.now()
     seen = {"nonce": 5, "balance_text": "12", "checked_at": now, "failed_checks": 1}
     theirs = {"name": "Their name", "paused": True, "policies": POLICIES | {"min_balance": 7}}
@@ -73,7 +73,7 @@ def test_nodes_are_checked_against_a_network_that_was_set_concurrently(
 ) -> None:
     monkeypatch.setattr(nodes, "chain_ids", lambda urls: [5 for _ in urls])
     relayer = factories.relayer(rpc_urls=[rpc_url(A, 70)])
-    sent = fields(admin_client.get(change(relayer)))
+    sent = open_form(admin_client, change(relayer))
     Relayer.objects.update(network="my-chain", chain_id=5)
     admin_client.post(change(relayer), sent | {"rpc_urls-0-weight": "9"})
     relayer.refresh_from_db()
@@ -85,7 +85,7 @@ def test_two_who_change_policies_at_the_same_moment_both_have_their_change_kept(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     relayer = factories.relayer(policies=POLICIES)
-    sent = fields(admin_client.get(change(relayer)))
+    sent = open_form(admin_client, change(relayer))
     values = RelayerForm.values
 
     def slowly(form: RelayerForm, cleaned: dict[str, Any]) -> dict[str, Any]:

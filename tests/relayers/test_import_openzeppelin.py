@@ -154,7 +154,11 @@ def test_the_report_names_what_is_imported_and_what_is_not(tmp_path: Path, monke
         config(
             *entries,
             signers=signers,
-            notifications=[HOOK, {"id": "no-url", "type": "webhook", "url": ""}],
+            notifications=[
+                HOOK,
+                {"id": "no-url", "type": "webhook", "url": ""},
+                HOOK | {"id": "mail", "type": "email"},
+            ],
             networks=[
                 network(tags=["rollup"], features=["eip1559", "blobs"], gas_price_cache={"enabled": True}),
                 network(network="sepolia", chain_id=11155111),
@@ -188,6 +192,7 @@ def test_the_report_names_what_is_imported_and_what_is_not(tmp_path: Path, monke
         "  signers[4].owner: no counterpart",
         "  signers[4].config.profile: no counterpart",
         "  notifications[1] (no-url): it has no URL",
+        "  notifications[2] (mail): notifications of the type email have no counterpart",
         "  relayers[0].custom_rpc_urls[0].region: no counterpart",
         "  networks[1].required_confirmations: the service has 6; NETWORKS_FILE can change it",
         "  relayers[0].color: no counterpart",
@@ -256,6 +261,21 @@ def test_a_plain_passphrase_opens_a_keystore(tmp_path: Path) -> None:
     folder = write(tmp_path, config(signers=[local]))
     run(folder)
     assert fleet(folder)["signers"] == [{"id": "local", "type": "plain", "config": {"key": KEY}}]
+
+
+def test_only_their_references_are_references(tmp_path: Path) -> None:
+    """A text that looks like a reference of a fleet file is not read from the environment."""
+    entry = relayer(
+        id="${A}", name="${A}", network="${A}", signer_id="${A}", custom_rpc_urls=["https://a.example/${A}"]
+    )
+    folder = write(tmp_path, config(entry, signers=[LOCAL | {"id": "${A}"}], networks=[network(network="${A}")]))
+    run(folder)
+    (found,) = fleet(folder)["relayers"]
+    assert {found[name] for name in ("id", "name", "network", "signer_id")} == {"$${A}"}
+    assert (found["custom_rpc_urls"], fleet(folder)["signers"][0]["id"]) == (
+        [{"url": "https://a.example/$${A}"}],
+        "$${A}",
+    )
 
 
 def test_all_relayers_can_be_imported_as_paused(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ LONG_LINE = [network(network=f"n{index}", **{"from": f"n{index + 1}"}) for index
         (config(relayer(signer_id="x")), [f"relayers[0].signer_id: {MISSING.format('signer')}"]),
         (config(relayer(notification_id="x")), [f"relayers[0].notification_id: {MISSING.format('webhook')}"]),
         (config(relayer(network_type=[])), ["relayers[0].network_type: a string is required"]),
+        (config(relayer(policies=[])), ["relayers[0].policies: an object is required"]),
         (config(relayer(paused="no")), ["relayers[0].paused: true or false is required"]),
         (config(relayer(network=...)), ["relayers[0].network: this field is required"]),
         (config(relayer(network="moon")), [f"relayers[0].network: {UNKNOWN}"]),
@@ -136,9 +137,15 @@ LONG_LINE = [network(network=f"n{index}", **{"from": f"n{index + 1}"}) for index
             config(notifications=[HOOK | {"url": "ftp://x"}]),
             ["notifications[0].url: an absolute http or https URL is required"],
         ),
-        (config(notifications=[HOOK | {"type": "mail"}]), ["notifications[0].type: must be one of: webhook"]),
+        (config(notifications=[HOOK | {"type": 7}]), ["notifications[0].type: a string is required"]),
         (
-            config(relayer(network="our-chain"), networks=[network(chain_id="1")]),
+            config(notifications=[HOOK | {"url": "mailto:ops@example.com"}]),
+            ["notifications[0].url: an absolute http or https URL is required"],
+        ),
+        (
+            config(
+                relayer(network="our-chain"), relayer(id="b", network="our-chain"), networks=[network(chain_id="1")]
+            ),
             ["networks[0].chain_id: a whole number from 1 to 9223372036854775807 is required"],
         ),
         (

@@ -8,7 +8,7 @@ from typing import Any
 from django.test import Client
 
 from rpc.models import FeeToken
-from tests.relayers.admin_pages import FormReader
+from tests.relayers.admin_pages import read_fields, send_form
 from tests.rpc import factories
 
 LIST = "/admin/rpc/feetoken/"
@@ -21,34 +21,28 @@ def page_of(token: FeeToken, page: str = "change") -> str:
 
 def fields(page: Any) -> dict[str, str]:
     """The fields of a token's page with what is in them, without those of the row that is to be copied."""
-    reader = FormReader("feetoken_form")
-    reader.feed(page.content.decode())
-    return {
-        name: value
-        for name, value in reader.fields.items()
-        if name != "csrfmiddlewaretoken" and "__prefix__" not in name
-    }
+    return read_fields(page.content.decode(), "feetoken_form")
 
 
 def add(client: Client, **changes: Any) -> Any:
-    """Fill in the add page with a token of a fixed rate and send it."""
+    """Fill in the add page with a token of a fixed rate and send it; the answer has no HTML."""
     token = {"network": "hardhat", "symbol": "USDC", "address": factories.TOKEN}
     source = {"sources-0-kind": "fixed", "sources-0-rate_text": "3000", "sources-0-max_age_seconds": "3600"}
-    return client.post(ADD, fields(client.get(ADD)) | token | source | changes, follow=True)
+    return send_form(client, ADD, token | source | changes)
 
 
 def edit(client: Client, token: FeeToken, **changes: Any) -> Any:
-    """Open the change page, change some fields and send it."""
-    return client.post(page_of(token), fields(client.get(page_of(token))) | changes, follow=True)
+    """Open the change page, change some fields and send it; the answer has no HTML."""
+    return send_form(client, page_of(token), changes)
 
 
 def errors(page: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = page.context["adminform"].form.errors
+    found: dict[str, list[str]] = page.context_data["adminform"].form.errors
     return found
 
 
 def source_errors(page: Any) -> list[dict[str, list[str]]]:
-    (formset,) = page.context["inline_admin_formsets"]
+    (formset,) = page.context_data["inline_admin_formsets"]
     found: list[dict[str, list[str]]] = formset.formset.errors
     return found
 

@@ -14,6 +14,7 @@ from chain.networks import networks
 from relayer_service.background.tasks import queue
 from rpc.models import FeeToken, PriceSource
 from tests.notifications.admin_pages import staff_who_may, told
+from tests.relayers.admin_pages import open_form
 from tests.rpc import factories
 from tests.rpc.admin_pages import ADD, add, edit, errors, fields, page_of, source_errors
 
@@ -99,6 +100,12 @@ def token() -> FeeToken:
     return made
 
 
+@pytest.mark.one_engine
+def test_the_pages_have_the_fields_that_these_tests_send(admin_client: Client, token: FeeToken) -> None:
+    for path in (ADD, page_of(token)):
+        assert open_form(admin_client, path) == fields(admin_client.get(path))
+
+
 def test_a_token_is_added_with_its_address_in_the_case_of_its_checksum(admin_client: Client) -> None:
     add(admin_client, address=OTHER.lower(), margin_bps="50", max_spread_bps="75")
     values = FeeToken.objects.values("network", "symbol", "address", "enabled", "margin_bps", "max_spread_bps").get()
@@ -112,6 +119,7 @@ def test_a_token_is_added_with_its_address_in_the_case_of_its_checksum(admin_cli
     }
 
 
+@pytest.mark.one_engine
 def test_every_known_network_is_offered(admin_client: Client) -> None:
     form = admin_client.get(ADD).context["adminform"].form
     assert [value for value, _ in form.fields["network"].choices] == list(networks())
@@ -146,6 +154,7 @@ def test_a_source_that_becomes_one_of_another_kind_loses_what_it_had(
     assert bool(found.rate_set_at) is (kind == "fixed")
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("typed", "faults"),
     [
@@ -185,6 +194,7 @@ def test_a_fault_of_a_source_is_shown_at_its_field(
     assert not FeeToken.objects.exists()
 
 
+@pytest.mark.one_engine
 @pytest.mark.parametrize(
     ("typed", "faults"),
     [
@@ -205,7 +215,7 @@ def test_a_fault_of_a_token_is_shown_at_its_field(
 
 def test_a_token_needs_a_source(admin_client: Client, token: FeeToken) -> None:
     page = edit(admin_client, token, **{"sources-0-DELETE": "on"})
-    (formset,) = page.context["inline_admin_formsets"]
+    (formset,) = page.context_data["inline_admin_formsets"]
     assert formset.formset.non_form_errors() == ["A token needs at least one price source."]
     assert PriceSource.objects.exists()
 
@@ -240,6 +250,7 @@ def test_a_fixed_rate_is_set_anew_when_it_changes_or_when_staff_say_that_it_hold
     assert after >= now if is_set_anew else after == before
 
 
+@pytest.mark.one_engine
 def test_the_page_says_when_a_fixed_rate_was_set(admin_client: Client, token: FeeToken) -> None:
     text = admin_client.get(page_of(token)).content.decode().replace("\xa0", " ")
     assert "The rate was set an hour ago. Restarts the age limit of an unchanged rate." in text
@@ -264,7 +275,7 @@ def test_a_price_is_forgotten_and_read_anew_when_what_it_depends_on_changes(
     typed: dict[str, str],
     after: dict[str, Any],
 ) -> None:
-    page = fields(admin_client.get(page_of(token)))
+    page = open_form(admin_client, page_of(token))
     form = {name: value for name, value in (page | typed).items() if (name, value) != ("enabled", "")}
     with django_capture_on_commit_callbacks(execute=True):
         assert admin_client.post(page_of(token), form).status_code == 302
@@ -282,7 +293,7 @@ def test_the_price_of_a_new_token_is_read_at_once(
 
 
 def test_concurrent_writes_of_the_worker_are_kept(admin_client: Client, token: FeeToken) -> None:
-    page = fields(admin_client.get(page_of(token)))
+    page = open_form(admin_client, page_of(token))
     FeeToken.objects.update(rate_text="2999", decimals=7)
     admin_client.post(page_of(token), page | {"symbol": "USDT"})
     assert FeeToken.objects.values("symbol", "rate_text", "decimals").get() == {
@@ -294,7 +305,7 @@ def test_concurrent_writes_of_the_worker_are_kept(admin_client: Client, token: F
 
 def test_bounds_read_concurrently_are_kept_and_no_change_of_a_source(admin_client: Client, token: FeeToken) -> None:
     factories.chainlink_native_source(token)
-    page = fields(admin_client.get(page_of(token)))
+    page = open_form(admin_client, page_of(token))
     bounds = {"chain_id": 31337, "aggregator": OTHER, "minimum": "1", "maximum": "9", "read_at": 0}
     PriceSource.objects.filter(feed=factories.FEED).update(feed_bounds={factories.FEED: bounds})
     admin_client.post(page_of(token), page | {"margin_bps": "5"})
@@ -305,7 +316,7 @@ def test_bounds_read_concurrently_are_kept_and_no_change_of_a_source(admin_clien
 
 
 def test_concurrent_changes_are_not_reverted(admin_client: Client, token: FeeToken) -> None:
-    page = fields(admin_client.get(page_of(token)))
+    page = open_form(admin_client, page_of(token))
     FeeToken.objects.update(margin_bps=77, enabled=False, address=OTHER)
     admin_client.post(page_of(token), page | {"symbol": "USDT"})
     assert FeeToken.objects.values("symbol", "margin_bps", "enabled", "address", "rate_text").get() == {
@@ -329,7 +340,7 @@ def test_sources_are_added_and_removed(admin_client: Client, token: FeeToken) ->
 def test_an_enabled_token_with_only_a_pair_is_saved_with_a_warning(
     admin_client: Client, token: FeeToken, enabled: bool, warnings: int
 ) -> None:
-    typed = fields(admin_client.get(page_of(token))) | source(KINDS["uniswap_v2"] | {"kind": "uniswap_v2"})
+    typed = open_form(admin_client, page_of(token)) | source(KINDS["uniswap_v2"] | {"kind": "uniswap_v2"})
     if not enabled:
         del typed["enabled"]
     page = admin_client.post(page_of(token), typed, follow=True)

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from relayer_service.models import AuditEntry
-from tests.relayers.admin_pages import FormReader
+from tests.relayers.admin_pages import open_form, read_fields
 from tokens.models import AccessToken
 from tokens.writes import issue, rotate
 
@@ -181,12 +181,11 @@ def test_the_list_cannot_be_filtered_by_what_it_does_not_show(admin_client: Clie
 def test_a_use_since_the_page_was_opened_is_not_forgotten(admin_client: Client, admin_user: User) -> None:
     token, _ = issue(name="ci", user=admin_user, allowed_networks=["10.0.0.0/8"])
     url = f"/admin/tokens/accesstoken/{token.pk}/change/"
-    reader = FormReader("accesstoken_form")
-    reader.feed(admin_client.get(url).content.decode())
+    opened = open_form(admin_client, url)
     used = timezone.now()
     AccessToken.objects.update(last_used_at=used, allowed_networks=["192.0.2.0/24"])
     with CaptureQueriesContext(connection) as queries:
-        admin_client.post(url, reader.fields | {"name": "deploy"})
+        admin_client.post(url, opened | {"name": "deploy"})
     (update,) = [query["sql"] for query in queries if query["sql"].startswith('UPDATE "tokens_accesstoken"')]
     assert re.findall(r'"(\w+)" = ', update.partition("WHERE")[0]) == ["name"]
     token.refresh_from_db()
@@ -233,10 +232,10 @@ def test_disabling_a_token_on_its_page_disables_its_successors(admin_client: Cli
     old, _ = issue(name="ci", user=admin_user)
     new = rotate(old.pk).new
     page = f"{LIST}{old.pk}/change/"
-    reader = FormReader("accesstoken_form")
-    reader.feed(admin_client.get(page).content.decode())
-    del reader.fields["enabled"]
-    assert admin_client.post(page, reader.fields).status_code == 302
+    opened = read_fields(admin_client.get(page).content.decode(), "accesstoken_form")
+    assert opened == open_form(admin_client, page)
+    del opened["enabled"]
+    assert admin_client.post(page, opened).status_code == 302
     new.refresh_from_db()
     assert not new.enabled
     entry = AuditEntry.objects.filter(object_pk=str(new.pk)).latest("pk")

@@ -16,6 +16,7 @@ from tests.chain import faults
 from tests.relayers import factories as relayers
 from tests.servers import free_port
 from tests.transactions import factories
+from transactions.models import Lane
 
 pytestmark = pytest.mark.django_db
 
@@ -73,6 +74,13 @@ def test_counts_of_the_chain_are_compared_with_the_next_nonce(
 def test_a_transaction_that_only_one_of_the_nodes_has_counts() -> None:
     with node(7, 7) as first, node(7, 8) as second:
         relayer(first, second)
+        assert compare()[1] == 1
+
+
+def test_the_lane_of_an_earlier_relayer_of_the_account_counts() -> None:
+    with node(7, 7) as entry:
+        factories.lane(relayer(entry), next_nonce=5)
+        Lane.objects.update(relayer=None)
         assert compare()[1] == 1
 
 

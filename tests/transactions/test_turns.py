@@ -238,6 +238,15 @@ def test_a_lane_without_a_first_nonce_takes_turns_after_an_outage(lane: Lane, lo
     assert (states(row), lane.next_nonce, lane.waiting) == ([("pending", None)], None, "")
 
 
+def test_a_nonce_that_another_program_has_pending_is_not_assigned(lane: Lane, local_chain: LocalChain) -> None:
+    theirs = local_chain.send_from(KEY, 0, to=RECEIVER)
+    row = request(lane)
+
+    take_turn(lane)
+
+    assert (states(row), local_chain.waiting()) == ([("pending", None)], [theirs])
+
+
 def test_a_paused_relayer_gets_no_new_nonce(lane: Lane, relayer: Relayer, local_chain: LocalChain) -> None:
     relayer.paused = True
     relayer.save()

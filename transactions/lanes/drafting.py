@@ -13,6 +13,7 @@ from transactions import metrics, routing
 from transactions.lanes import monitoring, planning, pricing
 from transactions.lanes.commits import Result
 from transactions.lanes.planning import Send, Wait
+from transactions.lanes.readings import PENDING
 from transactions.lanes.work import Work
 from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
 from transactions.rules import NO_PRIVATE_NODES
@@ -212,8 +213,9 @@ class Drafting:
         next_nonce, count = work.lane.next_nonce, found["count"]
         assert next_nonce is not None
         window = work.lane.window or work.network.window
-        # A count above means that the account was used elsewhere: the watch holds the lane.
-        room = max(0, window - (next_nonce - count)) if count <= next_nonce else 0
+        # A count above means that the account is used elsewhere: the watch holds the lane.
+        is_ours = count <= next_nonce and self._pending_count() <= max(next_nonce, work.lane.accepted_below or 0)
+        room = max(0, window - (next_nonce - count)) if is_ours else 0
         account = self._account(work.in_flight_cost, room)
         unsigned: list[Unsigned] = []
         policies = work.relayer.policies
@@ -229,6 +231,10 @@ class Drafting:
             else:
                 self._result.closings.append(decision)
         return unsigned
+
+    def _pending_count(self) -> int:
+        found = self._found[PENDING]
+        return found if isinstance(found, int) else 0
 
     def _draft(self, row: Transaction, nonce: int, gas: int, prices: Prices) -> Draft:
         return Draft(self._work.lane.chain_id, nonce, row.to, row.value, bytes(row.data), gas, prices)

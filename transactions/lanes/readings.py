@@ -9,6 +9,9 @@ from chain.errors import InsufficientData
 from chain.readings import ChainReading
 from transactions.lanes.planning import BLOCK
 
+# The reading of the count with pending transactions, of other programs too: 0 from a node that does not report it.
+PENDING = "pending"
+
 
 def account_readings(address: str) -> dict[str, ChainReading]:
     """Return the readings of an account, never cached: other programs can use it."""
@@ -22,9 +25,11 @@ def account_readings(address: str) -> dict[str, ChainReading]:
 
         return ChainReading([Call(method, [address, "latest"])], read)
 
+    pending = Call("eth_getTransactionCount", [address, "pending"], is_optional=True)
     return {
         "balance": reading("eth_getBalance", "balance"),
         "count": reading("eth_getTransactionCount", "transaction count"),
+        PENDING: ChainReading([pending], lambda answers: quantity(answers[0]) or 0),
         # The head block may be cached: this is that of the node that answers.
         BLOCK: ChainReading([head.NUMBER_CALL], lambda answers: quantity(answers[0]) or 0),
     }

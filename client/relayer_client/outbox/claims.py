@@ -6,7 +6,7 @@ holder of `claim` can write the row. The rows of a sender that was killed are du
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -58,6 +58,6 @@ class Claim:
             row.claim, row.updated_at = None, timezone.now()
         self.left.bulk_update(rows, FOLLOWED, batch_size=100)
 
-    def release(self, due: datetime | None = None, **changes: Any) -> None:
-        """Leave the rest to a later run."""
-        self.left.update(claim=None, next_attempt_at=due or timezone.now(), **changes)
+    def release(self, **changes: Any) -> None:
+        """Leave the rest to the next run."""
+        self.left.update(claim=None, next_attempt_at=timezone.now(), **changes)

@@ -16,9 +16,9 @@ from relayer_client.outbox.pauses import poll_pause, retry_pause
 logger = logging.getLogger("relayer_client.outbox")
 
 BATCH_ROWS = 500
-# So many transactions of a relayer are read as one page of its newest ones, fewer one by one.
+# So many transactions of a relayer are looked for in one page of its newest ones, fewer are read one by one.
 PAGE_FROM_ROWS = 10
-PAGE_ROWS = 1000
+MAX_PAGE_ROWS = 1000
 FORGOTTEN = "The service no longer has this transaction. Check how it ended."
 
 
@@ -48,7 +48,9 @@ def read(relayer: Relayer, wanted: set[str]) -> dict[str, Transaction | None]:
     """Return transactions of a relayer by their IDs; None is one that the service no longer has."""
     found: dict[str, Transaction | None] = {}
     if len(wanted) >= PAGE_FROM_ROWS:
-        page = next(iter(relayer.list_transactions(per_page=PAGE_ROWS).pages()))
+        # Others may have been sent since, by this outbox and by other programs.
+        per_page = min(5 * len(wanted), MAX_PAGE_ROWS)
+        page = next(iter(relayer.list_transactions(per_page=per_page).pages()))
         found = {each.id: each for each in page.items if each.id in wanted}
     for identifier in sorted(wanted - found.keys()):
         try:

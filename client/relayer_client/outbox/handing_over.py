@@ -22,7 +22,8 @@ from relayer_client.outbox.pauses import retry_pause
 
 logger = logging.getLogger("relayer_client.outbox")
 
-BATCH_ROWS = 100
+# Small, as a sender that is killed leaves a doubt about each of them.
+BATCH_ROWS = 25
 # Well below the day for which the service keeps a transaction at least.
 REPEAT_LIMIT = timedelta(hours=20)
 TOO_LATE = (

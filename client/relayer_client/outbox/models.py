@@ -116,7 +116,7 @@ class OutboxTransaction(models.Model):
         editable=False,
         help_text="Sent with each attempt: it is accepted once.",
     )
-    status = models.CharField(max_length=20, choices=Status.choices, default=Status.QUEUED)
+    status = models.CharField(max_length=32, choices=Status.choices, default=Status.QUEUED)
     status_reason = models.TextField(blank=True, help_text="Why it is in its status, and not further.")
     transaction_id = models.CharField(max_length=36, blank=True, db_index=True, help_text="The service's ID.")
     hash = models.CharField(max_length=66, blank=True)

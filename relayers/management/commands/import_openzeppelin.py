@@ -57,6 +57,8 @@ class Command(BaseCommand):
         contents = [found.document, {"networks": found.networks.custom}]
         write_all({file: each for file, each in zip(files, contents, strict=True) if file})
         secrets = ", which contains secrets: delete it after it is loaded" if found.report.has_secrets else ""
+        if files[1]:
+            self.stdout.write(f"Wrote {files[1]}.")
         self.stdout.write(f"Wrote {files[0]}{secrets}.")
         self.stdout.write(f"Next: python manage.py load_config {files[0]} --dry-run")
 

@@ -43,7 +43,7 @@ SENDER_STEPS = (
     "after receive",
 )
 AT_RANDOM = "at random"
-LEASE = timedelta(seconds=0.5)
+LEASE = timedelta(seconds=2)
 Work = Callable[[Orders], None]
 
 
@@ -156,7 +156,8 @@ class Campaign:
 
     def _replace(self, child: Child, work: Work) -> Child:
         assert child.was_killed, f"it ended with {child.exit_code}"
-        self.killed[self.steps[child]] += 1
+        if self.steps[child] != AT_RANDOM:
+            self.killed[self.steps[child]] += 1
         return self._start(work)
 
     def _kill_at_random(self, senders: list[Child]) -> None:
@@ -164,6 +165,7 @@ class Campaign:
         others = [each for each in senders if self.steps[each] == AT_RANDOM]
         if others and self.random_kills and self.chance.random() < 0.2:
             self.random_kills -= 1
+            self.killed[AT_RANDOM] += 1
             os.kill(self.chance.choice(others).pid, signal.SIGKILL)
 
     def _is_over(self) -> bool:

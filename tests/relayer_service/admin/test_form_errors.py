@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from tests.relayers import factories
-from tests.relayers.admin_pages import ADD, change, edit, fields
+from tests.relayers.admin_pages import ADD, change, fields, open_form
 
 pytestmark = pytest.mark.django_db
 
@@ -33,7 +33,7 @@ def summary(page: Any) -> list[tuple[str, str]]:
 def test_the_errors_of_a_relayer_are_above_its_panels_in_the_order_of_its_fields(admin_client: Client) -> None:
     relayer = factories.relayer()
     wrong = {"rpc_urls-0-url": "ftp://a", "policy_gas_price_cap": "x", "name": "", "signer": "999"}
-    page = edit(admin_client, relayer, **wrong)
+    page = admin_client.post(change(relayer), open_form(admin_client, change(relayer)) | wrong)
     assert "Not saved: 4 errors" in page.content.decode()
     assert summary(page) == [
         ("id_name", "Name: This field is required."),

@@ -140,8 +140,8 @@ def test_deletion_is_the_last_action(admin_client: Client, admin_user: User, pat
     ("path", "titles"),
     [
         ("notifications/delivery", ["All", "Failed 0", "Pending 0", "Delivered 0"]),
-        ("notifications/notification", ["All", "Failing 0", "Gone 0", "Disabled 0", "Ok 0"]),
-        ("rpc/feetoken", ["All", "Ok 0", "Stale 0", "Failed 0", "Not read yet 0", "Off 0"]),
+        ("notifications/notification", ["All", "Failing 0", "Gone 0", "Disabled 0", "OK 0"]),
+        ("rpc/feetoken", ["All", "OK 0", "Stale 0", "Failed 0", "Not read yet 0", "Off 0"]),
     ],
 )
 def test_other_lists_have_tabs_for_their_states(admin_client: Client, path: str, titles: list[str]) -> None:

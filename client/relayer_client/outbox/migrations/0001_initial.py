@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
                 ('data', models.TextField(blank=True, validators=[django.core.validators.RegexValidator('^0x(?:[0-9a-f]{2})*\\Z')])),
                 ('options', models.JSONField(blank=True, default=dict, help_text='Further fields of the request.')),
                 ('idempotency_key', models.UUIDField(default=uuid.uuid4, editable=False, help_text='Sent with each attempt: it is accepted once.', unique=True)),
-                ('status', models.CharField(choices=[('queued', 'Queued'), ('pending', 'Pending'), ('sent', 'Sent'), ('submitted', 'Submitted'), ('mined', 'Mined'), ('confirmed', 'Confirmed'), ('failed', 'Failed'), ('expired', 'Expired'), ('canceled', 'Canceled'), ('uncertain', 'Uncertain')], default='queued', max_length=20)),
+                ('status', models.CharField(choices=[('queued', 'Queued'), ('pending', 'Pending'), ('sent', 'Sent'), ('submitted', 'Submitted'), ('mined', 'Mined'), ('confirmed', 'Confirmed'), ('failed', 'Failed'), ('expired', 'Expired'), ('canceled', 'Canceled'), ('uncertain', 'Uncertain')], default='queued', max_length=32)),
                 ('status_reason', models.TextField(blank=True, help_text='Why it is in its status, and not further.')),
                 ('transaction_id', models.CharField(blank=True, db_index=True, help_text="The service's ID.", max_length=36)),
                 ('hash', models.CharField(blank=True, max_length=66)),
