@@ -60,9 +60,9 @@ class NotificationForm(ResourceForm):
         required=False,
         choices=event_choices,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text="If none is chosen: relayer.* and transaction.* of the relayers that use it; for Slack and e-mail, "
-        "relayer.* and transaction.refused of all relayers. Events about other webhooks, prices, access tokens and "
-        "workers are sent only where they are chosen.",
+        help_text="The default, also if none is chosen: relayer.* and transaction.* of the relayers that use it; for "
+        "Slack and e-mail, relayer.* and transaction.refused of all relayers. Events about other webhooks, prices, "
+        "access tokens and workers are sent only where they are chosen.",
     )
 
     class Meta:
@@ -74,9 +74,9 @@ class NotificationForm(ResourceForm):
         # Earlier releases accepted URLs with a password.
         self.initial["url"] = without_user_info(self.instance.url)
         self.initial["addresses"] = ", ".join(self.instance.addresses)
+        self.initial["chosen_events"] = self.instance.events.split()
+        self.fields["chosen_events"].show_hidden_initial = bool(self.instance.pk)
         if self.instance.pk:
-            self.initial["chosen_events"] = self.instance.events.split()
-            self.fields["chosen_events"].show_hidden_initial = True
             self.fields["new_signing_key"].label = "New signing key"
         if self.instance.pk and self.instance.has_signing_key:
             self.fields["new_signing_key"].help_text = "Leave empty to keep the current key."
