@@ -172,10 +172,10 @@ def test_staff_set_it_in_coins(admin_client: Client, poor: Relayer, rich: Relaye
     assert stored()["target"] == str(3 * 10**18)
 
     form = admin_pages.change(poor)
-    page = admin_client.post(form, admin_pages.open_form(admin_client, form) | {"top_up_target": "0.1 ETH"})
-    assert admin_pages.errors(page) == {"top_up_target": ["must be above the minimum"]}
+    refused = admin_client.post(form, admin_pages.open_form(admin_client, form) | {"top_up_target": "0.1 ETH"})
+    assert admin_pages.errors(refused) == {"top_up_target": ["must be above the minimum"]}
     # The panel shows what is stored.
-    assert "below 0.5 ETH, up to 3 ETH;" in page.content.decode()
+    assert "below 0.5 ETH, up to 3 ETH;" in refused.content.decode()
 
     nothing = dict.fromkeys(["funding_relayer", *amounts], "")
     admin_pages.edit(admin_client, poor, **nothing)
