@@ -14,6 +14,6 @@ class Migration(migrations.Migration):
         migrations.AlterField(
             model_name='feetoken',
             name='symbol',
-            field=models.CharField(help_text='Exact symbol used in `fee_token` (case-sensitive).', max_length=32, validators=[django.core.validators.RegexValidator('^[^\\s\\x00-\\x1f\\x7f]+\\Z', 'spaces and control characters are not allowed')]),
+            field=models.CharField(help_text='Exact symbol used in fee_token (case-sensitive).', max_length=32, validators=[django.core.validators.RegexValidator('^[^\\s\\x00-\\x1f\\x7f]+\\Z', 'spaces and control characters are not allowed')]),
         ),
     ]

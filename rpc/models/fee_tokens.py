@@ -67,7 +67,7 @@ class FeeToken(models.Model):
     symbol = models.CharField(
         max_length=32,
         validators=[RegexValidator(r"^[^\s\x00-\x1f\x7f]+\Z", "spaces and control characters are not allowed")],
-        help_text="The exact value of fee_token in requests (case-sensitive).",
+        help_text="Exact symbol used in fee_token (case-sensitive).",
     )
     address = AddressField(help_text="The token's contract, from which its decimals are read once.")
     enabled = models.BooleanField(default=True, help_text="Fees cannot be quoted in a disabled token.")
