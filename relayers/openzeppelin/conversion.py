@@ -74,6 +74,8 @@ class Conversion:
 
     def _read_networks(self, config: Entry, folder: Path | None) -> None:
         given = config.take("networks")
+        # An empty path is their default folder.
+        given = None if given == "" else given
         if isinstance(given, list) and folder is None:
             self.networks.add(as_entries(given, "networks", self.report))
         elif given is not None and not isinstance(given, (str, list)):

@@ -1,5 +1,6 @@
 """Networks of OpenZeppelin Relayer: their files, inheritance, and which network of the service each one is."""
 
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -182,8 +183,7 @@ class NetworkFiles:
             "rpc_urls": [url.strip() for url in urls if isinstance(url, str)],
             "testnet": members.take("is_testnet"),
             "confirmations": members.take("required_confirmations"),
-            # The URLs of the explorer's API come before those of its pages.
-            "explorer": next((url for url in reversed(explorers) if isinstance(url, str)), None),
+            "explorer": next((url for url in explorers if isinstance(url, str) and not is_api(url)), None),
             "base_fee_rule": None if EIP_1559 in members.list("features") else "none",
         }
         self._finish(members)
@@ -214,4 +214,9 @@ class NetworkFiles:
         if unused:
             self.report.skip("networks", f"no imported relayer uses {', '.join(sorted(unused))}")
         if self.other_types:
-            self.report.skip("networks", f"not EVM: {', '.join(sorted(self.other_types))}")
+            self.report.skip("networks", f"not EVM: {', '.join(sorted(set(self.other_types)))}")
+
+
+def is_api(url: str) -> bool:
+    """Return whether a URL of an explorer is that of its API, not of its pages."""
+    return "api" in re.split(r"[^a-z0-9]+", url.lower())

@@ -284,7 +284,7 @@ def test_all_relayers_can_be_imported_as_paused(tmp_path: Path) -> None:
     assert [entry["paused"] for entry in fleet(folder)["relayers"]] == [True, True]
 
 
-@pytest.mark.parametrize("path", ["./config/networks", "networks", "/app/config/networks", "/app/networks", ...])
+@pytest.mark.parametrize("path", ["./config/networks", "networks", "/app/config/networks", "/app/networks", "", ...])
 def test_network_files_are_found_as_their_service_finds_them(tmp_path: Path, path: Any) -> None:
     folder = write(tmp_path, config(relayer(network="our-chain"), networks=path), own=[network()])
     run(folder)
@@ -302,7 +302,8 @@ def test_network_files_are_read_from_a_named_folder(tmp_path: Path) -> None:
 
 
 def test_custom_networks_are_written_as_a_networks_file(tmp_path: Path) -> None:
-    parent = network(network="parent", features=["a"], tags=["a", "b"], explorer_urls=..., is_testnet=...)
+    parent = network(network="parent", features=["a"], tags=["a", "b"], is_testnet=...)
+    parent["explorer_urls"] = ["https://pages.example.com", "https://pages.example.com/api"]
     child = {"type": "evm", "network": "child", "from": "parent", "chain_id": 77, "tags": ["b", "c"], "symbol": None}
     folder = write(tmp_path, config(relayer(network="child"), networks=[child, parent]))
     file = tmp_path / "networks.json"
@@ -316,6 +317,7 @@ def test_custom_networks_are_written_as_a_networks_file(tmp_path: Path) -> None:
                 "block_seconds": 2.5,
                 "rpc_urls": ["https://rpc.our-chain.example.com"],
                 "confirmations": 3,
+                "explorer": "https://pages.example.com",
                 "base_fee_rule": "none",
             }
         }
