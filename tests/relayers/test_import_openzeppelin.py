@@ -64,7 +64,13 @@ def test_everything_that_is_imported_can_be_loaded(tmp_path: Path, monkeypatch: 
         parent = network(network="parent", rpc_urls=[{"url": nodes.url(777), "weight": 30}], tags=["a"])
         entries = [
             relayer(id="full", paused=True, notification_id="hook-1", policies=policies, custom_rpc_urls=urls),
-            relayer(id="alias", network="zk-sync", policies=..., notification_id=None),
+            relayer(
+                id="alias",
+                network="zk-sync",
+                policies=...,
+                notification_id=None,
+                custom_rpc_urls=[nodes.url(324)],
+            ),
             relayer(id="custom", network="child"),
             relayer(id="by-chain-id", network="mainnet-private", notification_id="hook-2"),
         ]
@@ -79,7 +85,7 @@ def test_everything_that_is_imported_can_be_loaded(tmp_path: Path, monkeypatch: 
         assert load((tmp_path / "fleet.json").read_bytes(), tmp_path)[0][-1] == "0 created, 0 updated, 13 unchanged."
         sent = {
             "full": [(nodes.url(11155111), 100), (nodes.url(11155111, "b"), 0), (nodes.url(11155111, "c"), 7)],
-            "alias": [(url, 100) for url in networks.networks()["zksync-era"].rpc_urls],
+            "alias": [(nodes.url(324), 100)],
             "custom": [(nodes.url(777), 30)],
             "by-chain-id": [(nodes.url(1), 100)],
         }
