@@ -71,7 +71,7 @@ def test_all_nodes_that_fail_are_asked_before_it_is_given_up(faulty: dict[str, s
     with pytest.raises(NodesUnreachable) as caught:
         nodes.call(given, [BALANCE], CHAIN)
     assert caught.value.reasons == (
-        "returned HTTP 500; returned an invalid response; connection failed; the connection was interrupted"
+        "connection failed; returned HTTP 500; returned an invalid response; the connection was interrupted"
     )
 
 
