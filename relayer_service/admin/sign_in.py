@@ -1,5 +1,7 @@
 """The login page: its limits come before the password is hashed, and its outcomes are in the audit log."""
 
+import os
+import threading
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
@@ -18,6 +20,8 @@ from relayer_service.sign_in.limits import PASSWORDS, Attempt, Lock, address_of,
 from relayer_service.sign_in.models import SignInAddress
 from relayer_service.sign_in.verification import is_verified, second_factor_of
 
+# Hashing uses a whole core: the others are left to everything else, such as `/health`.
+HASHING = threading.BoundedSemaphore(max(1, (os.cpu_count() or 1) // 2))
 # In place of the typed name, which may be a password in the wrong field.
 UNKNOWN_ACCOUNT = User(pk=0, username="unknown account")
 # How often failures of unknown accounts are recorded, per address and in total. Others are limited by their account.
@@ -38,7 +42,8 @@ def login(request: HttpRequest, check_password: Callable[[], HttpResponse]) -> H
         with SIGNING_IN.occupied():
             if seconds := attempt.seconds_locked():
                 return locked_page(seconds)
-            response = check_password()
+            with HASHING:
+                response = check_password()
     except Busy:
         text = "Too many people are signing in right now. Try again in a few seconds."
         return retry_page(HTTPStatus.SERVICE_UNAVAILABLE, text, RETRY_AFTER_SECONDS)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -11,8 +13,10 @@ import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.urls import reverse
 from django.utils import timezone
 
+from relayer_service import rsgi
 from relayer_service.admin import sign_in as sign_in_page
 from relayer_service.background.shares import SIGNING_IN
 from relayer_service.background.tasks import prune_sign_in_addresses
@@ -125,6 +129,35 @@ def test_many_at_once_pass_a_limit_by_those_in_flight_alone(
     statuses = {response.status_code for response in in_threads(*works)}
     assert statuses <= {200, 429, 503}
     assert len(hashed) <= 3 + SIGNING_IN.size
+
+
+def test_passwords_are_hashed_on_half_of_the_cores(
+    transactional_db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.WEB_THREADS = 64
+    most, running, lock = 0, 0, threading.Lock()
+    encode = MD5PasswordHasher.encode
+
+    def count(hasher: MD5PasswordHasher, password: str, salt: str) -> str:
+        nonlocal most, running
+        with lock:
+            running += 1
+            most = max(most, running)
+        found = encode(hasher, password, salt)
+        # Lets others run, which would hash now.
+        time.sleep(0.01)
+        with lock:
+            running -= 1
+        return found
+
+    monkeypatch.setattr(MD5PasswordHasher, "encode", count)
+    monkeypatch.setattr(sign_in_page, "HASHING", threading.BoundedSemaphore(1))
+    in_threads(*[partial(sign_in, f"nobody-{number}", "wrong") for number in range(SIGNING_IN.size)])
+    assert most == 1
+
+
+def test_only_the_login_page_has_the_threads_for_passwords() -> None:
+    assert reverse("admin:login") == rsgi.LOGIN_PATH
 
 
 def test_incomplete_forms_are_no_failures(hashed: list[str]) -> None:
