@@ -144,7 +144,7 @@ def is_health_probe(scope: Scope) -> bool:
 
 
 def is_sign_in(scope: Scope) -> bool:
-    return scope.path == LOGIN_PATH and scope.method == "POST"
+    return bool(scope.path == LOGIN_PATH and scope.method == "POST")
 
 
 def run_wsgi(wsgi: Wsgi, request: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
