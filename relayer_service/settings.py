@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from dotenv import load_dotenv
 
@@ -159,7 +159,7 @@ EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if EMAIL_HOST or not LOCAL e
 # Seconds for each step of a message; less than WEBHOOK_TIMEOUT_SECONDS, which applies to the whole.
 EMAIL_TIMEOUT = 10
 EMAIL_SUBJECT_PREFIX = "[Relayers]"
-DEFAULT_FROM_EMAIL = env.text("EMAIL_FROM", "relayers@localhost")
+DEFAULT_FROM_EMAIL = dict(parse_qsl(MAIL_SERVER.query)).get("from", "relayers@localhost")
 # Private networks that webhooks may be sent to.
 WEBHOOK_ALLOWED_PRIVATE_NETWORKS = env.networks("WEBHOOK_ALLOWED_PRIVATE_NETWORKS", "127.0.0.0/8,::1" if LOCAL else "")
 # Days to keep a finished delivery after its last attempt; 0 keeps it forever.

@@ -18,13 +18,14 @@ def test_a_message_that_a_killed_worker_had_begun_is_sent_by_another(tmp_path: P
     with mail_server() as server:
         server.hold_next = True
         delivery = emit_test(channel)
-        workers = Workers(1, tmp_path, EMAIL_URL=f"smtp://{LOOPBACK}:{server.port}", WEBHOOK_TIMEOUT_SECONDS="10")
+        url = f"smtp://{LOOPBACK}:{server.port}?from=relayers@example.com"
+        workers = Workers(1, tmp_path, EMAIL_URL=url, WEBHOOK_TIMEOUT_SECONDS="10")
         try:
             wait_until(server.holds.is_set)
             workers.kill_oldest()
             wait_until(lambda: Delivery.objects.filter(state="delivered").exists())
         finally:
             workers.end()
-        assert [message["Message-ID"] for message in server.messages] == [f"<{delivery.identifier}@localhost>"]
+        assert [message["Message-ID"] for message in server.messages] == [f"<{delivery.identifier}@example.com>"]
     # The attempt of the killed worker was never written.
     assert Delivery.objects.get().attempts_made == 1
