@@ -115,7 +115,7 @@ def django_db_setup(django_test_environment: None, django_db_blocker: Any) -> It
 
 @pytest.fixture(autouse=True, scope="session")
 def recorded_pages(django_test_environment: None) -> None:
-    """Have the test client copy the context of each page once, not for each of the hundreds of templates in it."""
+    """Record the context of each page once, not once for each of its hundreds of templates."""
     Template._render = record_and_render  # type: ignore[attr-defined]  # as Django's own test environment does
 
 

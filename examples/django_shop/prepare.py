@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from eth_abi import encode
@@ -18,12 +19,11 @@ MINT = "0x40c10f19"
 compiled = subprocess.run(["node", "compile.js"], cwd=NODE, capture_output=True, check=True).stdout
 code = bytes.fromhex(json.loads(compiled)["Token"]["creation"])
 with Client(os.environ.get("RELAYER_URL", "http://127.0.0.1:8000"), os.environ["RELAYER_TOKEN"]) as client:
-    try:
+    with suppress(errors.IdTaken):
         client.create_signer(id="shop", type="plain", config={"key": KEY})
-        nodes = [{"url": url} for url in sys.argv[1:]]
+    nodes = [{"url": url} for url in sys.argv[1:]]
+    with suppress(errors.IdTaken):
         client.create_relayer(id="shop", name="Shop", network="hardhat", signer_id="shop", custom_rpc_urls=nodes)
-    except errors.IdTaken:
-        pass
     relayer = client.relayer("shop")
     arguments = encode(["string", "string", "uint8"], ["Points", "PTS", 0])
     token = relayer.wait(relayer.send(data=code + arguments))

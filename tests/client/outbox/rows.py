@@ -22,7 +22,7 @@ def add_many(count: int, **fields: Any) -> list[OutboxTransaction]:
 
 
 def make_due() -> None:
-    """Let all pauses and leases be over."""
+    """End all pauses and leases."""
     past = timezone.now() - timedelta(seconds=1)
     OutboxTransaction.objects.exclude(next_attempt_at=None).update(next_attempt_at=past)
 
