@@ -54,8 +54,8 @@ generators: .venv/installed-dev tests/generators/installed  ## Generate clients 
 bench: .venv/installed-dev  ## Measure the service: AREA=lists|create|fees|..., all without it; FAST=1 for a look.
 	$(BIN)/python -m benchmarks.run $(AREA) $(if $(FAST),--fast)
 
-soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: MODE=transactions|client, SECONDS=480, FAST=1.
-	$(BIN)/python -m benchmarks.soak $(if $(MODE),--mode $(MODE)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FAST),--fast)
+soak: .venv/installed-dev  ## Call the service for minutes while its processes are killed: MODE=transactions|client, LIAR=beside|alone|none, SECONDS=480, FAST=1.
+	$(BIN)/python -m benchmarks.soak $(if $(MODE),--mode $(MODE)) $(if $(LIAR),--liar $(LIAR)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FAST),--fast)
 
 chaos: .venv/installed-dev tests/node/node_modules/installed  ## Kill workers at every step of sending transactions: SEEDS=50, FAST=1.
 	$(BIN)/python -m tests.chaos $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FAST),--fast)

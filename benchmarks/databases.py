@@ -58,6 +58,8 @@ class Database:
                 "REQUIRE_SECOND_FACTOR": "none",
                 "RATE_LIMIT_LIST_RELAYERS": "1000000/s",
                 "RATE_LIMIT_RPC": "1000000/s",
+                "RATE_LIMIT_SEND": "1000000/s",
+                "TRANSACTION_BYTES_PER_DAY": str(2**50),
             }
         )
 

@@ -12,6 +12,7 @@ from chain.attempts import Call
 from chain.errors import InsufficientData
 from chain.head import Head
 from chain.networks import BaseFeeRule, Network
+from chain.plausibility import ELASTICITY, by_eip_1559
 from chain.readings import ChainReading
 
 HISTORY_BLOCKS = 10
@@ -22,9 +23,6 @@ UNKNOWN_FULLNESS_PERCENTILE = 50
 SPEEDS = {"safeLow": 30, "average": 50, "fast": 75, "fastest": 90}
 REQUESTED_PERCENTILES = sorted({*(percentile for _, percentile in PERCENTILES), *SPEEDS.values()})
 CALL = Call("eth_feeHistory", [hex(HISTORY_BLOCKS), "latest", REQUESTED_PERCENTILES])
-# EIP-1559: the target is half the gas limit, and the base fee changes by at most an eighth.
-ELASTICITY = 2
-MAX_CHANGE_DENOMINATOR = 8
 
 NO_HISTORY = (
     "The node did not report the fees of the last blocks. On a network without EIP-1559, set the relayer's policy "
@@ -138,33 +136,6 @@ def next_base_fee(
     if head.base_fee is None or head.gas_limit < ELASTICITY:
         raise InsufficientData("The node reported neither the next base fee nor the values to compute it.")
     return by_eip_1559(head.base_fee, head.gas_used, head.gas_limit), BaseFeeSource.COMPUTED
-
-
-def plausible_base_fee(network: Network, reported: int, head: Head) -> int:
-    """Return the reported base fee of the next block, or one by the head block if that rules it out.
-
-    A node must not make a sender pay any price by a false history.
-    """
-    if head.base_fee is None:
-        return reported
-    change = head.base_fee // MAX_CHANGE_DENOMINATOR
-    has_known_rule = network.base_fee_rule == BaseFeeRule.EIP_1559 and network.reports_fullness
-    # Other rules let it fall faster, by time.
-    lowest = head.base_fee - change if has_known_rule else 0
-    if lowest <= reported <= head.base_fee + max(change, 1):
-        return reported
-    if has_known_rule and head.gas_limit >= ELASTICITY:
-        return by_eip_1559(head.base_fee, min(head.gas_used, head.gas_limit), head.gas_limit)
-    return head.base_fee
-
-
-def by_eip_1559(base_fee: int, gas_used: int, gas_limit: int) -> int:
-    """Return the base fee of the block that follows."""
-    target = gas_limit // ELASTICITY
-    change = base_fee * abs(gas_used - target) // target // MAX_CHANGE_DENOMINATOR
-    if gas_used > target:
-        return base_fee + max(change, 1)
-    return base_fee - change
 
 
 def _amount(text: Any) -> int:

@@ -11,8 +11,9 @@ from fractions import Fraction
 from django.conf import settings
 
 from chain.errors import CannotBeIncluded, InsufficientData, PriceCapTooLow
-from chain.fee_history import MAX_CHANGE_DENOMINATOR, BaseFeeSource, Market
+from chain.fee_history import BaseFeeSource, Market
 from chain.networks import Network
+from chain.plausibility import MAX_CHANGE_DENOMINATOR
 from chain.transactions import Transaction
 from relayer_service.amounts import with_bps
 

@@ -6,14 +6,11 @@ from typing import Any
 from chain.answers import Fault, member_quantity, quantity
 from chain.attempts import Call
 from chain.networks import Network
+from chain.plausibility import BEHIND, age_fault
 
 CALL = Call("eth_getBlockByNumber", ["latest", False])
 NUMBER_CALL = Call("eth_blockNumber")
 NO_HEAD = "did not report its head block"
-# How far the clock of a chain may be ahead of this one.
-MAX_CLOCK_SKEW_SECONDS = 900
-# The end of the year 9999, the last that `datetime` supports.
-MAX_TIMESTAMP = 253_402_300_799
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,8 @@ def read(answer: Any, network: Network, now: float) -> Head:
     number, timestamp, used, limit = (member_quantity(answer, name) for name in names)
     if number is None or timestamp is None or used is None or limit is None:
         raise Fault(NO_HEAD)
-    max_age = network.max_head_age_seconds
-    if timestamp > MAX_TIMESTAMP or (max_age is not None and timestamp > now + MAX_CLOCK_SKEW_SECONDS):
-        raise Fault("its head block is in the future")
-    if max_age is not None and now - timestamp > max_age:
-        raise _behind(max_age)
+    if reason := age_fault(timestamp, now, network.max_head_age_seconds):
+        raise Fault(reason)
     return Head(number, timestamp, used, limit, quantity(answer.get("baseFeePerGas")))
 
 
@@ -56,8 +50,4 @@ def check_number(answer: Any, latest: Head, block_seconds: float, max_age: int) 
         raise Fault(NO_HEAD)
     if (latest.number - number) * block_seconds > max_age:
         # Not a failure of the node: the one that reported the latest block may be wrong.
-        raise _behind(max_age, is_client_error=True)
-
-
-def _behind(max_age: int, *, is_client_error: bool = False) -> Fault:
-    return Fault(f"is behind: its head block is more than {max_age} seconds old", is_client_error=is_client_error)
+        raise Fault(BEHIND.format(max_age), is_client_error=True)

@@ -1,5 +1,7 @@
 """The limits of a network: its maximums, and the minimum gas of a transaction."""
 
+import rlp
+
 from chain.networks import Network
 from chain.transactions import NotATransaction, Transaction
 
@@ -13,6 +15,7 @@ AUTHORIZATION_GAS = 25_000
 # EIP-7623: a byte counts as four tokens, a zero as one.
 TOKENS_OF_A_BYTE = 4
 FLOOR_GAS_OF_A_TOKEN = 10
+MAX_UINT64, MAX_UINT256 = 2**64 - 1, 2**256 - 1
 
 
 def check(transaction: Transaction, network: Network) -> None:
@@ -25,6 +28,23 @@ def check(transaction: Transaction, network: Network) -> None:
     ):
         if maximum is not None and value > maximum:
             raise NotATransaction(f"its {name} is {value}, above the maximum of {maximum} on {network.name}")
+
+
+def check_size(transaction: Transaction, network: Network) -> None:
+    """Raise `NotATransaction` if nodes of the network may refuse the signed transaction for its size."""
+    excess = 0 if network.max_tx_bytes is None else maximum_bytes(transaction) - network.max_tx_bytes
+    if excess > 0:
+        limit = f"the maximum of {network.max_tx_bytes} bytes of a signed transaction on {network.name}"
+        raise NotATransaction(f"it is up to {excess} bytes above {limit}: shorten its data")
+
+
+def maximum_bytes(transaction: Transaction) -> int:
+    """Return the maximum size of a signed transfer, call or creation, whatever its nonce, gas, prices and type."""
+    receiver = bytes.fromhex(transaction.to.removeprefix("0x")) if transaction.to else b""
+    # EIP-1559, the longest type: after the chain ID come nonce, prices and gas, and at the end the signature.
+    numbers = [transaction.chain_id or MAX_UINT64, MAX_UINT64, MAX_UINT256, MAX_UINT256, MAX_UINT64]
+    work = [receiver, transaction.value, transaction.data]
+    return 1 + len(rlp.encode([*numbers, *work, [], 1, MAX_UINT256, MAX_UINT256]))
 
 
 def minimum_gas(transaction: Transaction, network: Network) -> int:

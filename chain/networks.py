@@ -69,9 +69,10 @@ class Network:
     reports_fullness: bool = True
     # The part of unused gas that is charged, in basis points.
     unused_gas_charge_bps: int = 0
-    # Maximum gas, bytes of creation code and blobs of a transaction; None if unknown.
+    # Maximum gas, bytes of creation code, bytes when signed, and blobs of a transaction; None if unknown.
     tx_gas_cap: int | None = None
     max_initcode: int | None = 49_152
+    max_tx_bytes: int | None = 131_072
     blobs_per_tx: int | None = None
     # Whether calldata has the minimum price in gas of EIP-7623.
     has_data_floor: bool = True
@@ -86,12 +87,18 @@ class Network:
     mempool: Mempool = Mempool.PUBLIC
     # Maximum price of a unit of gas for relayers without a cap, in wei: a node that lies must not burn funds.
     max_gas_price: int = 10_000 * 10**9
+    # Maximum tip that nodes are believed, in wei; None for a tenth of the above.
+    max_priority_fee: int | None = None
     # Nodes that keep transactions to themselves until a block has them; never read from.
     private_rpc_urls: tuple[str, ...] = ()
     explorer: str = ""
     # Chainlink's sequencer uptime feed.
     sequencer_feed: str = ""
     network_type: str = "evm"
+
+    @property
+    def tip_ceiling(self) -> int:
+        return self.max_gas_price // 10 if self.max_priority_fee is None else self.max_priority_fee
 
 
 # Raises a ValidationError if the value of a field is invalid.
@@ -156,6 +163,7 @@ CHECKS: dict[str, Check] = {
     "unused_gas_charge_bps": _whole(0, 10_000),
     "tx_gas_cap": _whole(21_000),
     "max_initcode": _whole(1),
+    "max_tx_bytes": _whole(1_000),
     "blobs_per_tx": _whole(0),
     "has_data_floor": _boolean,
     "max_head_age_seconds": _whole(1),
@@ -164,10 +172,12 @@ CHECKS: dict[str, Check] = {
     "window": _whole(1, 1_000),
     "mempool": _one_of(Mempool),
     "max_gas_price": _whole(1, 2**128 - 1),
+    "max_priority_fee": _whole(0, 2**128 - 1),
     "private_rpc_urls": _urls,
     "explorer": _public_url,
     "sequencer_feed": _address,
 }
+WITH_DEFAULT = {"max_initcode", "max_tx_bytes"}
 # Field names of earlier releases.
 RENAMED = {"l1_fee": "kind"}
 
@@ -202,8 +212,8 @@ def parse_network(name: str, entry: Any) -> Network:
     given: dict[str, Any] = {RENAMED.get(key, key): value for key, value in entry.items()}
     for key in given.keys() - CHECKS.keys():
         raise ValidationError(f"{key}: unknown field; use one of: {', '.join(sorted(CHECKS))}")
-    # Null is the same as omitted, except for the limit that has a default.
-    values = {key: value for key, value in given.items() if value is not None or key == "max_initcode"}
+    # Null is the same as omitted, except for the limits that have a default.
+    values = {key: value for key, value in given.items() if value is not None or key in WITH_DEFAULT}
     if missing := [key for key in REQUIRED if key not in values]:
         raise ValidationError(f"{missing[0]}: this field is required")
     for key, value in values.items():

@@ -1,7 +1,6 @@
 """Reading several values from a chain: one batch to one node for all that are not cached."""
 
 import math
-import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from chain.head import Head
 from chain.networks import Network
 from chain.nodes import Node
 from relayer_service.background.pools import at_once
+from relayer_service.storage.clock import shared_time
 from relayer_service.storage.ttl_cache import TTLCache
 
 HEAD = "head"
@@ -80,7 +80,7 @@ def _gather(relayer_nodes: Sequence[Node], network: Network, readings: Mapping[s
     # Readings may share a call, of a feed for example: it is made once.
     calls = {id(call): call for each in missing.values() for call in each.calls}
     answers, latest = _call(relayer_nodes, network, calls, cached)
-    seconds = latest.seconds_left(network, time.time())
+    seconds = latest.seconds_left(network, shared_time())
     if latest is not cached:
         _values.set((source, HEAD), latest, seconds)
     for name, reading in missing.items():
@@ -109,7 +109,7 @@ def _call(
 
     def check(answers: list[Any]) -> None:
         if latest is None:
-            found.append(head.read(answers[-1], network, time.time()))
+            found.append(head.read(answers[-1], network, shared_time()))
         elif network.max_head_age_seconds is not None:
             head.check_number(answers[-1], latest, network.block_seconds, network.max_head_age_seconds)
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from chain import attempts
 from chain.answers import BatchRefused, Fault, rate_limited, refuses_batches
 from chain.attempts import Call
 from chain.node_calls import note_call
-from chain.send_outcomes import Outcome, Verdict, failed, judge_error, judge_result
+from chain.send_outcomes import Broadcast, Verdict, failed, judge_error, judge_result
+from chain.send_texts import Outcome
 from relayer_service.net.outgoing import Answer
 from relayer_service.observability import tracing
 
@@ -29,39 +30,46 @@ class SignedTransaction(NamedTuple):
     traceparent: str = ""
 
 
+Batch = Sequence[SignedTransaction]
+# Called before each request: which bytes may leave now. Without it, all of them.
+Allowed = Callable[[], Container[bytes]] | None
+# Of a transaction that was not sent, as it may not leave any more.
+WITHHELD = Verdict(Broadcast(Outcome.UNKNOWN))
 PREDECESSOR_IS_THERE = {Outcome.ACCEPTED, Outcome.KNOWN, Outcome.NONCE_TOO_LOW}
 OUT_OF_TIME = Fault("the deadline has passed", is_client_error=True)
 
 
 def attempt(
-    url: str, transactions: Sequence[SignedTransaction], chain_id: int | None, seconds: float, *, one_at_a_time: bool
+    url: str, batch: Batch, chain_id: int | None, seconds: float, *, one_at_a_time: bool, allowed: Allowed = None
 ) -> list[Verdict]:
     """Return the verdict of a node for each transaction; nothing is sent to a node on another chain."""
     deadline = time.monotonic() + seconds
     try:
         attempts.check_chain(url, chain_id, _until(deadline))
     except Fault as fault:
-        return [failed(fault)] * len(transactions)
+        return [failed(fault)] * len(batch)
     started = time.monotonic()
-    verdicts = _send(url, transactions, deadline, one_at_a_time)
+    verdicts = _send(url, batch, deadline, one_at_a_time, allowed)
     faults = [verdict.fault for verdict in verdicts if verdict.fault]
-    note_call(url, time.monotonic() - started, faults[0] if faults else None)
+    if any(verdict is not WITHHELD for verdict in verdicts):
+        note_call(url, time.monotonic() - started, faults[0] if faults else None)
     if faults:
         attempts.distrust(url, chain_id)
     return verdicts
 
 
-def _send(url: str, transactions: Sequence[SignedTransaction], deadline: float, one_at_a_time: bool) -> list[Verdict]:
+def _send(url: str, transactions: Batch, deadline: float, one_at_a_time: bool, allowed: Allowed) -> list[Verdict]:
     if not one_at_a_time and len(transactions) <= attempts.batch_limit(url, len(transactions)):
         try:
-            return _resend_overtaken(url, transactions, _post(url, transactions, deadline), deadline)
+            verdicts = _post(url, transactions, deadline, allowed)
+            return _resend_overtaken(url, transactions, verdicts, deadline, allowed)
         except BatchRefused:
             attempts.note_batch_refused(url, len(transactions))
-    return _send_in_sequence(url, transactions, deadline)
+    return _send_in_sequence(url, transactions, deadline, allowed)
 
 
 def _resend_overtaken(
-    url: str, transactions: Sequence[SignedTransaction], verdicts: list[Verdict], deadline: float
+    url: str, transactions: Batch, verdicts: list[Verdict], deadline: float, allowed: Allowed
 ) -> list[Verdict]:
     """Send a transaction again if the node checked it before it had its predecessor: some run a batch in parallel."""
     found = list(verdicts)
@@ -70,23 +78,28 @@ def _resend_overtaken(
             found[number].outcome is Outcome.NONCE_TOO_HIGH and found[number - 1].outcome in PREDECESSOR_IS_THERE
         )
         if is_overtaken and time.monotonic() < deadline:
-            found[number : number + 1] = _post(url, [transactions[number]], deadline)
+            found[number : number + 1] = _post(url, [transactions[number]], deadline, allowed)
     return found
 
 
-def _send_in_sequence(url: str, transactions: Sequence[SignedTransaction], deadline: float) -> list[Verdict]:
+def _send_in_sequence(url: str, transactions: Batch, deadline: float, allowed: Allowed) -> list[Verdict]:
     """Send one after the other, each after the answer to the one before; stop at a fault of the node."""
     verdicts: list[Verdict] = []
     for transaction in transactions:
         if time.monotonic() >= deadline:
             return verdicts + [failed(OUT_OF_TIME)] * (len(transactions) - len(verdicts))
-        verdicts += _post(url, [transaction], deadline)
+        verdicts += _post(url, [transaction], deadline, allowed)
         if fault := verdicts[-1].fault:
             return verdicts + [failed(fault)] * (len(transactions) - len(verdicts))
     return verdicts
 
 
-def _post(url: str, transactions: Sequence[SignedTransaction], deadline: float) -> list[Verdict]:
+def _post(url: str, transactions: Batch, deadline: float, allowed: Allowed = None) -> list[Verdict]:
+    if allowed is not None:
+        leaving = allowed()
+        chosen = [each for each in transactions if each.raw in leaving]
+        found = iter(_post(url, chosen, deadline) if chosen else ())
+        return [next(found) if each.raw in leaving else WITHHELD for each in transactions]
     calls = [Call("eth_sendRawTransaction", [f"0x{each.raw.hex()}"]) for each in transactions]
     try:
         # A batch belongs to no one trace.

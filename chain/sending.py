@@ -5,14 +5,16 @@ Whatever the outcome, the same bytes can be broadcast again. An unknown outcome 
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.conf import settings
 
 from chain import send_attempts
 from chain.answers import Fault
 from chain.nodes import MIN_SHARE_SECONDS, Node, in_order, note
-from chain.send_attempts import SignedTransaction
-from chain.send_outcomes import Broadcast, Outcome, Verdict, failed
+from chain.send_attempts import WITHHELD, Allowed, SignedTransaction
+from chain.send_outcomes import Broadcast, Verdict, failed
+from chain.send_texts import Outcome
 from chain.spreading import spread
 
 __all__ = ["Broadcast", "Outcome", "SignedTransaction", "send"]
@@ -22,6 +24,8 @@ BROADCAST_NODES = 2
 NOT_SENT = failed(Fault("no RPC URL is configured"))
 # Another node may accept what one refuses, has no room for or considers too expensive.
 UNSETTLED = {Outcome.UNKNOWN, Outcome.REFUSED, Outcome.FEE_CAP, Outcome.POOL_LIMIT}
+# What a node that does not fail is not expected to accept later: a pool has room again, words without a class stay.
+REJECTED = UNSETTLED - {Outcome.POOL_LIMIT}
 
 
 def send(
@@ -30,16 +34,19 @@ def send(
     chain_id: int | None,
     *,
     one_at_a_time: bool = False,
-) -> list[Broadcast]:
+    allowed: Allowed = None,
+) -> list[Broadcast | None]:
     """Broadcast signed transactions in the order of their nonces, and return the outcome of each.
 
     What one node leaves unsettled is sent to the next; of several outcomes the best counts. When all are settled, the
-    batch is copied to a second node in the background, unless the chain has no mempool (`one_at_a_time`).
+    batch is copied to a second node in the background, unless the chain has no mempool (`one_at_a_time`). What is not
+    `allowed` to leave when a node is about to be called is not sent; without any call, its outcome is None.
     """
     deadline = time.monotonic() + settings.NODE_DEADLINE_SECONDS
     urls = in_order(nodes, chain_id=chain_id)
-    everything = range(len(transactions))
+    everything, node_count = range(len(transactions)), len(urls)
     verdicts = [NOT_SENT] * len(transactions)
+    rejections = [0] * len(transactions)
     answered = 0
     while urls and (unsettled := [number for number in everything if verdicts[number].outcome in UNSETTLED]):
         left = deadline - time.monotonic()
@@ -49,15 +56,21 @@ def send(
         # The second node gets the whole batch: those that the first accepted may not have reached it.
         numbers = unsettled if one_at_a_time or answered >= BROADCAST_NODES else everything
         url, batch = urls.pop(0), [transactions[number] for number in numbers]
-        found = send_attempts.attempt(url, batch, chain_id, min(share, left), one_at_a_time=one_at_a_time)
+        found = send_attempts.attempt(
+            url, batch, chain_id, min(share, left), one_at_a_time=one_at_a_time, allowed=allowed
+        )
         for fault in [verdict.fault for verdict in found if verdict.fault][:1]:
             note(url, fault, chain_id)
-        answered += any(verdict.fault is None for verdict in found)
+        answered += any(verdict.fault is None and verdict is not WITHHELD for verdict in found)
         for number, verdict in zip(numbers, found, strict=True):
             verdicts[number] = min(verdicts[number], verdict, key=_rank)
+            rejections[number] += verdict is not WITHHELD and verdict.fault is None and verdict.outcome in REJECTED
     if not one_at_a_time and transactions:
-        spread(urls, BROADCAST_NODES - answered, transactions, chain_id)
-    return [verdict.broadcast for verdict in verdicts]
+        spread(urls, BROADCAST_NODES - answered, transactions, chain_id, allowed)
+    return [
+        None if verdict is WITHHELD else replace(verdict.broadcast, is_rejected_by_all=0 < node_count == count)
+        for verdict, count in zip(verdicts, rejections, strict=True)
+    ]
 
 
 def _rank(verdict: Verdict) -> int:
@@ -65,8 +78,8 @@ def _rank(verdict: Verdict) -> int:
 
     A refusal is final only if every node that answers refuses: any other answer ranks before it.
     """
-    if verdict is NOT_SENT:
-        return 6
+    if verdict is NOT_SENT or verdict is WITHHELD:
+        return 7 if verdict is NOT_SENT else 6
     if verdict.outcome in {Outcome.ACCEPTED, Outcome.KNOWN}:
         return 0
     if verdict.outcome is Outcome.REFUSED:

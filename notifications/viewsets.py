@@ -37,6 +37,7 @@ from relayer_service.api.viewsets import CreateMixin, DestroyMixin, LockingMixin
 from relayer_service.audit.recording import acted, deleted, record
 from relayer_service.storage.newest import newest_with
 
+WRITES = ("create", "partial_update", "destroy", "replay", "replay_deliveries", "test")
 IN_PROGRESS = "Delivery is in progress"
 DISABLED = "Notification is disabled"
 NOT_FOUND_IN_CONTRACT = "Notification not found"
@@ -78,8 +79,10 @@ class NotificationViewSet(
         "lifecycle",
     )
     action_scopes = dict.fromkeys(("list", "retrieve", "deliveries", "delivery"), "read") | dict.fromkeys(
-        ("create", "partial_update", "destroy", "replay", "replay_deliveries", "test"), "manage"
+        WRITES, "manage"
     )
+    # None of its actions changes what spending rules rest on.
+    fields_within_rules = {name: {*CreateNotificationSerializer._declared_fields, "filter"} for name in WRITES}
     locking_actions = LockingMixin.locking_actions | {"test"}
     actions_without_body = {"replay", "test"}
     idempotent_actions = dict.fromkeys(("create", "replay_deliveries", "test"), "lifecycle")

@@ -46,7 +46,7 @@ SESSION_COOKIE_AGE = 12 * 60 * 60
 REQUIRE_SECOND_FACTOR = env.choice(
     "REQUIRE_SECOND_FACTOR", "none" if LOCAL else "superusers", {"none", "superusers", "staff"}
 )
-SECURE_HSTS_SECONDS = 0 if LOCAL else env.integer("HSTS_SECONDS", 31_536_000)
+SECURE_HSTS_SECONDS = 0 if LOCAL else 31_536_000
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = not LOCAL
 SECURE_SSL_REDIRECT = not LOCAL and env.boolean("HTTPS_REDIRECT", True)
 # Probes use plain HTTP. API requests are rejected (`HttpsOnlyMiddleware`): a redirect comes after the token was sent.
@@ -123,6 +123,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_REQUEST_BYTES
 ERROR_DETAILS = env.boolean("ERROR_DETAILS", True)
 RATE_LIMIT_LIST_RELAYERS = env.rate("RATE_LIMIT_LIST_RELAYERS", "100/s")
 RATE_LIMIT_RPC = env.rate("RATE_LIMIT_RPC", "100/s")
+RATE_LIMIT_SEND = env.rate("RATE_LIMIT_SEND", "1000/s")
 RATELIMIT_FAIL_OPEN = True
 
 # The function that finds tokens without a pepper for /ready, which cannot import `tokens`.
@@ -206,14 +207,14 @@ JOB_KINDS = {
 
 # Transactions that one relayer can have queued, without a nonce; more are refused.
 TRANSACTION_QUEUE_LIMIT = env.integer("TRANSACTION_QUEUE_LIMIT", 1_000, minimum=1)
+# Bytes that one token can store per day with the transactions it requests; 0 is unlimited.
+TRANSACTION_BYTES_PER_DAY = env.integer("TRANSACTION_BYTES_PER_DAY", 10 * 1024**3)
 # Hours until a transaction expires that has no `valid_until`.
 TRANSACTION_VALID_HOURS = env.integer("TRANSACTION_VALID_HOURS", 8, minimum=1, maximum=8_760)
 # Days to keep a transaction in a final status; 0 keeps it forever.
 TRANSACTIONS_KEEP_DAYS = env.integer("TRANSACTIONS_KEEP_DAYS", 0, maximum=36_500)
 # How long the accounts of a killed worker wait for another one.
 LANE_LEASE_SECONDS = env.integer("LANE_LEASE_SECONDS", 30, minimum=1)
-# Concurrent calls to signers, per worker.
-SIGNING_THREADS = env.integer("SIGNING_THREADS", 64, minimum=4)
 # The price of a transaction is never raised above this multiple of the market.
 FEE_CEILING_MULTIPLE = env.integer("FEE_CEILING_MULTIPLE", 5, minimum=2)
 
@@ -306,6 +307,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": [
         "rest_framework.permissions.IsAuthenticated",
         "relayer_service.api.permissions.HasScope",
+        "relayer_service.api.permissions.IsWithinLimits",
         "relayer_service.api.permissions.IsAllowedRelayer",
     ],
     "DEFAULT_RENDERER_CLASSES": ["relayer_service.api.renderers.EnvelopeRenderer"],

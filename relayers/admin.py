@@ -26,7 +26,7 @@ from relayers import formatting, guards, policy_fields
 from relayers.account import Answers
 from relayers.bulk_edit_admin import BulkEditAdmin
 from relayers.filters import NetworkFilter, ProblemFilter, RelayerStateFilter, used_networks
-from relayers.forms import TOP_UP_FIELDS, RelayerForm, shows_signing
+from relayers.forms import FUNDING, TOP_UP_FIELDS, RelayerForm, shows_signing
 from relayers.models import BALANCE_ORDER, Relayer
 from relayers.nodes_admin import NodesAdmin
 from relayers.states import set_all_paused
@@ -116,6 +116,7 @@ class RelayerAdmin(NodesAdmin, BulkEditAdmin):
     def get_form(self, request: HttpRequest, obj: Relayer | None = None, change: bool = False, **kwargs: Any) -> Any:
         form = super().get_form(request, obj, change=change, **kwargs)
         form.answers = request.__dict__.setdefault("answers", Answers())
+        form.can_fund = request.user.has_perm(FUNDING)
         return form
 
     def searched_starts(self, request: HttpRequest, text: str) -> list[tuple[str, str]]:

@@ -54,6 +54,11 @@ RELAYER_DISABLED = RelayerEvent("relayer.disabled", RelayerDisabledData, "The he
 RELAYER_ENABLED = RelayerEvent("relayer.enabled", RelayerChangeData, "The health check enabled a relayer again.")
 RELAYER_PAUSED = RelayerEvent("relayer.paused", RelayerChangeData, "A relayer was paused.")
 RELAYER_RESUMED = RelayerEvent("relayer.resumed", RelayerChangeData, "A relayer was resumed.")
+RELAYER_TOP_UP_REMOVED = RelayerEvent(
+    "relayer.top_up_removed",
+    RelayerChangeData,
+    "The automatic top-up of a relayer was removed, because its account or signer changed.",
+)
 RELAYER_LOW_BALANCE = RelayerEvent(
     "relayer.low_balance", RelayerBalanceData, "The balance of a relayer fell below its `min_balance`."
 )

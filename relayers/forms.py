@@ -38,6 +38,8 @@ TOP_UP_FIELDS = {
     "funding_relayer_id": "funding_relayer",
     **{name: f"top_up_{name}" for name in AMOUNT_FIELDS},
 }
+# The permission to set one, besides that to change relayers.
+FUNDING = "transactions.add_transaction"
 UNREADABLE = "The stored URLs cannot be decrypted: {}. URLs entered here replace them."
 
 
@@ -110,6 +112,8 @@ class RelayerForm(ResourceForm):
 
     # Shared by the forms that validate the same request twice.
     answers: Answers | None = None
+    # Set by the admin for staff who can send transactions: a top-up moves coins.
+    can_fund = False
 
     class Meta:
         model = Relayer
@@ -139,6 +143,9 @@ class RelayerForm(ResourceForm):
             field = self.fields[TOP_UP_FIELDS[name]]
             field.initial = getattr(self.instance, TOP_UP_COLUMNS[name])
             field.show_hidden_initial = bool(self.instance.pk)
+        for name in () if self.can_fund else self.fields.keys() & {*TOP_UP_FIELDS.values()}:
+            self.fields[name].disabled = True
+            self.fields[name].help_text = f"Requires the permission {FUNDING}. {self.fields[name].help_text}"
         self.rows = {column: self._rpc_url_rows(column) for column in NODE_ROWS}
         if not self.is_bound and "identifier" in self.fields:
             # A script suggests an ID until one is typed.

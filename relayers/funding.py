@@ -15,7 +15,8 @@ TOP_UP_COLUMNS = {
     "target": "top_up_target_text",
     "daily_limit": "top_up_daily_limit_text",
 }
-NO_TOP_UP = models.Q(funding_relayer=None, top_up_minimum_text="", top_up_target_text="", top_up_daily_limit_text="")
+CLEARED = {column: None if column == "funding_relayer" else "" for column in TOP_UP_COLUMNS.values()}
+NO_TOP_UP = models.Q(**CLEARED)
 WITH_TOP_UP = models.Q(funding_relayer__isnull=False) & ~(
     models.Q(top_up_minimum_text="") | models.Q(top_up_target_text="") | models.Q(top_up_daily_limit_text="")
 )

@@ -26,7 +26,7 @@ from relayer_service.background import pools
 from relayer_service.background.leased_work import LeasedWork
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
-from relayers import events
+from relayers import events, guards
 from relayers.account import address_mismatches
 from relayers.histories import announce_runway, histories
 from relayers.metrics import observe_checks
@@ -131,7 +131,7 @@ def _write(readings: list[AccountReadings], mismatches: Mapping[int, str], now: 
     due_at = now + timedelta(seconds=settings.HEALTH_CHECK_SECONDS * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
     write_node_keys([relayer for relayer, _ in readings])
     unchanged: dict[bool, list[Relayer]] = {True: [], False: []}
-    entries = []
+    entries, switched = [], []
     for relayer, reading in readings:
         changes = judge(relayer, reading, mismatches.get(relayer.pk, ""))
         changes |= starts(relayer, changes, now) if changes else {}
@@ -146,7 +146,9 @@ def _write(readings: list[AccountReadings], mismatches: Mapping[int, str], now: 
             if changes.get("runway_is_short") and not relayer.runway_is_short:
                 announce_runway(relayer, changes, now)
             entries.append(audit_entry(relayer, changes))
+            switched += [relayer.pk] if "system_disabled" in differing else []
     record(entries)
+    guards.note_change(switched, {"system_disabled"})
     # Most checks find no change: one statement for all of them.
     for has_balance, relayers in unchanged.items():
         if relayers:

@@ -266,6 +266,9 @@ class Relayer(Resource, Leased):
         funding = values.pop("funding_relayer_id")
         return {"funding_relayer_id": funding.identifier, **values} if funding else {}
 
+    def audited_top_up(self) -> dict[str, str]:
+        return {f"top_up.{name}": value for name, value in self.top_up_values().items()}
+
     @property
     def expected_chain_id(self) -> int | None:
         known = networks().get(self.network)
@@ -289,7 +292,7 @@ class Relayer(Resource, Leased):
             **{f"policies.{name}": value for name, value in self.policies.items()},
             "allow_signing": self.allow_signing,
             **audited_rules(self),
-            **{f"top_up.{name}": value for name, value in self.top_up_values().items()},
+            **self.audited_top_up(),
             "balance_is_low": self.balance_is_low,
         }
 

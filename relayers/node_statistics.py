@@ -11,8 +11,8 @@ from django.db import connection
 from django.utils import timezone
 
 from chain import breakers
-from chain.head import MAX_TIMESTAMP
 from chain.node_calls import Head, NodeCall, node_key
+from chain.plausibility import MAX_TIMESTAMP
 from relayer_service.background.counts import PendingCounts
 from relayer_service.storage import latencies
 from relayer_service.storage.ttl_cache import TTLCache

@@ -5,7 +5,7 @@ transactions send. Increases, such as top-ups, do not count.
 """
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
 
 from relayers.balance_hours import DAY, DAYS_KEPT, Entry
@@ -73,11 +73,6 @@ def is_short(found: Runway | None, threshold: int, *, was_short: bool) -> bool:
 def by_day(outflows: Sequence[Entry], starts: Sequence[datetime]) -> list[int]:
     amounts = {int(day): int(amount) for day, amount in outflows}
     return [amounts.get(_day(start), 0) for start in starts]
-
-
-def last_days(now: datetime, count: int) -> list[datetime]:
-    today = datetime.fromtimestamp(_day(now), UTC)
-    return [today - timedelta(days=ago) for ago in reversed(range(count))]
 
 
 def _day(moment: datetime) -> int:

@@ -42,7 +42,6 @@ from relayers.top_ups import TopUpRequest, TopUpSerializer, WeiAmountField
 from relayers.writes import UNKNOWN, RelayerWrite
 from signers import signing
 from signers.models import Signer
-from spending.models import SpendingPolicy
 from spending.rules import validate_rules
 from spending.shape import SpendingRules, SpendingRulesPatch, merge_rules
 from spending.writes import stored_rules
@@ -252,10 +251,9 @@ class FundedMixin(serializers.Serializer[Any]):
         if values is None:
             return {}
         token, identifier = self.context["request"].auth, values["funding_relayer_id"]
-        if not token.has_scope("send") or identifier not in (token.allowed_relayers or [identifier]):
+        if not token.has_scope("send"):
             raise InsufficientScope("send")
-        policy = token.read_spending_id()
-        if policy is not None and SpendingPolicy.objects.exclude(rules={}).filter(pk=policy):
+        if token.has_spending_rules():
             # The funding relayer would send without them, to an account whose key the holder may have.
             raise Forbidden(NO_TOP_UP)
         funding = Relayer.objects.filter(identifier=identifier).first()

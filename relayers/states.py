@@ -5,17 +5,18 @@ from collections.abc import Iterable, Sequence
 from django.db import transaction
 
 from notifications.delivery.creating import Candidate, create_each, create_for_channels
-from notifications.emitting import wake
+from notifications.emitting import emit, wake
 from relayer_service.audit import actors
 from relayer_service.audit.recording import record_same
 from relayer_service.observability import tracing
 from relayer_service.storage.selections import Selection
 from relayers import guards
-from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RelayerChangeData, RelayerData
+from relayers.events import RELAYER_PAUSED, RELAYER_RESUMED, RELAYER_TOP_UP_REMOVED, RelayerChangeData, RelayerData
 from relayers.models import Relayer
 
 # Relayers that are locked and written together: few enough that others do not wait long for the locks.
 BATCH_SIZE = 2_000
+ACCOUNT_CHANGED = "The account or the signer changed."
 EVENT_COLUMNS = ["identifier", "name", "network", "network_type"]
 
 
@@ -76,6 +77,12 @@ def _write(keys: Sequence[int], paused: bool, reason: str = "") -> tuple[list[tu
     )
     targets |= create_for_channels(event, (data(*row[4:]) for row in rows))
     return [(row[0], row[4]) for row in rows], targets
+
+
+def report_removed_top_ups(relayers: Iterable[Relayer]) -> None:
+    for relayer in relayers:
+        data = RelayerChangeData(**event_data(relayer), actor=str(actors.current()), reason=ACCOUNT_CHANGED)
+        emit(RELAYER_TOP_UP_REMOVED, relayer.notification, data)
 
 
 def _data(identifier: str, name: str, network: str, network_type: str) -> RelayerData:

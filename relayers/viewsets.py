@@ -44,6 +44,7 @@ from signers.models import Signer
 logger = logging.getLogger(__name__)
 
 UNCHANGEABLE_NETWORK = "Networks cannot be changed over REST: change NETWORKS_FILE, or custom_rpc_urls of a relayer"
+OF_JOBS = {name: {"filter", "reason"} for name in ("pause", "resume")}
 NO_BALANCE = "No node returned a balance."
 UNREADABLE_URLS = "The URLs of the relayer's nodes cannot be decrypted."
 
@@ -74,6 +75,9 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         ("create", "partial_update", "destroy", "pause", "resume"), "manage"
     )
     limited_scopes = dict.fromkeys(("list", "retrieve", "status", "balance"), "send")
+    fields_within_relayers = {"partial_update": {"name", "paused", "policies", "private_fallback_blocks"}, **OF_JOBS}
+    # A top-up can only be removed: see `FundedMixin`.
+    fields_within_rules = {"partial_update": {"name", "paused", "notification_id", "top_up"}, **OF_JOBS}
     action_errors = {
         "balance": {HTTPStatus.SERVICE_UNAVAILABLE: "No node answered: connection failed."},
         "pause": {HTTPStatus.CONFLICT: idempotency.OTHER_BODY},
@@ -139,6 +143,8 @@ class RelayerViewSet(ListMixin, CreateMixin, RetrieveModelMixin, PartialUpdateMi
         def start(serializer: Any) -> dict[str, Any]:
             values = serializer.validated_data
             rows = narrow(Relayer.objects.all(), LIST_FILTERS, values["filter"])
+            if only := self.request.auth.allowed_relayers:  # type: ignore[union-attr]  # a token
+                rows = rows.filter(identifier__in=only)
             return jobs.start(self.request, kind, rows, values.get("reason", ""))
 
         return idempotency.run_idempotently(self, self._valid, start)

@@ -17,10 +17,10 @@ from relayer_service.storage.clock import DatabaseNow
 from relayer_service.writes import BATCH_SIZE, Values
 from relayers import guards
 from relayers.account import Answers
-from relayers.funding import TOP_UP_COLUMNS
+from relayers.funding import CLEARED, TOP_UP_COLUMNS
 from relayers.models import ACCOUNT_COLUMNS, MASKED_COLUMNS, NO_READINGS, Relayer
 from relayers.policy_fields import coins
-from relayers.states import write_paused
+from relayers.states import report_removed_top_ups, write_paused
 from relayers.tasks import check_relayers_now
 from signers import signing
 from signers.followers import Follower
@@ -40,6 +40,7 @@ ATTRIBUTES = {
 COLUMNS = {**ATTRIBUTES, "spending_rules": "spending"}
 FUNDING_PAUSED = "the funding relayer is paused: it sends nothing until it is resumed"
 UNKNOWN = "object with this ID does not exist"
+TOP_UP_REMOVED = "removed, because the account or the signer changes; set it again to have this account topped up"
 CHANGED = "the signer was changed concurrently: try again"
 
 
@@ -49,7 +50,8 @@ class RelayerWrite(HolderWrite[Relayer]):
     `signer_id` and `notification_id` are rows; `policies` and `spending_rules` are valid and replace the stored ones.
     The `address` is the signer's, and a given one must equal it, as far as it can be read. Empty: it is read from the
     signer. None: it is read unless the stored one is known to be the signer's. Left out: the stored one stays if it
-    cannot be read. `top_up` is None, or has the row `funding_relayer_id` and amounts.
+    cannot be read. `top_up` is None, or has the row `funding_relayer_id` and amounts; left out, it is removed if the
+    account or the signer changes: who changes them may hold the new key, without the right to move coins there.
     """
 
     model = Relayer
@@ -62,6 +64,7 @@ class RelayerWrite(HolderWrite[Relayer]):
         # Whether to pause or to resume; not only a column, as the webhook gets an event.
         self.paused: bool | None = None
         self.stored_signer = None if self.is_new else row.signer
+        self.removes_top_up = False
 
     def set(self, values: Values) -> None:
         """Set all values except the address, which `check_account` finds, and the pause."""
@@ -171,6 +174,12 @@ class RelayerWrite(HolderWrite[Relayer]):
         if self.is_new:
             return
         now = snapshot(self.row)
+        has_moved = any(self.before[name] != now[name] for name in (*ACCOUNT_COLUMNS, "signer_id"))
+        if has_moved and "top_up" not in self.given and self.row.funding_relayer is not None:
+            self.removes_top_up = True
+            self._set_top_up({})
+            self.warnings.append(("top_up", TOP_UP_REMOVED))
+            now = snapshot(self.row)
         names = [name for name in {**self.before, **now} if self.before.get(name) != now.get(name)]
         # A database may return policies and rules in another order.
         for name in sorted(names, key=lambda name: name if "." in name else ""):
@@ -216,11 +225,12 @@ class RelayerWrite(HolderWrite[Relayer]):
         later = [write.row for write in writes if write.is_new and _is_funded_by_new(write.row)]
         top_ups = [[getattr(row, column) for column in TOP_UP_COLUMNS.values()] for row in later]
         for row in later:
-            _set_columns(row, [None, "", "", ""])
+            _set_columns(row, [*CLEARED.values()])
         super().save_rows(writes)
         for row, values in zip(later, top_ups, strict=True):
             _set_columns(row, values)
             row.save(update_fields=TOP_UP_COLUMNS.values())
+        report_removed_top_ups(write.row for write in writes if write.removes_top_up)
         cls._notify_guards(writes)
         for answers in {write.answers for write in writes}:
             answers.save_errors()
@@ -276,19 +286,21 @@ class RelayerFollower(Follower):
         return next(iter(reasons.values()), "")
 
     def follow(self, signer: Signer, address: str) -> int:
-        """Move relayers to the address, record it, and have the new account checked immediately."""
+        """Move relayers to the address without their top-ups, record it, and have the account checked immediately."""
         if reason := self.refusal(signer, address):
             raise ValidationError(reason)
         moved, after = 0, {"address": address, "balance_is_low": False}
-        rows = self.rows(signer).exclude(address=address)
-        while batch := list(rows.only("identifier", "address", "balance_is_low")[:BATCH_SIZE]):
+        rows = self.rows(signer).exclude(address=address).select_related("funding_relayer")
+        rows = rows.only("identifier", *after, *TOP_UP_COLUMNS.values(), "funding_relayer__identifier")
+        while batch := list(rows[:BATCH_SIZE]):
             keys = [relayer.pk for relayer in batch]
             # A check in progress has read the old account, so it loses its lease.
             Relayer.objects.filter(pk__in=keys).update(
-                address=address, due_at=DatabaseNow(), lease=None, **NO_READINGS
+                address=address, due_at=DatabaseNow(), lease=None, **NO_READINGS, **CLEARED
             )
             guards.note_change(keys, {"address"})
-            before = ({name: getattr(relayer, name) for name in after} for relayer in batch)
+            report_removed_top_ups(each for each in batch if each.funding_relayer)
+            before = ({**{name: getattr(each, name) for name in after}, **each.audited_top_up()} for each in batch)
             reason = f"Follows the signer {signer}."
             record(changed(*row, after, reason) for row in zip(batch, before, strict=True))
             moved += len(batch)

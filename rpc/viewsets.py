@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import IntegrityError
 from django.db.models import CharField, QuerySet, Value
 from django.db.models.functions import Concat
+from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
@@ -102,11 +103,11 @@ class FeeTokenViewSet(CreateMixin, RetrieveModelMixin, PartialUpdateMixin, Destr
         rows: QuerySet[Any] = super().get_queryset().annotate(identifier=IDENTIFIER).prefetch_related("sources")
         return rows
 
-    def list(self, request: Request) -> Response:
+    def list(self, request: Request) -> HttpResponse:
         """Return the fee tokens by network and symbol."""
         rows, page = self.filter_queryset(self.get_queryset()), self.get_page_request()
         shown = FeeTokenSerializer(rows[page.offset : page.offset + page.per_page], many=True).data
-        return Response(envelope.Page(shown, page.logs, page.pagination(rows.count())))
+        return self.rendered(envelope.Page(shown, page.logs, page.pagination(rows.count())))
 
     def partial_update(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Change the fields that are sent; omitted fields stay, and `sources` are replaced whole."""

@@ -6,6 +6,8 @@ from typing import Any, Self
 from relayer_service.writes import Row, Write
 from spending.models import SpendingPolicy
 
+NO_GAS_LIMIT = "without max_gas_cost_per_day, the cost of gas is not limited"
+
 
 class HolderWrite(Write[Row]):
     """The write of a row whose `spending` is its policy: created with the first rules, and kept without rules.
@@ -21,6 +23,8 @@ class HolderWrite(Write[Row]):
         row: Any = self.row
         if rules == stored_rules(row):
             return
+        if rules and "max_gas_cost_per_day" not in rules:
+            self.warnings.append(("spending_rules", NO_GAS_LIMIT))
         if row.spending is None:
             row.spending = SpendingPolicy()
         row.spending.rules = dict(rules)

@@ -16,7 +16,12 @@ from django.db.models import NOT_PROVIDED, Value
 from django.db.models.functions import Now
 from django.db.utils import ConnectionHandler
 
-from relayer_service.storage.operations import AddConstraintNotValid, AddIndexConcurrently, RemoveIndexConcurrently
+from relayer_service.storage.operations import (
+    AddConstraintNotValid,
+    AddIndexConcurrently,
+    AddUniqueIndexConcurrently,
+    RemoveIndexConcurrently,
+)
 from tests.upgrade import release
 
 # Those that grow with the fleet or with its traffic: reading one through takes longer than a request may wait.
@@ -34,6 +39,7 @@ LARGE_TABLES = {
     ("transactions", "attempt"),
     ("transactions", "statuschange"),
 }
+CONCURRENT = (AddIndexConcurrently, AddUniqueIndexConcurrently, RemoveIndexConcurrently)
 HINT = "CONTRIBUTING.md, Change the schema, has the way to do it."
 
 
@@ -71,7 +77,7 @@ def migration_problems(
     migration: migrations.Migration, state: ProjectState, created: Collection[tuple[str, str]] = ()
 ) -> Iterator[str]:
     """Yield what is wrong with a migration, given the models before it and those that are new since the release."""
-    concurrent = [isinstance(each, (AddIndexConcurrently, RemoveIndexConcurrently)) for each in migration.operations]
+    concurrent = [isinstance(each, CONCURRENT) for each in migration.operations]
     if any(concurrent) and (migration.atomic or not all(concurrent)):
         yield "concurrent operations belong in a migration of their own with `atomic = False`"
     for operation in migration.operations:
@@ -106,8 +112,13 @@ def lock_problems(operation: Operation, app_label: str, state: ProjectState) -> 
         yield "nobody writes while the index is built: use AddIndexConcurrently"
     elif isinstance(operation, migrations.RemoveIndex) and not isinstance(operation, RemoveIndexConcurrently):
         yield "it waits for readers, and others for it: use RemoveIndexConcurrently"
-    elif isinstance(operation, migrations.AddConstraint) and not isinstance(operation, AddConstraintNotValid):
-        yield "the table is read through while it is locked: use AddConstraintNotValid for a check"
+    elif isinstance(operation, migrations.AddConstraint) and not isinstance(
+        operation, (AddConstraintNotValid, AddUniqueIndexConcurrently)
+    ):
+        yield (
+            "the table is read through while it is locked: use AddConstraintNotValid for a check, and "
+            "AddUniqueIndexConcurrently for a unique constraint with a condition"
+        )
     elif isinstance(operation, (migrations.AlterUniqueTogether, migrations.AlterOrderWithRespectTo)):
         yield "it changes the table while it is locked"
     elif isinstance(operation, migrations.AddField):

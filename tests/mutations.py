@@ -78,8 +78,8 @@ MUTATIONS: dict[int, Mutation] = {
     6: Mutation(
         "All tokens share one count of a rate limit.",
         "relayer_service/api/throttling.py",
-        "request.auth.key",
-        '"any"',
+        "{group}:{token.family_key}",
+        "{group}:any",
         ("tests/contract/test_rate_limits.py",),
     ),
     7: Mutation(
@@ -287,7 +287,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     36: Mutation(
         "The base fee that follows a full block by EIP-1559 does not rise from zero.",
-        "chain/fee_history.py",
+        "chain/plausibility.py",
         "return base_fee + max(change, 1)",
         "return base_fee + change",
         ("tests/chain/test_fee_history.py",),
@@ -315,7 +315,7 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     40: Mutation(
         "A node that is behind is believed.",
-        "chain/head.py",
+        "chain/plausibility.py",
         "max_age is not None and now - timestamp > max_age",
         "max_age is not None and now < timestamp - max_age",
         ("tests/chain/test_head.py",),
@@ -528,8 +528,8 @@ MUTATIONS: dict[int, Mutation] = {
     70: Mutation(
         "A transaction that all nodes refuse blocks its lane for good.",
         "transactions/lanes/outcomes.py",
-        "if each.broadcast.outcome == Outcome.REFUSED and not row.requested_action:",
-        "if not each.broadcast.outcome:",
+        "if can_close and (tries or each.broadcast.outcome == Outcome.REFUSED):",
+        "if can_close and tries:",
         ("tests/transactions/test_commits.py",),
     ),
     71: Mutation(
@@ -542,8 +542,8 @@ MUTATIONS: dict[int, Mutation] = {
     72: Mutation(
         "A confirmed transaction that a deep reorg has removed is not rebroadcast.",
         "transactions/lanes/turn.py",
-        "[*work.reverted, *work.newest_attempts]",
-        "[*work.newest_attempts]",
+        "[*work.removed, *work.in_flight]",
+        "[*work.in_flight]",
         ("tests/transactions/test_turns.py",),
     ),
     73: Mutation(
@@ -563,8 +563,8 @@ MUTATIONS: dict[int, Mutation] = {
     75: Mutation(
         "A paused relayer gets new nonces.",
         "transactions/lanes/work.py",
-        "return not self.relayer.paused and not self.lane.holds",
-        "return not self.lane.holds",
+        "is_enabled = not self.relayer.paused and not self.relayer.system_disabled",
+        "is_enabled = not self.relayer.system_disabled",
         ("tests/transactions/test_turns.py",),
     ),
     76: Mutation(
@@ -667,9 +667,9 @@ MUTATIONS: dict[int, Mutation] = {
     ),
     90: Mutation(
         "The queue of a relayer has no limit.",
-        "transactions/accepting.py",
-        "if queued >= limit:",
-        "if queued > limit:",
+        "transactions/queues.py",
+        "max(self.own, self.shared) >= limit",
+        "max(self.own, self.shared) > limit",
         ("tests/transactions/rest/test_refusals.py",),
     ),
     91: Mutation(
@@ -682,7 +682,7 @@ MUTATIONS: dict[int, Mutation] = {
     92: Mutation(
         "A contract that reverts with the words of a node decides what becomes of the transaction.",
         "chain/send_outcomes.py",
-        "    (Outcome.REFUSED, REVERTED),\n",
+        "    if REVERTED.search(text):\n        return Outcome.REFUSED\n",
         "",
         ("tests/chain/test_send_outcomes.py",),
     ),
@@ -801,15 +801,15 @@ MUTATIONS: dict[int, Mutation] = {
     109: Mutation(
         "The payload that is reported is not the one that was mined.",
         "transactions/settlement/writing.py",
-        "columns = {**receipt_columns(receipt), **_executed_payload(row)}",
-        "columns = receipt_columns(receipt)",
+        "columns = {**receipt_columns(receipt, row.mined_attempt), **_executed_payload(row)}",
+        "columns = receipt_columns(receipt, row.mined_attempt)",
         ("tests/transactions/test_actions_on_chain.py",),
     ),
     110: Mutation(
         "Payloads that replaced each other become final before a reorg can swap them.",
         "transactions/settlement/settling.py",
-        "0 if each.purpose in NOOP_STATUS else each.payload_version",
-        "0 if each.purpose in NOOP_STATUS else 1",
+        "0 if each.purpose in NOOPS else each.payload_version",
+        "0 if each.purpose in NOOPS else 1",
         ("tests/transactions/test_settling.py",),
     ),
     111: Mutation(
@@ -892,8 +892,8 @@ MUTATIONS: dict[int, Mutation] = {
     146: Mutation(
         "A spending limit of gas stops a no-op.",
         "transactions/lanes/commits.py",
-        "if each.purpose not in NOOPS and budget.exceeds_gas(",
-        "if budget.exceeds_gas(",
+        "if each.purpose not in NOOPS and (budget.exceeds_gas(",
+        "if (budget.exceeds_gas(",
         ("tests/transactions/test_spending_commits.py",),
     ),
     147: Mutation(
@@ -906,15 +906,29 @@ MUTATIONS: dict[int, Mutation] = {
     148: Mutation(
         "Gas counts at its ceiling after the receipt.",
         "transactions/spending/settling.py",
-        "if row.mined_attempt is None or row.gas_used is None",
-        "if True or row.gas_used is None",
+        "if attempt is None or row.relayer is None",
+        "if True or row.relayer is None",
         ("tests/transactions/test_spending_commits.py",),
     ),
     149: Mutation(
-        "What waited for its nonce counts from its acceptance only.",
-        "transactions/spending/budgets.py",
-        "hour, charge = self._counters.hour, self._charges.get((row.pk, key))",
-        "charge = self._charges.get((row.pk, key)); hour = charge.hour if charge else self._counters.hour",
+        "What a reorg removed from its block stops to count after a day.",
+        "transactions/spending/settling.py",
+        " if row.status in FINAL else OPEN_HOUR",
+        "",
+        ("tests/transactions/test_spending_commits.py",),
+    ),
+    201: Mutation(
+        "What a single node reports as replaced is released.",
+        "transactions/spending/settling.py",
+        "is_released = row.corroborated_at is not None or row.last_attempt is None",
+        "is_released = True",
+        ("tests/transactions/test_spending_commits.py",),
+    ),
+    202: Mutation(
+        "A receipt that reports no gas is believed.",
+        "transactions/spending/settling.py",
+        "cost = max(row.gas_used, gas) *",
+        "cost = row.gas_used *",
         ("tests/transactions/test_spending_commits.py",),
     ),
     150: Mutation(
@@ -972,6 +986,55 @@ MUTATIONS: dict[int, Mutation] = {
         'if self.is_new or "signer_id" in self.given:',
         "if self.is_new:",
         ("tests/transactions/test_guards.py",),
+    ),
+    170: Mutation(
+        "An invented transaction has a payload signed for a second nonce.",
+        "transactions/settlement/adoption.py",
+        "if not (used.is_proven or agreed or is_accepted):",
+        "if not (used.hash or agreed or is_accepted):",
+        ("tests/transactions/test_identifying.py",),
+    ),
+    171: Mutation(
+        "A transaction that the same key signed for another chain is taken for the use of a nonce.",
+        "transactions/settlement/searching.py",
+        "signer = signed and (signed.sender, signed.chain_id)",
+        "signer = signed and (signed.sender, chain_id)",
+        ("tests/transactions/test_reading.py",),
+    ),
+    172: Mutation(
+        "The fields of an entry are believed whatever its hash.",
+        "chain/transactions/proof.py",
+        'if transaction_hash(raw) == entry["hash"].lower() else None',
+        'if transaction_hash(raw) or entry["hash"].lower() else None',
+        ("tests/chain/test_proof.py",),
+    ),
+    173: Mutation(
+        "One node alone has a payload signed for a second nonce.",
+        "transactions/settlement/adoption.py",
+        "if owner is not None and version is None and agreed is False:",
+        "if owner is not None and version is None and agreed is lane:",
+        ("tests/transactions/test_second_node.py",),
+    ),
+    174: Mutation(
+        "A transaction is canceled that another node reports as executed.",
+        "transactions/settlement/settling.py",
+        "(found.hash, found.succeeded) != (receipt.hash, receipt.succeeded):",
+        "found.hash == receipt.hash != receipt.hash:",
+        ("tests/transactions/test_settling.py",),
+    ),
+    175: Mutation(
+        "One node alone releases a charge.",
+        "transactions/spending/settling.py",
+        "if row.status not in FINAL or not is_released:",
+        "if row.status not in FINAL:",
+        ("tests/transactions/test_spending_commits.py",),
+    ),
+    176: Mutation(
+        "A node that is asked twice counts as two.",
+        "transactions/settlement/second_node.py",
+        "if count > 1]",
+        "if count > 0]",
+        ("tests/transactions/test_second_node.py",),
     ),
 }
 

@@ -11,12 +11,13 @@ from typing import Any
 import orjson
 import pytest
 
-from benchmarks.soak import answers, chaos, logs, memory, verdict
+from benchmarks.soak import answers, chaos, logs, memory, send_verdict, verdict
 from benchmarks.soak.answers import CALL, CUT, HTML, NO_ANSWER, OTHER, PAGE, RESOURCE, UNAVAILABLE, WEB_KILLED
 from benchmarks.soak.callers import Pauser, Prober
 from benchmarks.soak.client import Site
 from benchmarks.soak.receiver import Receiver
 from benchmarks.soak.rows import Row
+from benchmarks.soak.send_verdict import Requested
 from benchmarks.soak.verdict import Emitted
 from tests.servers import PROJECT
 
@@ -189,6 +190,45 @@ def test_a_test_event_that_was_not_acknowledged_may_have_been_emitted(rows: int,
     prober.acknowledged, prober.unanswered = 2, 1
     sent = [emitted(str(number), "notification.test") for number in range(rows)]
     assert verdict.lost_events(sent, [], [prober]) == faults
+
+
+@pytest.mark.parametrize(
+    ("status", "requested", "figure", "faults", "faults_of_trust"),
+    [
+        ("confirmed", Requested(1, "a"), "final", [], []),
+        ("canceled", Requested(0, "a", cancel_requested=True), "final", [], []),
+        ("confirmed", Requested(2, "a"), "doubled", ["the request 7 was executed 2 times"], []),
+        ("submitted", Requested(0, "a"), "stuck", [], ["a is submitted: why"]),
+        (
+            "confirmed",
+            Requested(0, "a"),
+            "contradicted",
+            [],
+            ["the request 7 is confirmed and was not executed"],
+        ),
+        (
+            "canceled",
+            Requested(1, "a", cancel_requested=True),
+            "contradicted",
+            [],
+            ["the request 7 is canceled and was executed: why"],
+        ),
+        ("canceled", Requested(0, "a"), "final", [], ["a is canceled: why"]),
+        ("confirmed", Requested(1, "b"), "lost", ["b was accepted and is not stored"], []),
+    ],
+)
+def test_statuses_are_compared_with_what_was_executed(
+    status: str, requested: Requested, figure: str, faults: list[str], faults_of_trust: list[str]
+) -> None:
+    judged = send_verdict.compare({"a": (status, "why")}, {7: requested})
+    assert (judged.figures[figure], judged.faults, judged.faults_of_trust) == (1, faults, faults_of_trust)
+
+
+def test_what_was_spent_over_a_limit_is_counted_by_sender() -> None:
+    limits = {"max_value_per_day": 10}
+    over, faults = send_verdict.over_limit("value", {"0xa": 10, "0xb": 13}, limits)
+    assert (over, faults) == (3, ["0xb spent 3 wei of value over its limit of 10"])
+    assert send_verdict.over_limit("gas_cost", {"0xb": 13}, limits) == (0, [])
 
 
 @pytest.mark.long

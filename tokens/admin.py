@@ -4,6 +4,7 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
+from django.db import connection
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -17,12 +18,12 @@ from relayer_service.admin.base import ResourceAdmin
 from relayer_service.admin.confirmation import PendingAction
 from relayer_service.admin.dates import ago_titled, to_the_minute
 from relayer_service.admin.filters import StateFilter
-from relayer_service.admin.references import link
+from relayer_service.admin.references import is_key, link
 from relayer_service.storage.prefixes import Folded
 from spending.formatting import shown_rules
 from spending.writes import stored_rules
 from tokens.forms import AccessTokenForm, RotationForm
-from tokens.models import WITH_PREDECESSOR, AccessToken, states
+from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family, states
 from tokens.writes import NotRotatable, rotate
 
 ROTATION = (
@@ -172,6 +173,12 @@ class AccessTokenAdmin(ResourceAdmin):
         """Disable the successors of a deleted token, unless it had expired: then they stay in use."""
         count = 0 if row.has_expired else AccessToken.objects.filter(pk=row.pk).successors().disable(WITH_PREDECESSOR)
         return f"Disabled its successors: {count}." if count else ""
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        if request.method == "POST" and connection.in_atomic_block and object_id.isdecimal() and is_key(object_id):
+            # Before the token alone, so that every process locks the oldest first.
+            lock_family(int(object_id))
+        return super().get_object(request, object_id, from_field)
 
     def save_model(self, request: HttpRequest, obj: AccessToken, form: Any, change: bool) -> None:
         super().save_model(request, obj, form, change)

@@ -77,7 +77,9 @@ class AccessTokenForm(ResourceForm):
         help_text=f"Extra permissions. Every token can already: {WITHOUT_SCOPES}.",
     )
     allowed_relayers = LinesField(
-        placeholder="payments-1", help_text="IDs of relayers that it can send and sign with. If empty, all relayers."
+        placeholder="payments-1",
+        help_text="IDs of relayers that it can send and sign with. With the scope manage it can change their names "
+        "and policies and pause them, and nothing else. If empty, all relayers.",
     )
 
     spending_rules = SpendingRulesField(

@@ -72,6 +72,18 @@ def lock_with_successors(chosen: set[int]) -> list[AccessToken]:
     return locked
 
 
+def lock_family(token_id: int) -> list[AccessToken]:
+    """Lock a token and all that were rotated to it or from it, the oldest first, even while one is being rotated."""
+    locked: list[AccessToken] = []
+    while True:
+        own = models.Q(family__in=AccessToken.objects.exclude(family="").filter(pk=token_id).values("family"))
+        rows = AccessToken.objects.filter(models.Q(pk=token_id) | own).exclude(pk__in=[each.pk for each in locked])
+        # Waits for a rotation, whose new token is found next.
+        if not (found := list(rows.select_for_update(of=("self",)).order_by("pk"))):
+            return locked
+        locked += found
+
+
 class AccessTokenQuerySet(models.QuerySet["AccessToken"]):
     """Bulk changes remove the tokens from the cache, so that this process rejects them immediately."""
 
@@ -171,7 +183,7 @@ class AccessToken(models.Model):
         db_default=[],
         blank=True,
         validators=[validate_relayer_ids],
-        help_text="IDs of relayers that it can send and sign with. If empty, all relayers.",
+        help_text="IDs of relayers that it can send and sign with, and change. If empty, all relayers.",
     )
     spending = models.ForeignKey(
         SpendingPolicy,
@@ -252,6 +264,11 @@ class AccessToken(models.Model):
         return f"rms_{self.key}_…"
 
     @property
+    def family_key(self) -> str:
+        """The key of the first of the tokens that replaced each other: they share limits and transactions."""
+        return self.family or self.key
+
+    @property
     def state(self) -> str:
         if not self.enabled:
             return "disabled"
@@ -275,11 +292,18 @@ class AccessToken(models.Model):
         return scopes.describe(self.scopes, self.allowed_relayers)
 
     def read_spending_id(self) -> int | None:
-        """Return its spending policy; if it had none when it was cached, that in the database. It never loses one."""
-        policy: int | None = self.spending_id
-        if policy is None:
-            policy = AccessToken.objects.filter(pk=self.pk).values_list("spending_id", flat=True).first()
-        return policy
+        """Return its spending policy in the database; a token that was deleted meanwhile keeps the one it had."""
+        policy: int | None = AccessToken.objects.filter(pk=self.pk).values_list("spending_id", flat=True).first()
+        return policy or self.spending_id
+
+    def has_spending_rules(self) -> bool:
+        """Return whether it has rules; those of a policy that is gone are unknown."""
+        policy = self.read_spending_id()
+        return policy is not None and not SpendingPolicy.objects.filter(pk=policy, rules={}).exists()
+
+    def read_family(self) -> list[str]:
+        """Return the keys of the tokens that replaced each other, with its own."""
+        return [self.key, *AccessToken.objects.filter(family=self.family_key).values_list("key", flat=True)]
 
     def is_usable(self, address: str) -> bool:
         """Return whether a verified token is accepted from this address now."""

@@ -18,7 +18,8 @@ class Scope(TextChoices):
 
 
 INCLUDED: dict[str, set[str]] = {Scope.MANAGE: {Scope.READ}}
-LIMITED_TO_RELAYERS: set[str] = {Scope.SEND, Scope.SIGN}
+LIMITED_TO_RELAYERS: set[str] = {Scope.MANAGE, Scope.SEND, Scope.SIGN}
+MANAGE_RELAYERS = "change names and policies, pause and resume"
 WITHOUT_SCOPES = "list and create signers, list relayers, change webhooks, make JSON-RPC calls"
 
 
@@ -39,8 +40,9 @@ def describe(scopes: Sequence[str], relayers: Sequence[str] = ()) -> str:
 
 
 def _describe_scope(scope: Scope, relayers: Sequence[str]) -> str:
-    label = scope.label.partition("; includes")[0]
-    return f"{label} (only {', '.join(relayers)})" if relayers and scope in LIMITED_TO_RELAYERS else label
+    if not relayers or scope not in LIMITED_TO_RELAYERS:
+        return scope.label.partition("; includes")[0]
+    return f"{MANAGE_RELAYERS if scope == Scope.MANAGE else scope.label} (only {', '.join(relayers)})"
 
 
 def validate_scopes(scopes: Any) -> None:

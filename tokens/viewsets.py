@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api.exceptions import Conflict
+from relayer_service.api.throttling import TokenRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from tokens import schema
 from tokens.models import AccessToken
@@ -26,6 +27,8 @@ class TokenViewSet(ResourceViewSet):
     action_scopes = {"rotate": "rotate"}
     action_errors = {"rotate": {HTTPStatus.CONFLICT: ALREADY_ROTATED}}
     actions_with_optional_body = {"rotate"}
+    throttle_classes = [TokenRateThrottle]
+    rate_limit = "RATE_LIMIT_RPC"
     tags = ["Tokens"]
 
     @extend_schema(operation_id="rotate_token", summary="Rotate the token of the request", **schema.ROTATE)

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, Self
 from django.db import transaction
 from django.utils import timezone
 
+from relayer_service.audit.recording import changed, record, snapshot
 from relayer_service.writes import Values
 from spending.writes import HolderWrite
 from tokens import credentials
-from tokens.models import WITH_PREDECESSOR, AccessToken
+from tokens.models import WITH_PREDECESSOR, AccessToken, lock_family
 
 # The fields that a replacement copies. With the spending policy, it has the rules and what was spent of their limits.
 KEPT = ("name", "user", "allowed_networks", "scopes", "allowed_relayers", "spending")
@@ -45,9 +46,29 @@ class AccessTokenWrite(HolderWrite[AccessToken]):
                 credential = credentials.generate()
                 write.row.set_credential(credential)
                 write.text = credential.reveal()
+        families = [(write.row, write.lock_family()) for write in writes if write.changes_rules and not write.is_new]
         super().save_rows(writes)
+        for row, family in families:
+            share_policy(row, family)
         if disabled := [write.row.pk for write in writes if "enabled" in write.columns and not write.row.enabled]:
             AccessToken.objects.filter(pk__in=disabled).successors().disable(WITH_PREDECESSOR)
+
+    def lock_family(self) -> list[AccessToken]:
+        """Lock the tokens that share its rules. Its first rules replace those of a policy that another one has."""
+        family, policy = lock_family(self.row.pk), self.row.spending
+        assert policy is not None
+        policy.pk = policy.pk or next((each.spending_id for each in family if each.spending_id), None)
+        return family
+
+
+def share_policy(row: AccessToken, family: Sequence[AccessToken]) -> None:
+    """Have a locked family use the policy of one of its tokens: otherwise the others could send without the rules."""
+    for token in family:
+        if token.pk != row.pk and token.spending_id != row.spending_id:
+            before = snapshot(token)
+            token.spending = row.spending
+            token.save(update_fields=["spending"])
+            record([changed(token, before, reason=f"Shares the rules of {row}.")])
 
 
 def issue(**values: Any) -> tuple[AccessToken, str]:

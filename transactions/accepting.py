@@ -8,8 +8,7 @@ without a lock is tried first (`optimistic.py`), which is faster and rarely in v
 from __future__ import annotations
 
 import hmac
-import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
+from django.db.models import Q, Subquery
 from rest_framework.exceptions import ValidationError
 
 from chain.networks import Network
@@ -30,21 +30,20 @@ from relayer_service.storage.inserting import NOTHING_ELSE, Also, insert_both
 from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer, find_relayer
 from signers import signing
-from transactions import metrics, optimistic, rules
+from transactions import metrics, optimistic, queues, quotas, rules
 from transactions.lane_locks import QueuedLane, claim_lane, lock_lane_and_read_relayer
 from transactions.models import Lane, Status, StatusChange, Transaction, amount_text
 from transactions.networks import network_of
 from transactions.relayer_lookup import read_relayer
 from transactions.spending import refusals
-from transactions.spending.accepting import charge, check_rules, counted_limits, reserve, within_window
+from transactions.spending.accepting import charge, check_rules, counted_limits, reserve
 from transactions.spending.counters import Counters, NewCharges
-from transactions.spending.holders import Holder, SpendingRefused, payload_of
+from transactions.spending.holders import Holder, SpendingRefused, ceiling_faults, read_holders
 from transactions.steps import step
 
 PAUSED = "Relayer paused"
 NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
 NO_CHAIN = "Relayer has no chain ID: its network is unknown"
-QUEUE_FULL = "Relayer has {} pending transactions, the maximum"
 
 
 @dataclass(frozen=True)
@@ -59,11 +58,15 @@ class Request:
     token_id: int | None = None
     # The spending policy of the token when it was cached; that in the database counts.
     token_spending: int | None = None
+    # The family of the token; "" for staff and the service.
+    requester: str = ""
 
 
 @dataclass(frozen=True)
 class Accepted:
     row: Transaction
+    # Of the relayer's lane, or else of the row's.
+    generation: int
     # How many transactions of its relayer were pending before it; None if it was accepted earlier.
     queued_before: int | None
 
@@ -78,11 +81,12 @@ def accept(request: Request, *, reports_refusals: bool = True) -> Accepted:
     A refusal by a spending rule is recorded and announced, unless the caller does that.
     """
     try:
+        quotas.use(request.requester, request.values.get("data", b""))
         with refusals.recorded() if reports_refusals else nullcontext():
             return _accept_unlocked(request) or _accept_locked(request)
-    except IntegrityError:
-        # A concurrent request with the same key was first.
-        earlier = _earlier(read_relayer(request.relayer_id)[0], request)
+    except (IntegrityError, TooManyRequests):
+        # A request with the same key was first: one that is concurrent, or took the last place of a limit.
+        earlier = _earlier(request, read_relayer(request.relayer_id)[0])
         if earlier is None:
             raise
         return earlier
@@ -92,12 +96,14 @@ def _accept_unlocked(request: Request) -> Accepted | None:
     """Accept with two statements of PostgreSQL; return None if the lane is to be locked first."""
     if connection.vendor != "postgresql" or has_nul(request.relayer_id):
         return None
-    seen = optimistic.read(request.relayer_id, request.token_id)
+    seen = optimistic.read(request.relayer_id, request.token_id, request.requester)
     request = _with_policy(request, seen.token_spending)
-    if earlier := _earlier(seen.relayer, request):
+    if earlier := _earlier(request, seen.relayer, seen.lane):
         return earlier
     _check_state(seen.relayer)
     if seen.lane is None or not _is_lane_of(seen.lane.lane, seen.relayer):
+        return None
+    if seen.lane.queue.is_close():
         return None
     row, holders = _checked_row(request, seen.relayer, seen.lane)
     counted = counted_limits(holders, row)
@@ -115,22 +121,24 @@ def _accept_unlocked(request: Request) -> Accepted | None:
 
 @transaction.atomic
 def _accept_locked(request: Request) -> Accepted:
-    locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id)
+    locked, relayer, policy = lock_lane_and_read_relayer(request.relayer_id, request.token_id, request.requester)
     request = _with_policy(request, policy)
-    if earlier := _earlier(relayer, request):
+    if earlier := _earlier(request, relayer, locked):
         return earlier
     _check_state(relayer)
     if locked is None or not _is_lane_of(locked.lane, relayer):
         rows = Relayer.objects.select_related("signer").select_for_update(of=("self",), no_key=True)
         relayer = find_relayer(request.relayer_id, rows)
         _check_state(relayer)
-        locked = claim_lane(relayer, *account(relayer))
+        locked = claim_lane(relayer, *account(relayer), request.requester)
+    if locked.queue.is_close():
+        locked = locked._replace(queue=queues.count(locked.lane, request.requester, lock=True))
     row, holders = _checked_row(request, relayer, locked)
     try:
         charges = reserve(holders, row, locked.now)
     except SpendingRefused:
         # What the limit has no room for may be a concurrent request with the same key.
-        if earlier := _earlier(relayer, request):
+        if earlier := _earlier(request, relayer, locked):
             return earlier
         raise
     _insert(row, charges)
@@ -148,12 +156,11 @@ def _is_lane_of(lane: Lane, relayer: Relayer) -> bool:
 
 def _checked_row(request: Request, relayer: Relayer, queue: QueuedLane) -> tuple[Transaction, list[Holder]]:
     """Return the row of a request that the relayer can send, and who has rules for it; it is not saved."""
-    network = network_of(relayer)
-    check_request(request.values, relayer, network, queue.now)
+    holders = read_holders(relayer, request.token_spending)
+    check_request(request.values, relayer, queue.now, holders)
     row = _requested_row(request, relayer, queue.lane, queue.now)
-    holders = check_rules(relayer, request.token_spending, payload_of(row, relayer.address))
-    row.valid_until = within_window(row.valid_until, holders, queue.now)
-    _check_queue(queue.queued, network)
+    check_rules(relayer, holders, row)
+    _check_queue(*queue, network_of(relayer), request.requester)
     return row, holders
 
 
@@ -162,7 +169,7 @@ def _accepted(row: Transaction, queue: QueuedLane) -> Accepted:
     transaction.on_commit(lambda: metrics.observe_accepted(queue.lane.chain_id), robust=True)
     transaction.on_commit(lambda: step("accept_committed"))
     push_lane(queue.lane)
-    return Accepted(row, queue.queued)
+    return Accepted(row, queue.lane.generation, queue.queue.queued)
 
 
 def account(relayer: Relayer) -> tuple[int, str]:
@@ -188,22 +195,23 @@ def check_account(relayer: Relayer) -> None:
 
 
 def check_request(
-    values: Mapping[str, Any], relayer: Relayer, network: Network, now: datetime, **others: list[str]
+    values: Mapping[str, Any], relayer: Relayer, now: datetime, holders: Iterable[Holder], **others: list[str]
 ) -> None:
     """Raise an error if the relayer cannot send this payload at this price. Every one passes here: also replacements.
 
-    `others` are faults that the caller has found, by field.
+    `holders` may have rules, which limit explicit prices. `others` are faults that the caller has found, by field.
     """
-    found = find_faults(values, relayer, network, now)
+    found = find_faults(values, relayer, now, holders)
     for name, texts in others.items():
         found[name] = [*found.get(name, []), *texts]
     if found:
         raise ValidationError(found, ErrorCode.NOT_ALLOWED)
 
 
-def find_faults(values: Mapping[str, Any], relayer: Relayer, network: Network, now: datetime) -> rules.Faults:
-    """Return why the policies, the network and the signer do not allow a request, by field."""
-    found = rules.faults(values, relayer.policies, network, now)
+def find_faults(values: Mapping[str, Any], relayer: Relayer, now: datetime, holders: Iterable[Holder]) -> rules.Faults:
+    """Return why the policies, the network, the signer and explicit prices do not allow a request, by field."""
+    found = rules.faults(values, relayer.policies, network_of(relayer), now)
+    found |= ceiling_faults(values, relayer, holders)
     if relayer.policies.get("private_transactions") and not relayer.has_private_nodes:
         found.setdefault("non_field_errors", []).append(rules.NO_PRIVATE_NODES)
     if reason := signing.incompatibility(relayer.signer, relayer.network_type):
@@ -211,16 +219,16 @@ def find_faults(values: Mapping[str, Any], relayer: Relayer, network: Network, n
     return found
 
 
-def _check_queue(queued: int, network: Network) -> None:
-    limit: int = settings.TRANSACTION_QUEUE_LIMIT
-    if queued >= limit:
-        # A nonce may be free when the next block is mined.
-        raise TooManyRequests(QUEUE_FULL.format(limit), max(1, math.ceil(network.block_seconds)))
+def _check_queue(lane: Lane, now: datetime, queue: queues.Queue, network: Network, requester: str) -> None:
+    if refusal := queue.refusal():
+        of = {"requester": requester} if queue.share_used else {}
+        raise TooManyRequests(refusal, queues.retry_after(lane, now, network.block_seconds, **of))
 
 
 def _requested_row(request: Request, relayer: Relayer, lane: Lane, now: datetime) -> Transaction:
     row = new_row(request.values, relayer, lane, now)
     row.requested_by, row.token_spending_id = request.requested_by[:255], request.token_spending
+    row.requester = request.requester
     row.idempotency_key, row.request_digest = request.key, request.digest if request.key else ""
     row.traceparent = tracing.traceparent.get()
     return row
@@ -293,18 +301,33 @@ def push_lane(lane: Lane) -> None:
     push(wake_lane, lane.pk)
 
 
-def _earlier(relayer: Relayer, request: Request) -> Accepted | None:
+def _earlier(request: Request, relayer: Relayer, queue: QueuedLane | None = None) -> Accepted | None:
     """Return the row of an earlier request with the same key; raise `Conflict` if its body was different.
 
-    The key belongs to the relayer, whichever token sends: a retry with a rotated token must not pay twice.
+    The key belongs to the relayer and to its account, whichever token sends: neither a rotated token nor a relayer
+    that was created again or has another account may pay twice. If each has a row with the key, that of the relayer
+    counts.
     """
     if request.key is None:
         return None
     rows = Transaction.objects.select_related("lane__watch", "last_attempt", "mined_attempt")
-    row = rows.filter(relayer=relayer, idempotency_key=request.key).first()
-    if row is None:
+    is_own = Q(relayer=relayer) | has_account(relayer, queue.lane if queue else None)
+    found = list(rows.filter(is_own, idempotency_key=request.key).order_by())
+    if not found:
         return None
+    row = max(found, key=lambda row: row.relayer_id == relayer.pk)
     if not hmac.compare_digest(row.request_digest, request.digest):
         raise Conflict(OTHER_BODY, ErrorCode.IDEMPOTENCY_KEY_REUSED)
     row.relayer = relayer
-    return Accepted(row, None)
+    return Accepted(row, (queue.lane if queue else row.lane).generation, None)
+
+
+def has_account(relayer: Relayer, lane: Lane | None = None) -> Q:
+    """Return the condition of transactions from the account of a relayer, whose lane may not be its own yet."""
+    if not relayer.address or relayer.expected_chain_id is None:
+        return Q(pk__in=[])
+    if lane is not None and _is_lane_of(lane, relayer):
+        return Q(lane=lane.pk)
+    chain_id, address = account(relayer)
+    # One value, for which PostgreSQL uses the index.
+    return Q(lane=Subquery(Lane.objects.filter(chain_id=chain_id, address=address).values("pk")[:1]))

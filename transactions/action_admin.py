@@ -21,6 +21,7 @@ from transactions.claim_admin import LINK, ClaimAdmin
 from transactions.lane_admin import origin_page
 from transactions.models import Transaction
 from transactions.possible_actions import maximum_cost, refusal
+from transactions.replacement_prices import staff_price
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,6 @@ RESEND = PageAction(
 )
 PAGE_ACTIONS = {each.button: each for each in (CANCEL, SPEED_UP, RESEND)}
 UNKNOWN_COST = "What it can cost is unknown until it is priced."
-
-
-def staff_price(row: Transaction) -> dict[str, str]:
-    """Return the price that staff request: one step above that of a client may be far below the market."""
-    return {} if row.pricing == Transaction.Pricing.SPEED else {"speed": Transaction.Speed.FAST}
 
 
 class RequestedActionAdmin(ClaimAdmin):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, NotFound
@@ -28,9 +28,10 @@ from transactions.possible_actions import HELD, RESEND, refusal
 from transactions.replacement_prices import attempts_at_nonce, next_price, price_faults, without_type
 from transactions.settlement import adoption, holds
 from transactions.spending import refusals
-from transactions.spending.accepting import check_price_is_counted, within_window
+from transactions.spending.accepting import check_price_is_counted
 from transactions.spending.budgets import recharge
-from transactions.spending.holders import payload_of, read_holders
+from transactions.spending.holders import ceiling_faults, payload_of, read_holders
+from transactions.states import Cause
 from transactions.steps import step
 
 Action, Kind, Pricing = Transaction.Action, Transaction.Kind, Transaction.Pricing
@@ -86,12 +87,13 @@ def replace(
         if row.nonce is None and (doubt := adoption.unclaimed_matches([row]).get(row.pk)):
             raise Refused(doubt)
         changes, former = Changes(), row.token_spending_id
-        attempts = attempts_at_nonce(row)
-        accepting.check_request(values, relayer, network_of(relayer), changes.now, **price_faults(values, attempts))
+        # Refuses if the rules of the token no longer exist.
+        holders, faults = read_holders(relayer, token_spending), price_faults(values, attempts_at_nonce(row))
+        accepting.check_request(values, relayer, changes.now, holders, **faults)
         columns = {**accepting.payload_columns(values), **accepting.price_columns(values)}
-        end = accepting.valid_until(values, changes.now)
-        columns["valid_until"] = within_window(end, read_holders(relayer, token_spending), changes.now)
+        columns["valid_until"] = accepting.valid_until(values, changes.now)
         columns |= {"payload_version": row.payload_version + 1, "token_spending_id": token_spending}
+        columns["due_at"] = row.due_at if row.requested_action == Action.REPLACE else changes.now
         columns["is_private"] = routing.is_private(row, relayer.policies)
         _request(changes, row, Action.REPLACE, columns, reason)
         recharge(row, payload_of(row), changes.now, former)
@@ -118,15 +120,15 @@ def speed_up(
         attempts = attempts_at_nonce(row)
         if attempts and row.pricing != Pricing.SPEED and not row.requested_action and _has_price(row, price):
             return row
-        changes, network = Changes(), network_of(relayer)
-        values = dict(price) or next_price(row, attempts, network)
+        changes, values = Changes(), dict(price) or next_price(row, attempts, network_of(relayer))
         if row.kind == Kind.REQUEST:
             # One step up replaces what is in flight, and keeps its type whatever the policy.
             faults = price_faults(values, attempts) if price else {}
+            holders = [each for key in (row.token_spending_id, token_spending) for each in read_holders(relayer, key)]
+            faults |= ceiling_faults(values, relayer, holders)
             checked = values if price else without_type(values)
-            accepting.check_request(
-                {**_payload_values(row, attempts), **checked}, relayer, network, changes.now, **faults
-            )
+            checked = {**_payload_values(row, attempts), **checked}
+            accepting.check_request(checked, relayer, changes.now, [], **faults)
         _request(changes, row, Action.SPEED_UP, accepting.price_columns(values), reason)
         _finish(changes, row.lane, [_entry(row, "Higher price", by, reason)])
     return row
@@ -145,10 +147,10 @@ def resend(row_id: int, *, by: str, reason: str = "") -> Transaction:
     return row
 
 
-def cancel_all(relayer: Relayer, *, by: str, reason: str = "") -> CancelResult:
-    """Request that all transactions of a relayer are canceled that are not mined yet."""
+def cancel_all(relayer: Relayer, which: Q, *, by: str, reason: str = "") -> CancelResult:
+    """Request that the transactions of a relayer on a condition are canceled that are not mined yet."""
     waiting = Transaction.objects.filter(relayer=relayer, kind=Kind.REQUEST, status__in=[Status.PENDING, *IN_FLIGHT])
-    keys = list(waiting.order_by("sequence").values_list("pk", "lane_id"))
+    keys = list(waiting.filter(which).order_by("sequence").values_list("pk", "lane_id"))
     result = CancelResult([], [])
     for start in range(0, len(keys), BATCH_SIZE):
         batch = keys[start : start + BATCH_SIZE]
@@ -196,7 +198,7 @@ def _cancel(lane: Lane, rows: Sequence[Transaction], by: str, reason: str) -> di
         if is_repeated or reasons[row.pk]:
             continue
         if row.status == Status.PENDING and allows_closing:
-            changes.move(row, Status.CANCELED, CANCELED, **_requester(reason))
+            changes.move(row, Cause.CANCELED, CANCELED, **_requester(reason))
         else:
             _request(changes, row, Action.CANCEL, {}, reason)
         entries.append(_entry(row, "Cancellation", by, reason))

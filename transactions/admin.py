@@ -30,6 +30,7 @@ from transactions.bulk_admin import BulkAdmin
 from transactions.export_admin import ExportAdmin
 from transactions.lane_admin import LaneAdmin
 from transactions.lanes.pricing import gwei
+from transactions.list_payloads import LARGE_COLUMNS
 from transactions.models import Attempt, Lane, Transaction
 from transactions.reasons import status_reason
 
@@ -37,15 +38,7 @@ HASH = re.compile(r"0x[0-9a-f]{64}", re.ASCII | re.IGNORECASE)
 PAYLOAD = ["receiver", "shown_value", "shown_data", "requested_gas_limit", "requested_price"]
 RECEIPT = ["block", "outcome", "shown_gas_used", "effective_price", "fee", "contract", "shown_revert_data"]
 REQUEST = ["identifier", "shown_kind", "shown_requester", "shown_key", "trace", "accepted", "valid", "version"]
-# Large columns that a list does not show.
-DEFERRED = [
-    "data",
-    "revert_data",
-    "relayer__custom_rpc_urls",
-    "relayer__private_rpc_urls",
-    "relayer__balance_hours",
-    "last_attempt__raw",
-]
+DEFERRED = [*LARGE_COLUMNS, "relayer__custom_rpc_urls", "relayer__private_rpc_urls", "relayer__balance_hours"]
 
 
 admin.site.register(Lane, LaneAdmin)

@@ -21,6 +21,7 @@ from transactions.models import FINAL, Attempt, Status, StatusChange, Transactio
 from transactions.reasons import status_reason
 from transactions.representation import transaction_data
 from transactions.spending.settling import changes_charges, settle
+from transactions.states import Cause, target
 
 # The column with the time of each status.
 TIMES = {Status.SENT: "sent_at", Status.SUBMITTED: "submitted_at", Status.MINED: "mined_at"}
@@ -68,7 +69,7 @@ class Changes:
     def move(
         self,
         row: Transaction,
-        status: Status,
+        cause: Cause,
         reason: str = "",
         *,
         attempt: Attempt | None = None,
@@ -76,6 +77,7 @@ class Changes:
         **columns: Any,
     ) -> None:
         """Change the status of a row, once per transaction; its event is that of the status unless one is passed."""
+        status = target(row, cause, columns, self.now)
         is_counted = changes_charges(row, status)
         before, is_first = row.status, status not in TIMES or getattr(row, TIMES[status]) is None
         if status in TIMES:

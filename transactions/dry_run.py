@@ -20,11 +20,12 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer, find_relayer
 from spending import rules as spending_rules
-from transactions import accepting
-from transactions.models import IN_FLIGHT, Lane, Status, Transaction
+from transactions import accepting, queues
+from transactions.models import IN_FLIGHT, Lane, Transaction
 from transactions.networks import network_of
-from transactions.reserves import in_flight_costs
+from transactions.reserves import in_flight_costs, settled_costs
 from transactions.routing import UNREADABLE_NODES
+from transactions.spending.accepting import gas_refusals
 from transactions.spending.counters import Counters
 from transactions.spending.holders import GAS, Holder, limit_rule, limit_verdict, payload_of, read_holders
 
@@ -78,7 +79,7 @@ class DryRun:
 
     @property
     def allowed(self) -> bool:
-        """Whether it would be accepted. A limit of gas never refuses: a transaction waits for it."""
+        """Whether it would be accepted. For a limit of gas a transaction waits, unless a check refuses it."""
         return all(each.allowed for each in self.checks) and all(
             each.allowed for each in self.limits if each.name != GAS
         )
@@ -118,13 +119,15 @@ def _text(amount: int | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-def dry_run(relayer_id: str, values: Mapping[str, Any], token_spending: int | None = None) -> DryRun:
+def dry_run(relayer_id: str, values: Mapping[str, Any], token_spending: int | None, requester: str) -> DryRun:
     """Return what would happen to a request of valid shape; raise `NotFound` if there is no such relayer."""
     relayer = find_relayer(relayer_id, Relayer.objects.select_related("signer", "spending"))
-    return check(relayer, values, token_spending)
+    return check(relayer, values, token_spending, requester)
 
 
-def check(relayer: Relayer, values: Mapping[str, Any], token_spending: int | None = None) -> DryRun:
+def check(
+    relayer: Relayer, values: Mapping[str, Any], token_spending: int | None = None, requester: str = ""
+) -> DryRun:
     now = database_now()
     try:
         accepting.check_account(relayer)
@@ -134,16 +137,19 @@ def check(relayer: Relayer, values: Mapping[str, Any], token_spending: int | Non
     network, lane = network_of(relayer), Lane.objects.filter(relayer=relayer).first()
     row = accepting.new_row(values, relayer, lane or Lane(), now)
     row.sequence = 0
-    checks = [*_state_checks(relayer), *_policy_checks(values, relayer, network, now), *_queue_checks(lane)]
+    missing: list[Check] = []
     try:
         holders = read_holders(relayer, token_spending)
     except Forbidden as refusal:
         holders = []
-        checks.append(Check("token", "token", False, str(refusal.detail)))
+        missing.append(Check("token", "token", False, str(refusal.detail)))
+    faults = accepting.find_faults(values, relayer, now, holders)
+    checks = [*_state_checks(relayer), *_policy_checks(faults, network), *_queue_checks(lane, requester), *missing]
     for holder in holders:
         found = spending_rules.verdicts(holder.rules, payload_of(row, relayer.address))
+        found += [verdict for _, verdict in gas_refusals([holder], row)]
         checks += [Check(holder.name, each.rule, each.allowed, each.text) for each in found]
-    estimate = _estimate(relayer, network, lane, row, now)
+    estimate = _estimate(relayer, network, lane, row)
     return DryRun(checks, list(_limit_checks(holders, row, estimate, now)), estimate)
 
 
@@ -152,20 +158,18 @@ def _state_checks(relayer: Relayer) -> Iterator[Check]:
     yield Check(STATE, "paused", not relayer.paused, text)
 
 
-def _policy_checks(values: Mapping[str, Any], relayer: Relayer, network: Network, now: datetime) -> Iterator[Check]:
+def _policy_checks(faults: Mapping[str, Sequence[str]], network: Network) -> Iterator[Check]:
     """Yield the faults by field, or that there are none."""
-    faults = accepting.find_faults(values, relayer, network, now)
     for name, texts in faults.items():
         yield from (Check(POLICIES, name, False, text) for text in texts)
     if not faults:
         yield Check(POLICIES, POLICIES, True, f"The relayer's policies and the limits of {network.name} allow it.")
 
 
-def _queue_checks(lane: Lane | None) -> Iterator[Check]:
-    maximum: int = settings.TRANSACTION_QUEUE_LIMIT
-    pending = Transaction.objects.filter(lane=lane, status=Status.PENDING)[:maximum].count() if lane else 0
-    text = accepting.QUEUE_FULL.format(maximum) if pending >= maximum else f"{pending} of {maximum} places are taken."
-    yield Check(QUEUE, QUEUE, pending < maximum, text)
+def _queue_checks(lane: Lane | None, requester: str) -> Iterator[Check]:
+    queue = queues.count(lane, requester) if lane else queues.Queue()
+    taken = f"{max(queue.own, queue.shared)} of {settings.TRANSACTION_QUEUE_LIMIT} places are taken."
+    yield Check(QUEUE, QUEUE, not queue.refusal(), queue.refusal() or taken)
 
 
 def _limit_checks(
@@ -181,28 +185,27 @@ def _limit_checks(
         yield LimitCheck(holder.name, limit_rule(limit.name), limit.name, limit.maximum, used, amount, allowed)
 
 
-def _estimate(relayer: Relayer, network: Network, lane: Lane | None, row: Transaction, now: datetime) -> Estimate:
+def _estimate(relayer: Relayer, network: Network, lane: Lane | None, row: Transaction) -> Estimate:
     """Read the nodes as a turn of the lane does, and plan the row as the next one."""
     # Imports the engine, which web processes do not need before.
-    from chain.readings import gather_each
     from transactions.lanes import planning
-    from transactions.lanes.readings import account_readings
+    from transactions.lanes.readings import gather_with_account
 
     _, address = accepting.account(relayer)
-    readings = account_readings(address) | planning.readings(network, relayer.policies, [row], address)
+    readings = planning.readings(network, relayer.policies, [row], address)
     in_flight = _in_flight_cost(lane)
     try:
         nodes = relayer.node_urls()
         with waiting_for_others():
-            found = gather_each(nodes, network, readings)
+            found = gather_with_account(nodes, network, relayer.policies, address, readings)
     except DecryptionError:
         return Estimate(reason=UNREADABLE_NODES)
     except ChainFault as fault:
         return Estimate(reason=str(fault))
-    if isinstance(found["balance"], ChainFault):
-        return Estimate(reason=str(found["balance"]))
+    if lane is not None:
+        in_flight += sum(settled_costs(lane, found["count"]).values())
     account = planning.Account(address, found["balance"], in_flight, room=1, has_unmined=bool(in_flight))
-    (decision,) = planning.plan(network, relayer.policies, [row], found, account, now)
+    (decision,) = planning.plan(network, relayer.policies, [row], found, account)
     if not isinstance(decision, planning.Send):
         return Estimate(reason=decision.reason)
     prices = decision.prices

@@ -80,6 +80,8 @@ class RefusalData(RelayerData):
     requested_by: str
     to: str | None
     selector: str | None
+    # How many were refused since the last event of this rule, relayer and token, within the hour; with this one.
+    count: int
 
 
 TRANSACTION_REFUSED = SendingEvent(

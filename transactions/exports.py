@@ -14,8 +14,9 @@ from relayer_service.csv_export import EXPORT_BATCH, csv_lines
 from relayer_service.storage.clock import timestamp
 from relayers.models import Relayer
 from transactions import formatting
+from transactions.list_payloads import LARGE_COLUMNS
 from transactions.models import Attempt, Lane, Transaction
-from transactions.reasons import status_reason
+from transactions.reasons import RELAYER_COLUMNS, status_reason
 
 # Rows of a report that one query reads.
 GAS_BATCH = 5_000
@@ -23,8 +24,6 @@ GAS_COLUMNS = [
     *("day", "relayer_id", "network", "chain_id", "address", "requested_by", "kind"),
     *("transactions", "gas_used", "fee"),
 ]
-# Large columns that are not exported.
-DEFERRED = ["data", "revert_data"]
 
 
 def _time(moment: datetime | None) -> str | None:
@@ -76,7 +75,7 @@ def transaction_lines(rows: QuerySet[Transaction], limit: int | None = None) -> 
 
 def newest(rows: QuerySet[Transaction], limit: int | None = None) -> Iterator[Transaction]:
     """Yield rows in batches, each from where the last one ended, without a long-running query."""
-    own = rows.select_related(None).defer(None).defer(*DEFERRED)
+    own = rows.select_related(None).defer(None).defer(*LARGE_COLUMNS)
     rest, exported = own.order_by("-sequence"), 0
     while batch := list(rest[: EXPORT_BATCH if limit is None else min(EXPORT_BATCH, limit - exported)]):
         relate(batch)
@@ -88,7 +87,7 @@ def newest(rows: QuerySet[Transaction], limit: int | None = None) -> Iterator[Tr
 def relate(batch: Sequence[Transaction]) -> None:
     """Set what rows refer to, which many of them share: joined, it would be built again for each row."""
     lanes = Lane.objects.select_related("watch").in_bulk({row.lane_id for row in batch})
-    relayers = Relayer.objects.only("identifier", "network", "chain_id", "paused").in_bulk(
+    relayers = Relayer.objects.only(*RELAYER_COLUMNS).in_bulk(
         {row.relayer_id for row in batch if row.relayer_id is not None}
     )
     keys = {key for row in batch for key in (row.mined_attempt_id, row.last_attempt_id) if key is not None}

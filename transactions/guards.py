@@ -14,7 +14,8 @@ from transactions.models import IN_FLIGHT, OPEN, Lane, Status, TopUp, Transactio
 NODE_COLUMNS = {"custom_rpc_urls", "network", "chain_id"}
 # A turn of a lane that has read other values of these commits nothing.
 PLANNED_COLUMNS = {
-    *GUARDED_COLUMNS, *NODE_COLUMNS, "policies", "paused", "spending", "private_rpc_urls", "private_fallback_blocks",
+    *GUARDED_COLUMNS, *NODE_COLUMNS, "policies", "paused", "system_disabled", "spending", "private_rpc_urls",
+    "private_fallback_blocks",
 }  # fmt: skip
 TOPPED_UP = (
     "Relayer {} is being topped up. Until that is final, its signer, network and address cannot be changed, and it "

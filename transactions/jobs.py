@@ -11,6 +11,7 @@ from relayer_service.audit import actors
 from relayer_service.jobs.kinds import JobKind, Result
 from transactions import actions
 from transactions.models import FINAL, Transaction
+from transactions.replacement_prices import staff_price
 
 
 class TransactionKind(JobKind):
@@ -55,7 +56,7 @@ class SpeedUpTransactions(TransactionKind):
     done = "Requested"
 
     def act(self, key: int, by: str) -> None:
-        actions.speed_up(key, {}, by=by, reason=self.reason)
+        actions.speed_up(key, staff_price(Transaction.objects.only("pricing").get(pk=key)), by=by, reason=self.reason)
 
 
 class ResendTransactions(TransactionKind):

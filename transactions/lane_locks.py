@@ -17,29 +17,25 @@ from relayer_service.storage.clock import DatabaseNow
 from relayer_service.storage.databases import require_durability
 from relayer_service.storage.nul import has_nul
 from relayers.models import Relayer
-from transactions import relayer_lookup
+from transactions import queues, relayer_lookup
 from transactions.models import OPEN, Lane, Transaction
+from transactions.queues import Queue
 from transactions.relayer_lookup import read_relayer
 
 # What is read of a lane: enough to accept a transaction and to answer why it is not further.
-COLUMNS = ("id", "chain_id", "address", "relayer_id", "epoch", "holds", "waiting", "waiting_since", "waiting_details")
+COLUMNS = (
+    "id", "chain_id", "address", "relayer_id", "epoch", "holds", "waiting", "waiting_since", "waiting_details",
+    "generation",
+)  # fmt: skip
 HOLDS = COLUMNS.index("holds")
-# Counted without a lock: concurrent callers may exceed the limit by their number. The status is a literal, so that
-# PostgreSQL can always use the partial index.
-QUEUED = """
-(SELECT count(*) FROM (
-  SELECT 1 FROM transactions_transaction WHERE lane_id = lane.id AND status = 'pending' LIMIT %s
-) AS pending)
-"""
 # A lock that callers share, and that conflicts with a change of the relayer alone: the engine's updates of a lane
 # leave its keys as they are. What was accepted must survive a crash of the server, so the commit waits for the disk.
 KEY_SHARE = """
-SELECT set_config('synchronous_commit', 'on', true), {columns}, statement_timestamp(), {queued}
+SELECT set_config('synchronous_commit', 'on', true), {columns}, statement_timestamp(), {sizes}
 FROM transactions_lane AS lane
 WHERE relayer_id = (SELECT sequence FROM relayers_relayer WHERE identifier = %s)
 FOR KEY SHARE OF lane
-""".format(columns=", ".join(f"lane.{column}" for column in COLUMNS), queued=QUEUED)  # noqa: S608  # constants
-COUNT = f"SELECT {QUEUED} FROM transactions_lane AS lane WHERE id = %s"  # noqa: S608  # constants
+""".format(columns=", ".join(f"lane.{column}" for column in COLUMNS), sizes=queues.SIZES)  # noqa: S608  # constants
 TAKEN = "The account of this relayer belongs to another relayer"
 STILL_OPEN = "The former account of this relayer has transactions that are not final"
 
@@ -48,11 +44,12 @@ class QueuedLane(NamedTuple):
     lane: Lane
     # The database's time when it was read.
     now: datetime
-    # The pending transactions, counted up to the limit of the queue.
-    queued: int
+    queue: Queue
 
 
-def lock_lane_and_read_relayer(relayer_id: str, token_id: int | None) -> tuple[QueuedLane | None, Relayer, int | None]:
+def lock_lane_and_read_relayer(
+    relayer_id: str, token_id: int | None, requester: str
+) -> tuple[QueuedLane | None, Relayer, int | None]:
     """Lock the lane of a relayer, None if it has none yet; read the relayer and the token's policy afterwards.
 
     SQLite has one writer at a time, and needs no lock. PostgreSQL gets both statements in one round trip.
@@ -60,22 +57,23 @@ def lock_lane_and_read_relayer(relayer_id: str, token_id: int | None) -> tuple[Q
     if has_nul(relayer_id):
         return None, *read_relayer(relayer_id)
     if connection.vendor != "postgresql":
-        return _first(_with_time().filter(relayer__identifier=relayer_id)), *read_relayer(relayer_id, token_id)
+        found = _first(_with_time().filter(relayer__identifier=relayer_id), requester)
+        return found, *read_relayer(relayer_id, token_id)
     with connection.connection.pipeline(), connection.cursor() as lanes, connection.cursor() as relayers:
-        lanes.execute(KEY_SHARE, [settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
+        lanes.execute(KEY_SHARE, [requester, settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
         relayers.execute(relayer_lookup.STATEMENT, [token_id, relayer_id])
         lane, relayer = lanes.fetchone(), relayers.fetchone()
     return from_columns(lane[1:]) if lane else None, *relayer_lookup.from_columns(relayer_id, relayer)
 
 
 def from_columns(found: Sequence[Any]) -> QueuedLane:
-    """Return a lane from the values of `COLUMNS`, the time and the length of the queue."""
-    *values, now, queued = found
+    """Return a lane from the values of `COLUMNS`, the time and the sizes of the queue."""
+    *values, now, (queued, own) = found
     values[HOLDS] = json.loads(values[HOLDS])
-    return QueuedLane(Lane.from_db(connection.alias, COLUMNS, values), now, queued)
+    return QueuedLane(Lane.from_db(connection.alias, COLUMNS, values), now, Queue(queued, own, queued))
 
 
-def claim_lane(relayer: Relayer, chain_id: int, address: str) -> QueuedLane:
+def claim_lane(relayer: Relayer, chain_id: int, address: str, requester: str = "") -> QueuedLane:
     """Return the lane of an account for a relayer whose row is locked; create it if there is none.
 
     A lane outlives its relayer, with the nonces of its account: the next relayer of the account continues it.
@@ -87,7 +85,8 @@ def claim_lane(relayer: Relayer, chain_id: int, address: str) -> QueuedLane:
             _leave(former)
     # Does nothing if the account has a lane.
     Lane.objects.bulk_create([Lane(chain_id=chain_id, address=address, relayer=relayer)], ignore_conflicts=True)
-    found = _first(_with_time().select_for_update(of=("self",)).filter(chain_id=chain_id, address=address))
+    lanes = _with_time().select_for_update(of=("self",)).filter(chain_id=chain_id, address=address)
+    found = _first(lanes, requester)
     assert found is not None
     lane = found.lane
     if lane.relayer_id is None:
@@ -109,12 +108,5 @@ def _with_time() -> QuerySet[Any]:
     return Lane.objects.annotate(now=DatabaseNow())
 
 
-def _first(lanes: Iterable[Any]) -> QueuedLane | None:
-    return next((QueuedLane(lane, lane.now, _count(lane)) for lane in lanes), None)
-
-
-def _count(lane: Lane) -> int:
-    with connection.cursor() as cursor:
-        cursor.execute(COUNT, [settings.TRANSACTION_QUEUE_LIMIT, lane.pk])
-        (queued,) = cursor.fetchone()
-    return int(queued)
+def _first(lanes: Iterable[Any], requester: str) -> QueuedLane | None:
+    return next((QueuedLane(lane, lane.now, queues.count(lane, requester)) for lane in lanes), None)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from chain.errors import ChainFault
-from chain.readings import gather_each
 from relayer_service.background.shares import Busy, waiting_for_others
 from relayer_service.storage.encryption import DecryptionError
-from transactions.lanes.market import MarketPrice, market_readings, read_market
+from transactions.lanes.market import MarketPrice, gather_values, market_readings, read_market
 from transactions.models import Lane, Transaction
 from transactions.networks import network_of
 
@@ -19,7 +18,8 @@ def read_prices(lane: Lane) -> dict[str, MarketPrice]:
     try:
         nodes = lane.relayer.node_urls()
         with waiting_for_others():
-            found = gather_each(nodes, network, market_readings(network, policies, lane.address))
+            readings = market_readings(network, policies, lane.address)
+            found = gather_values(nodes, network, policies, lane.address, readings)
         return {speed: read_market(network, policies, found, speed) for speed in Transaction.Speed.values}
     except (Busy, ChainFault, DecryptionError):
         return {}

@@ -28,6 +28,7 @@ def _unknown_network(name: str, chain_id: int) -> Network:
         kind=NetworkKind.NONE,
         rpc_urls=(),
         max_initcode=None,
+        max_tx_bytes=None,
         has_data_floor=False,
         confirmations=UNKNOWN_CONFIRMATIONS,
         finality_depth=UNKNOWN_FINALITY_DEPTH,

@@ -19,8 +19,8 @@ from django.db import connection
 from relayer_service.storage.inserting import Also
 from relayers.models import Relayer
 from spending.models import SpendingLimit
-from transactions import relayer_lookup
-from transactions.lane_locks import COLUMNS, QUEUED, QueuedLane, from_columns
+from transactions import queues, relayer_lookup
+from transactions.lane_locks import COLUMNS, QueuedLane, from_columns
 from transactions.spending.counters import COLUMNS as LIMIT_COLUMNS
 from transactions.spending.counters import NewCharges
 from transactions.spending.holders import Key
@@ -33,7 +33,7 @@ LIMITS = f"""
 # `xmin` is another one after each change of the relayer.
 READ = f"""
 SELECT relayer.xmin::text, {LIMITS}, {relayer_lookup.FIELDS},
-  {", ".join(f"lane.{column}" for column in COLUMNS)}, statement_timestamp(), {QUEUED}
+  {", ".join(f"lane.{column}" for column in COLUMNS)}, statement_timestamp(), {queues.SIZES}
 FROM {relayer_lookup.TABLES} LEFT JOIN transactions_lane AS lane ON lane.relayer_id = relayer.sequence
 WHERE relayer.identifier = %s
 """  # noqa: S608  # constants
@@ -78,10 +78,10 @@ class Seen:
         return Also(f"{SAME_RELAYER}, {SAME_LIMITS}", [*parameters, keys, hours, len(keys)])
 
 
-def read(relayer_id: str, token_id: int | None) -> Seen:
+def read(relayer_id: str, token_id: int | None, requester: str) -> Seen:
     """Read what a request depends on; raise `NotFound` if there is no such relayer."""
     with connection.cursor() as cursor:
-        cursor.execute(READ, [token_id, token_id, settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
+        cursor.execute(READ, [token_id, token_id, requester, settings.TRANSACTION_QUEUE_LIMIT, relayer_id])
         version, limits, *values = cursor.fetchone() or ("", None)
     of_relayer: list[Any] = values[: relayer_lookup.WIDTH]
     of_lane: list[Any] = values[relayer_lookup.WIDTH :]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from chain.limits import TRANSFER_GAS
 from transactions import accepting
-from transactions.lanes import pricing
+from transactions.lanes import gate, pricing
 from transactions.models import FINAL, Attempt, Status, Transaction
 from transactions.networks import network_of
 from transactions.replacement_prices import attempts_at_nonce
@@ -16,6 +18,7 @@ RESEND = "resend"
 HELD = "The relayer is held: a transaction can be replaced when it is released."
 NOT_A_REQUEST = "It was not requested by a client: it only uses its nonce."
 NOT_SIGNED = "It is not signed yet."
+WITHHELD = "It was canceled or replaced, or has expired: its bytes are not sent any more."
 NO_BYTES = "It was found on the chain: its bytes are unknown."
 ENDING = {
     Action.CANCEL: "Its cancellation was requested already.",
@@ -52,7 +55,9 @@ def _kind_refusal(row: Transaction, action: str) -> str:
 def _bytes_refusal(row: Transaction) -> str:
     if row.nonce is None or row.last_attempt is None:
         return NOT_SIGNED
-    return "" if row.last_attempt.raw else NO_BYTES
+    if not row.last_attempt.raw:
+        return NO_BYTES
+    return "" if gate.may_leave(row, row.last_attempt, row.lane, timezone.now()) else WITHHELD
 
 
 def maximum_cost(row: Transaction, action: str) -> int | None:

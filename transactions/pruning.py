@@ -1,15 +1,19 @@
-"""Deleting old transactions."""
+"""Deleting old transactions, and spending policies that nobody has any more."""
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db import IntegrityError, transaction
+from django.db.models import PROTECT, Q, QuerySet
 
 from relayer_service.storage.clock import database_now
-from transactions.models import FINAL, Attempt, Charge, Lane, Status, StatusChange, Transaction
+from spending.models import SpendingLimit, SpendingPolicy
+from transactions.models import FINAL, IS_OPEN, Attempt, Charge, Lane, Status, StatusChange, Transaction
+from transactions.spending.windows import first_counted, hour_of, used
 
 BATCH_SIZE = 500
 # Between batches, for writers that wait for the lane.
@@ -78,3 +82,36 @@ def _delete(lane: Lane, rows: Sequence[Pruned]) -> None:
     if nonces:
         # So that a missing row above it is a violation, and below it is not.
         Lane.objects.filter(pk=lane.pk).update(first_nonce=nonces[-1] + 1)
+
+
+def prune_policies() -> None:
+    """Delete the spending policies without a relayer or token on which nothing counts any more, one at a time."""
+    for policy in list(_unused_policies().order_by("pk").values_list("pk", flat=True)):
+        hour = hour_of(database_now())
+        old = Charge.objects.filter(Q(hour__lt=first_counted(hour)) | Q(amount_text="0"), limit__policy=policy)
+        while keys := list(old.values_list("pk", flat=True)[:BATCH_SIZE]):
+            Charge.objects.filter(pk__in=keys).delete()
+            time.sleep(PAUSE_SECONDS)
+        # A request that counts on it meanwhile keeps it.
+        with suppress(IntegrityError):
+            _delete_policy(policy, hour)
+
+
+def _unused_policies() -> QuerySet[SpendingPolicy]:
+    """Return the policies without a holder, and without an open row: planning fails one whose policy is gone."""
+    rows = Transaction.objects.filter(IS_OPEN, token_spending__isnull=False)
+    unused = SpendingPolicy.objects.exclude(pk__in=rows.values("token_spending"))
+    relations: Any = SpendingPolicy._meta.get_fields(include_hidden=True)
+    for each in relations:
+        if getattr(each, "on_delete", None) is PROTECT:
+            holders = each.related_model._base_manager.exclude(**{each.field.name: None})
+            unused = unused.exclude(pk__in=holders.values(each.field.name))
+    return unused
+
+
+@transaction.atomic
+def _delete_policy(policy: int, hour: int) -> None:
+    # Locked before the policy, and in the order of whoever adds to them.
+    limits = list(SpendingLimit.objects.select_for_update().filter(policy=policy).order_by("pk"))
+    if not any(used(limit.hours, hour) for limit in limits):
+        _unused_policies().filter(pk=policy).delete()

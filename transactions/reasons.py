@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
 
 from relayer_service.storage.clock import timestamp
+from relayers.models import Relayer
 from transactions.models import FINAL, IS_OPEN, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction, Waiting
 from transactions.networks import network_of
 from transactions.routing import NOOP_BLOCKS, Route, choose, head_block
@@ -23,23 +23,30 @@ SIGNING = {
 }
 
 
+# The columns of a relayer that reasons need.
+RELAYER_COLUMNS = ("identifier", "network", "chain_id", "paused", "system_disabled", "disabled_reason_details")
+# Positions beyond are not counted: one more stands for all of them.
+MAX_POSITION = 1_000
+
+
 class Position(NamedTuple):
-    """The place of a pending transaction in the queue of its relayer, from 1 to the length of the queue."""
+    """The place of a pending transaction in the queue of its relayer, from 1; both are counted up to a maximum."""
 
     number: int
     total: int
 
 
 def positions(rows: Iterable[Transaction]) -> dict[int, Position]:
-    """Return the positions of the pending ones of these rows, by primary key, with at most one query."""
-    lanes = {row.lane_id for row in rows if row.status == Status.PENDING}
-    if not lanes:
-        return {}
-    queues: dict[int, list[int]] = defaultdict(list)
-    pending = Transaction.objects.filter(IS_OPEN, lane__in=lanes, status=Status.PENDING).order_by("sequence")
-    for lane, pk in pending.values_list("lane_id", "sequence"):
-        queues[lane].append(pk)
-    return {pk: Position(number, len(queue)) for queue in queues.values() for number, pk in enumerate(queue, start=1)}
+    """Return the positions of the pending ones of these rows, by primary key, with one query for each lane."""
+    pending = [row for row in rows if row.status == Status.PENDING]
+    found: dict[int, Position] = {}
+    for lane in {row.lane_id for row in pending}:
+        queue = Transaction.objects.filter(IS_OPEN, lane=lane, status=Status.PENDING).order_by("sequence")
+        keys = list(queue.values_list("sequence", flat=True)[: MAX_POSITION + 1])
+        found |= {pk: Position(number, len(keys)) for number, pk in enumerate(keys, start=1)}
+        if len(keys) > MAX_POSITION:
+            found |= {row.pk: found[keys[-1]] for row in pending if row.lane_id == lane and row.pk > keys[-1]}
+    return found
 
 
 def status_reason(row: Transaction, lane: Lane, position: Position | None = None) -> str:
@@ -48,7 +55,7 @@ def status_reason(row: Transaction, lane: Lane, position: Position | None = None
         return _requested(row)
     if row.status == Status.PENDING:
         # What stops the whole lane comes first: the row's own reason is from before.
-        return _hold(lane) or _pause(row) or row.status_reason or _outage(lane) or _queued(position, lane)
+        return _hold(lane) or stop_reason(row.relayer) or row.status_reason or _outage(lane) or _queued(position, lane)
     if row.status_reason or row.status in FINAL:
         return row.status_reason
     if row.status == Status.MINED:
@@ -79,8 +86,11 @@ def _hold(lane: Lane) -> str:
     return f"The relayer is held since {entry['since']}. {hold.label}{details}{others}."
 
 
-def _pause(row: Transaction) -> str:
-    return "The relayer is paused." if row.relayer is not None and row.relayer.paused else ""
+def stop_reason(relayer: Relayer | None) -> str:
+    """Return why a relayer gets no new nonces, or ""."""
+    if relayer is not None and relayer.paused:
+        return "The relayer is paused."
+    return f"The relayer is disabled. {relayer.disabled_reason_details}" if relayer and relayer.system_disabled else ""
 
 
 def _outage(lane: Lane, *which: Waiting) -> str:
@@ -91,7 +101,8 @@ def _outage(lane: Lane, *which: Waiting) -> str:
 
 
 def _queued(position: Position | None, lane: Lane) -> str:
-    place = f"Position {position.number} of {position.total}" if position else "It is"
+    counts = [f"{MAX_POSITION:,}+" if count > MAX_POSITION else str(count) for count in position or ()]
+    place = f"Position {' of '.join(counts)}" if counts else "It is"
     # One that costs less may be sent at once.
     others = f"; another one waits for funds{_since(lane)}" if lane.waiting == Waiting.FUNDS else ""
     return f"{place} in the queue of this relayer{others}."

@@ -17,9 +17,10 @@ from relayers.models import NOT_FOUND, Relayer
 from signers.models import Signer
 from spending.models import SpendingPolicy
 
+# In the order of the model's fields.
 COLUMNS = (
-    "sequence", "identifier", "network", "network_type", "chain_id", "address", "signer_id", "paused", "policies",
-    "spending_id",
+    "sequence", "identifier", "network", "network_type", "chain_id", "address", "signer_id", "paused",
+    "system_disabled", "disabled_reason_details", "policies", "spending_id",
 )  # fmt: skip
 FIELDS = """
 {columns}, signer.type, spending.rules, (SELECT spending_id FROM tokens_accesstoken WHERE id = %s)
@@ -50,8 +51,9 @@ def from_columns(identifier: str, found: Sequence[Any] | None) -> tuple[Relayer,
     """Return the relayer and the token's policy of a row of `STATEMENT`; raise `NotFound` without one."""
     if found is None:
         raise NotFound(NOT_FOUND.format(identifier))
-    *values, paused, policies, spending, signer_type, rules, token_spending = found
-    relayer = Relayer.from_db(connection.alias, COLUMNS, [*values, bool(paused), json.loads(policies), spending])
+    *values, paused, disabled, details, policies, spending, signer_type, rules, token_spending = found
+    values += [bool(paused), bool(disabled), details, json.loads(policies), spending]
+    relayer = Relayer.from_db(connection.alias, COLUMNS, values)
     relayer.signer = Signer.from_db(connection.alias, ("sequence", "type"), [relayer.signer_id, signer_type])
     if rules is not None:
         policy = SpendingPolicy.from_db(connection.alias, ("id", "rules"), [relayer.spending_id, json.loads(rules)])

@@ -71,3 +71,8 @@ def next_price(row: Transaction, attempts: Sequence[Attempt], network: Network) 
 def without_type(price: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return maximum fees as a gas price, which every relayer can send; the cap is the same."""
     return {"gas_price": price["max_fee_per_gas"]} if "max_fee_per_gas" in price else price
+
+
+def staff_price(row: Transaction) -> dict[str, str]:
+    """Return the price that staff request: one step above that of a client may be far from the market."""
+    return {} if row.pricing == Pricing.SPEED else {"speed": Speed.FAST}

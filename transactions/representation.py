@@ -6,14 +6,12 @@ from typing import Any, TypedDict
 import rlp
 
 from chain.messages import signature_data
+from chain.transactions.decoding import RLP_LIST
 from chain.transactions.model import CHAIN_V, PLAIN_V
 from relayer_service.evm import checksummed
 from relayer_service.storage.clock import timestamp
 from transactions.models import Attempt, Status, Transaction
 from transactions.signed_payloads import is_superseded, signed_payload
-
-# Of an RLP list, and so of a legacy transaction; types of EIP-2718 are below.
-RLP_LIST = 0xC0
 
 # A functional declaration, as `from` is a keyword.
 TransactionData = TypedDict(
@@ -30,6 +28,7 @@ TransactionData = TypedDict(
         "to": str | None,
         "value": str,
         "data": str | None,
+        "data_size": int,
         "gas_limit": int | None,
         "gas_price": str | None,
         "max_fee_per_gas": str | None,
@@ -66,6 +65,7 @@ def transaction_data(row: Transaction, status_reason: str, relayer_id: str, addr
         "to": payload["to"] or None,
         "value": payload["value_text"],
         "data": f"0x{bytes(payload['data']).hex()}" if payload["data"] else None,
+        "data_size": len(payload["data"]),
         "gas_limit": attempt.gas_limit if attempt else row.requested_gas_limit,
         "gas_price": prices.gas_price_text or None,
         "max_fee_per_gas": prices.max_fee_text or None,

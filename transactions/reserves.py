@@ -1,4 +1,4 @@
-"""What transactions in flight can cost: the part of a balance that is not free."""
+"""What transactions can cost that a balance does not include yet: the part of it that is not free."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Iterable
 
 from django.db.models import F
 
-from transactions.models import NOOPS, Attempt, Transaction
+from transactions.models import IN_FLIGHT, NOOPS, Attempt, Lane, Transaction
+
+# Of the newest: a node that is further behind gets no nonce assigned, as no window is larger.
+MAX_SETTLED = 1_000
 
 
 def in_flight_costs(rows: Iterable[Transaction]) -> dict[int, int]:
@@ -23,3 +26,9 @@ def in_flight_costs(rows: Iterable[Transaction]) -> dict[int, int]:
         for pk, text in attempts.values_list("transaction", "max_cost_text"):
             costs[pk] = max(costs[pk], int(text))
     return costs
+
+
+def settled_costs(lane: Lane, count: int) -> dict[int, int]:
+    """Return the same of mined and final rows that the balance of a node with this transaction count does not have."""
+    rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce__gte=count).exclude(status__in=IN_FLIGHT)
+    return in_flight_costs(rows.select_related("last_attempt").order_by("-nonce")[:MAX_SETTLED])

@@ -49,9 +49,7 @@ def private_since(
     is_noop = purpose in NOOPS
     noops = [each for each in attempts if each.purpose in NOOPS]
     payloads = [each for each in attempts if each.purpose not in NOOPS]
-    # A higher price is that of the newest payload that is signed: a replacement may wait.
-    version = payloads[-1].payload_version if purpose == Attempt.Purpose.BUMP and payloads else row.payload_version
-    earlier = noops if is_noop else [each for each in payloads if each.payload_version == version]
+    earlier = noops if is_noop else [each for each in payloads if each.payload_version == row.payload_version]
     if earlier:
         return earlier[0].private_since
     if is_noop:

@@ -37,6 +37,7 @@ def faults(values: Mapping[str, Any], policies: Mapping[str, Any], network: Netw
     found |= _price_faults(values, policies, network)
     try:
         limits.check(replace(payload, gas=0), network)
+        limits.check_size(payload, network)
     except NotATransaction as fault:
         found["data"] = [str(fault)]
     if (end := values.get("valid_until")) is not None and end <= now:

@@ -25,6 +25,7 @@ TRANSACTION: dict[str, Any] = {
     "to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
     "value": "1000000000000000",
     "data": None,
+    "data_size": 0,
     "gas_limit": 21_000,
     "gas_price": None,
     "max_fee_per_gas": "3000000000",
@@ -79,6 +80,16 @@ RELAYER_ID = OpenApiParameter(
 )
 TRANSACTION_ID = OpenApiParameter("transaction_id", {"type": "string", "format": "uuid"}, OpenApiParameter.PATH)
 NONCE = OpenApiParameter("nonce", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
+GENERATION = OpenApiParameter(
+    "Relayer-Generation",
+    {"type": "integer", "minimum": 0},
+    OpenApiParameter.HEADER,
+    description=(
+        "How often transactions of the relayer's account were signed and committed. It falls if an older database was "
+        "restored."
+    ),
+    response=[200],
+)
 BY_SPEED = {"to": TRANSACTION["to"], "value": "1000000000000000", "speed": "fast"}
 CALL = {
     "to": TRANSACTION["to"],
@@ -92,7 +103,7 @@ CALL = {
 }
 
 LIST: dict[str, Any] = {
-    "parameters": [RELAYER_ID],
+    "parameters": [RELAYER_ID, GENERATION],
     "responses": {200: TransactionSerializer(many=True)},
     "examples": [EXAMPLE],
 }
@@ -150,7 +161,7 @@ SENT_OR_NOT = PolymorphicProxySerializer(
     component_name="SendResult", serializers=[TransactionSerializer, DryRunSerializer], resource_type_field_name=None
 )
 SEND: dict[str, Any] = {
-    "parameters": [RELAYER_ID, DRY_RUN, TRACEPARENT],
+    "parameters": [RELAYER_ID, DRY_RUN, TRACEPARENT, GENERATION],
     "request": SendTransactionSerializer,
     "responses": {200: OpenApiResponse(SENT_OR_NOT, description="The transaction was accepted, or its dry run.")},
     "examples": [
@@ -161,12 +172,12 @@ SEND: dict[str, Any] = {
     ],
 }
 GET: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, GENERATION],
     "responses": {200: TransactionSerializer},
     "examples": [EXAMPLE],
 }
 GET_BY_NONCE: dict[str, Any] = {
-    "parameters": [RELAYER_ID, NONCE],
+    "parameters": [RELAYER_ID, NONCE, GENERATION],
     "responses": {200: TransactionSerializer},
     "examples": [EXAMPLE],
 }
@@ -191,13 +202,13 @@ CANCELED = {
 }
 FEES = {"max_fee_per_gas": 4_000_000_000, "max_priority_fee_per_gas": 2_000_000_000}
 CANCEL: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
     "request": None,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="It is canceled, or will be if possible.")},
     "examples": [OpenApiExample("Transaction", CANCELING, response_only=True)],
 }
 REPLACE: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
     "request": SendTransactionSerializer,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="It is replaced, or will be if possible.")},
     "examples": [
@@ -207,7 +218,7 @@ REPLACE: dict[str, Any] = {
     ],
 }
 SPEED_UP: dict[str, Any] = {
-    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer],
+    "parameters": [RELAYER_ID, TRANSACTION_ID, ReasonSerializer, GENERATION],
     "request": SpeedUpSerializer,
     "responses": {200: OpenApiResponse(TransactionSerializer, description="Its price is raised, or will be.")},
     "examples": [
@@ -218,7 +229,7 @@ SPEED_UP: dict[str, Any] = {
     ],
 }
 CANCEL_ALL: dict[str, Any] = {
-    "parameters": [RELAYER_ID, ReasonSerializer],
+    "parameters": [RELAYER_ID, ReasonSerializer, GENERATION],
     "request": None,
     "responses": {200: OpenApiResponse(CanceledTransactionsSerializer, description="They are canceled if possible.")},
     "examples": [OpenApiExample("Transactions", CANCELED, response_only=True)],

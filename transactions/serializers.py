@@ -221,6 +221,7 @@ class TransactionSerializer(serializers.Serializer[Any]):
     to = StringField(allow_null=True, help_text="Null if it creates a contract.")
     value = StringField()
     data = StringField(allow_null=True)  # type: ignore[assignment]  # as above
+    data_size = IntegerField(max_value=2**31 - 1, help_text="Bytes of `data`, which is null in lists above 1,024.")
     gas_limit = IntegerField(max_value=MAX_GAS, allow_null=True)
     gas_price = StringField(allow_null=True)
     max_fee_per_gas = StringField(allow_null=True)

@@ -12,7 +12,7 @@ from transactions.lanes.market import MarketPrice
 from transactions.lanes.payloads import attempt_prices
 from transactions.lanes.pricing import maximum
 from transactions.models import IN_FLIGHT, Attempt, Hold, Lane, Status, Transaction, Waiting
-from transactions.reasons import status_reason
+from transactions.reasons import status_reason, stop_reason
 
 # How many cells are shown: nonces before the next one of the chain, from it on, and requests without a nonce.
 MINED_SHOWN = 3
@@ -142,8 +142,8 @@ def headline(
         reason = status_reason(head.row, lane)
         text = f"The chain has expected nonce {head.nonce} for {_minutes(now - head.since)}. {reason}"
         return Headline(True, f"{text} {_behind(flying - 1, queued)}".rstrip())
-    if lane.relayer and lane.relayer.paused and queued:
-        return Headline(True, f"The relayer is paused. {_waiting(queued)}")
+    if queued and (stop := stop_reason(lane.relayer)):
+        return Headline(True, f"{stop} {_waiting(queued)}")
     if lane.waiting:
         return Headline(True, lane_reason)
     first = next((cell for cell in cells if cell.state == State.WAITING), None)

@@ -26,6 +26,7 @@ from transactions.gaps import fill_refusal
 from transactions.lane_admin import ORIGIN, add_counts
 from transactions.lanes.market import MarketPrice
 from transactions.lanes.pricing import gwei
+from transactions.list_payloads import LARGE_COLUMNS
 from transactions.live_market import read_prices
 from transactions.models import IN_FLIGHT, IS_OPEN, OPEN, Lane, Status, Transaction
 from transactions.networks import network_of
@@ -45,7 +46,6 @@ VARIANTS: dict[str, str] = {
 # Of the part that shows the address and what is missing.
 TOP_UP_URL = "#top-up"
 TRANSACTION_REMEDIES = {Remedy.SPEED_UP, Remedy.CANCEL, Remedy.RESEND}
-DEFERRED = ("data", "revert_data", "last_attempt__raw", "mined_attempt__raw")
 # In the words of `planning`, which knows what the next request can cost.
 MISSING = re.compile(r"(?P<amount>[0-9.]+ \S+) are missing")
 # Of prices, from this one on.
@@ -123,7 +123,7 @@ def describe(request: HttpRequest, lane: Any, market: Mapping[str, MarketPrice],
 
 def _rows_with_nonce(lane: Lane, first: int, end: int) -> list[Transaction]:
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch).select_related("last_attempt", "mined_attempt")
-    rows = rows.defer(*DEFERRED)
+    rows = rows.defer(*LARGE_COLUMNS)
     before = rows.filter(IS_OPEN, status__in=IN_FLIGHT, nonce__lt=first).order_by("nonce")[:UNEXPLAINED_SHOWN]
     return _with_lane(lane, [*before, *rows.filter(nonce__gte=first, nonce__lt=end).order_by("nonce")])
 

@@ -3,6 +3,8 @@
 from relayer_service.background.tasks import STOP_SECONDS, periodic, queue, task
 from transactions import pruning
 from transactions.lanes.engine import engine
+from transactions.settlement import second_node
+from transactions.spending import checking
 from transactions.topups import sweeping
 
 
@@ -24,9 +26,16 @@ def top_up_relayers() -> None:
     sweeping.sweep()
 
 
+@periodic(seconds=10)
+def release_charges() -> None:
+    second_node.release_charges()
+
+
 @periodic(seconds=60 * 60)
 def prune_transactions() -> None:
     pruning.prune()
+    checking.settle_final()
+    pruning.prune_policies()
 
 
 @queue.on_shutdown()

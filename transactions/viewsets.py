@@ -1,7 +1,8 @@
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.http import HttpResponse
 from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
@@ -10,16 +11,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from relayer_service.api import envelope, idempotency
-from relayer_service.api.exceptions import NotFound
+from relayer_service.api.error_codes import ErrorCode
+from relayer_service.api.exceptions import Forbidden, NotFound
 from relayer_service.api.lists import count_up_to_cap
 from relayer_service.api.pagination import CursorPageRequest
+from relayer_service.api.throttling import SendRateThrottle, WaitingRateThrottle
 from relayer_service.api.viewsets import ResourceViewSet
 from relayer_service.storage.newest import newest_with
 from relayers.models import NOT_FOUND, Relayer, find_relayer
-from transactions import accepting, actions, dry_run, schema
+from transactions import accepting, actions, dry_run, queues, quotas, schema
 from transactions.list_filters import LIST_FILTERS
+from transactions.list_payloads import MAX_LISTED_DATA, drop_large, fetch_large
 from transactions.models import Transaction
-from transactions.reasons import Position, positions, status_reason
+from transactions.reasons import RELAYER_COLUMNS, Position, positions, status_reason
 from transactions.representation import TransactionData, transaction_data
 from transactions.serializers import (
     ReasonSerializer,
@@ -33,7 +37,10 @@ NONCE_NOT_FOUND = "Transaction with nonce {} not found"
 MAX_NONCE_DIGITS = 20
 READ_ACTIONS = ("transactions", "transaction", "by_nonce")
 SEND_ACTIONS = ("send", "cancel", "replace", "speed_up", "cancel_all", "sponsor")
+GENERATION = schema.GENERATION.name
 MINED = "It is mined, in block 9000000."
+TOP_UP = "Top-up of relayer "
+OF_OTHERS = "Another token requested this transaction: changing it requires the scope manage"
 NO_SPONSORING = "Sponsored transactions are not supported: send a transaction, or estimate its fee with feeEstimate"
 
 
@@ -72,13 +79,13 @@ class TransactionViewSet(ResourceViewSet):
         "send": {
             HTTPStatus.FORBIDDEN: accepting.PAUSED,
             HTTPStatus.CONFLICT: idempotency.OTHER_BODY,
-            HTTPStatus.TOO_MANY_REQUESTS: accepting.QUEUE_FULL.format(1_000),
+            HTTPStatus.TOO_MANY_REQUESTS: queues.FULL.format(1_000),
         },
         **{
             name: {
                 HTTPStatus.NOT_FOUND: ID_NOT_FOUND.format(schema.TRANSACTION["id"]),
                 HTTPStatus.CONFLICT: MINED,
-                **({} if name == "cancel" else {HTTPStatus.FORBIDDEN: accepting.PAUSED}),
+                HTTPStatus.FORBIDDEN: OF_OTHERS if name == "cancel" else accepting.PAUSED,
             }
             for name in ("cancel", "replace", "speed_up")
         },
@@ -86,6 +93,12 @@ class TransactionViewSet(ResourceViewSet):
         "by_nonce": {HTTPStatus.NOT_FOUND: NONCE_NOT_FOUND.format(schema.TRANSACTION["nonce"])},
     }
     not_found_message = NOT_FOUND
+    rate_limit = "RATE_LIMIT_SEND"
+
+    def get_throttles(self) -> list[Any]:
+        if self.action == "send" and _is_dry_run(self.request):
+            return [WaitingRateThrottle()]
+        return [SendRateThrottle()] if self.action in SEND_ACTIONS else []
 
     @extend_schema(operation_id="list_transactions", summary="List the transactions of a relayer", **schema.LIST)
     @action(detail=True, list_filters=LIST_FILTERS, pagination_class=TransactionPage)
@@ -97,11 +110,12 @@ class TransactionViewSet(ResourceViewSet):
         rows = rows.filter(relayer=relayer) if by_status else newest_with(rows, "relayer_id", relayer.pk)
         page = self.get_page_request()
         total = count_up_to_cap(rows, page)
-        found, has_more = page.read(rows)
-        place = positions(found)
-        shown = [_shown(row, relayer, place.get(row.pk)) for row in found]
-        last = [found[-1].sequence] if has_more else None
-        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total, last)))
+        found, has_more = page.read(rows, lambda part: [_listed(row, relayer) for row in fetch_large(part)])
+        place = positions([row for row, _ in found])
+        for row, each in found:
+            each["status_reason"] = status_reason(row, row.lane, place.get(row.pk)) or None
+        shown, last = [each for _, each in found], [found[-1][0].sequence] if has_more else None
+        return self.rendered(envelope.Page(shown, page.logs, page.pagination(total, last)), _generation(relayer))
 
     @extend_schema(operation_id="send_transaction", summary="Send a transaction", **schema.SEND)
     @transactions.mapping.post
@@ -112,21 +126,20 @@ class TransactionViewSet(ResourceViewSet):
         key = idempotency.read_key(self)
         serializer = self.get_serializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        if _is_dry_run(request):
-            found = dry_run.dry_run(relayer_id, serializer.validated_data, _spending_policy(request))
-            return self._rendered(dry_run.representation(found))
         token: Any = request.auth
+        if _is_dry_run(request):
+            policy = _spending_policy(request)
+            found = dry_run.dry_run(relayer_id, serializer.validated_data, policy, token.family_key)
+            return self.rendered(dry_run.representation(found))
         digest = idempotency.body_digest(request.data) if key else ""
-        accepted = accepting.accept(
-            accepting.Request(
-                relayer_id, serializer.validated_data, str(token), key, digest, token.pk, token.spending_id
-            )
-        )
+        who = (token.pk, token.spending_id, token.family_key)
+        asked = accepting.Request(relayer_id, serializer.validated_data, str(token), key, digest, *who)
+        accepted = accepting.accept(asked)
         row, queued = accepted.row, accepted.queued_before
         place = positions([row]).get(row.pk) if queued is None else Position(queued + 1, queued + 1)
         assert row.relayer is not None
-        headers = idempotency.REPLAYED if accepted.is_replay else None
-        return self._rendered(_shown(row, row.relayer, place), headers)
+        headers = {GENERATION: str(accepted.generation)} | (idempotency.REPLAYED if accepted.is_replay else {})
+        return self.rendered(_shown(row, row.relayer, place), headers)
 
     # Only a UUID: an ID of a relayer may end in `/transactions`, and other paths follow it.
     @extend_schema(operation_id="get_transaction", summary="Get a transaction", **schema.GET)
@@ -134,7 +147,9 @@ class TransactionViewSet(ResourceViewSet):
     def transaction(self, request: Request, relayer_id: str, transaction_id: str) -> Response:
         """Return a transaction of the relayer."""
         relayer = self._readable_relayer(relayer_id)
-        rows = self.get_queryset().filter(relayer=relayer, identifier=transaction_id.lower())
+        # Its key finds one that a former relayer of the account sent, too.
+        is_own = Q(relayer=relayer) | accepting.has_account(relayer)
+        rows = self.get_queryset().filter(is_own, identifier=transaction_id.lower())
         return self._one(rows, relayer, ID_NOT_FOUND.format(transaction_id))
 
     @extend_schema(operation_id="cancel_transaction", summary="Cancel a transaction", **schema.CANCEL)
@@ -145,7 +160,7 @@ class TransactionViewSet(ResourceViewSet):
         If the transaction is mined first, it ends as `confirmed` or `failed`, and `status_reason` says so.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        return self._changed(actions.cancel(row_id, **_requester(request)), relayer)
+        return _response(actions.cancel(row_id, **_requester(request)), relayer)
 
     @extend_schema(operation_id="replace_transaction", summary="Replace a transaction", **schema.REPLACE)
     @transaction.mapping.put
@@ -156,7 +171,7 @@ class TransactionViewSet(ResourceViewSet):
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
         values, who, policy = self._valid_values(), _requester(request), _spending_policy(request)
-        return self._changed(actions.replace(row_id, values, **who, token_spending=policy), relayer)
+        return _response(actions.replace(row_id, values, **who, token_spending=policy), relayer)
 
     @extend_schema(operation_id="speed_up_transaction", summary="Speed up a transaction", **schema.SPEED_UP)
     @action(detail=True, methods=["post"], url_path="transactions/(?P<transaction_id>[0-9a-fA-F-]{36})/speed-up")
@@ -166,20 +181,26 @@ class TransactionViewSet(ResourceViewSet):
         Explicit prices must be at least an eighth above those of the transaction in flight, and are used exactly.
         """
         relayer, row_id = self._own_row(relayer_id, transaction_id)
-        price, who, policy = self._valid_values(), _requester(request), _spending_policy(request)
-        return self._changed(actions.speed_up(row_id, price, **who, token_spending=policy), relayer)
+        data = self.get_queryset().values_list("data", flat=True).get(pk=row_id)
+        price, who, policy = self._valid_values(data), _requester(request), _spending_policy(request)
+        return _response(actions.speed_up(row_id, price, **who, token_spending=policy), relayer)
 
     @extend_schema(operation_id="cancel_transactions", summary="Cancel all pending transactions", **schema.CANCEL_ALL)
     @action(detail=True, methods=["delete"], url_path="transactions/pending")
     def cancel_all(self, request: Request, relayer_id: str) -> Response:
-        """Cancel all transactions of the relayer that are `pending`, `sent` or `submitted`."""
-        result = actions.cancel_all(self._sending_relayer(relayer_id), **_requester(request))
+        """Cancel all transactions of the relayer that are `pending`, `sent` or `submitted`.
+
+        Without the scope `manage`, only those that the token requested.
+        """
+        relayer = self._sending_relayer(relayer_id)
+        result = actions.cancel_all(relayer, self._changeable(), **_requester(request))
         return Response(
             {
                 "queued_for_cancellation_transaction_ids": result.requested,
                 "failed_to_queue_transaction_ids": result.failed,
                 "total_processed": len(result.requested) + len(result.failed),
-            }
+            },
+            headers=_generation(relayer),
         )
 
     @extend_schema(
@@ -205,7 +226,7 @@ class TransactionViewSet(ResourceViewSet):
     def _sending_relayer(self, relayer_id: str) -> Relayer:
         # Before the relayer is read: the answer does not disclose whether it exists.
         self.check_object_permissions(self.request, RelayerInPath(relayer_id))
-        return find_relayer(relayer_id, Relayer.objects.only("identifier", "network", "chain_id", "paused"))
+        return find_relayer(relayer_id, _relayers())
 
     def _own_row(self, relayer_id: str, transaction_id: str) -> tuple[Relayer, int]:
         """Return the relayer, and the primary key of a transaction that it has."""
@@ -214,20 +235,31 @@ class TransactionViewSet(ResourceViewSet):
         row_id = rows.values_list("pk", flat=True).first()
         if row_id is None:
             raise NotFound(ID_NOT_FOUND.format(transaction_id))
+        if not rows.filter(self._changeable()).exists():
+            raise Forbidden(OF_OTHERS, ErrorCode.NOT_REQUESTER)
         return relayer, row_id
 
-    def _valid_values(self) -> dict[str, Any]:
+    def _changeable(self) -> Q:
+        """Return the condition of transactions that the token can change: its own, or with `manage` all."""
+        token: Any = self.request.auth
+        if token.has_scope("manage"):
+            return Q()
+        # Earlier releases stored the text of the token alone. A top-up has the ID of a relayer there.
+        text = rf" \(rms_({'|'.join(token.read_family())})_…\)$"
+        by_text = Q(requester="", requested_by__regex=text) & ~Q(requested_by__startswith=TOP_UP)
+        return Q(requester=token.family_key) | by_text
+
+    def _valid_values(self, data: bytes = b"") -> dict[str, Any]:
+        """Return valid values. Their data, or that which is signed again, counts on what the token can store."""
         serializer = self.get_serializer(data=self.request.data)
         serializer.is_valid(raise_exception=True)
         values: dict[str, Any] = serializer.validated_data
+        token: Any = self.request.auth
+        quotas.use(token.family_key, values.get("data", data))
         return values
 
-    @staticmethod
-    def _changed(row: Transaction, relayer: Relayer) -> Response:
-        return Response(_shown(row, relayer, positions([row]).get(row.pk)))
-
     def _readable_relayer(self, relayer_id: str) -> Relayer:
-        rows = Relayer.objects.only("identifier", "network", "chain_id", "paused")
+        rows = _relayers()
         if only := getattr(self.request.auth, "only_relayers", None):
             rows = rows.filter(identifier__in=only)
         relayer = find_relayer(relayer_id, rows)
@@ -239,12 +271,22 @@ class TransactionViewSet(ResourceViewSet):
         row = rows.first()
         if row is None:
             raise NotFound(not_found)
-        return Response(_shown(row, relayer, positions([row]).get(row.pk)))
+        return _response(row, relayer)
 
-    def _rendered(self, data: Any, headers: dict[str, str] | None = None) -> HttpResponse:
-        """Return a response that is rendered at once, as lists are."""
-        renderer = self.request.accepted_renderer
-        return HttpResponse(renderer.render(data), content_type=renderer.media_type, headers=headers)
+
+def _relayers() -> QuerySet[Any]:
+    rows = Relayer.objects.only(*RELAYER_COLUMNS, "address")
+    found: QuerySet[Any] = rows.annotate(generation=Coalesce("lane__generation", 0))
+    return found
+
+
+def _response(row: Transaction, relayer: Relayer) -> Response:
+    return Response(_shown(row, relayer, positions([row]).get(row.pk)), headers=_generation(relayer))
+
+
+def _generation(relayer: Any) -> dict[str, str]:
+    """Return the header that a client can notice a restored database by."""
+    return {GENERATION: str(relayer.generation)}
 
 
 def _is_dry_run(request: Request) -> bool:
@@ -266,6 +308,15 @@ def _spending_policy(request: Request) -> int | None:
     token: Any = request.auth
     policy: int | None = token.read_spending_id()
     return policy
+
+
+def _listed(row: Transaction, relayer: Relayer) -> tuple[Transaction, TransactionData]:
+    """Return a row without its large columns, and how a list shows it, but for the reason of its status."""
+    row.relayer = relayer
+    shown = transaction_data(row, "", relayer.identifier, row.lane.address)
+    if shown["data_size"] > MAX_LISTED_DATA:
+        shown["data"] = None
+    return drop_large(row), shown
 
 
 def _shown(row: Transaction, relayer: Relayer, position: Position | None) -> TransactionData:

@@ -21,12 +21,13 @@ if not apps.ready:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
     django.setup()
 
-from chain.fee_history import HISTORY_BLOCKS, REQUESTED_PERCENTILES, FeeHistory, by_eip_1559
+from chain.fee_history import HISTORY_BLOCKS, REQUESTED_PERCENTILES, FeeHistory
 from chain.gas_estimate import GasEstimate
 from chain.head import Head
 from chain.networks import Network, networks
+from chain.plausibility import by_eip_1559
 from chain.transactions import Prices
-from transactions.lanes import monitoring, planning, pricing
+from transactions.lanes import gate, monitoring, planning, pricing
 from transactions.lanes.payloads import attempt_prices
 from transactions.models import Attempt, Transaction
 
@@ -153,7 +154,7 @@ class Lane:
     def _review(self, found: dict[str, Any], now: datetime) -> None:
         for sent in self.in_flight[:3]:
             last = sent.attempts[-1]
-            if monitoring.is_rebroadcast_due(last, self.network, now):
+            if gate.is_due(last, self.network, now):
                 last.broadcasts, last.last_broadcast_at = last.broadcasts + 1, now
             bump = monitoring.review_price(self.network, self.policies, sent.row, sent.attempts, found, BALANCE, now)
             if bump is not None and bump.prices is not None:
@@ -165,7 +166,7 @@ class Lane:
         room = self.network.window - len(self.in_flight)
         account = planning.Account(ADDRESS, BALANCE, 0, room, bool(self.in_flight))
         rows = [each.row for each in due.values()][:16]
-        for decision in planning.plan(self.network, self.policies, rows, found, account, now):
+        for decision in planning.plan(self.network, self.policies, rows, found, account):
             sent = due[decision.row.pk]
             if isinstance(decision, planning.Send):
                 sent.row.nonce, self.next_nonce = self.next_nonce, self.next_nonce + 1

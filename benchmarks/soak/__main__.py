@@ -15,21 +15,28 @@ from benchmarks.soak import report
 from benchmarks.soak.chaos import Pace
 from benchmarks.soak.client_sending import ClientSoak
 from benchmarks.soak.running import Soak
-from benchmarks.soak.sending import SendingSoak
+from benchmarks.soak.sending import LiarAloneSoak, LiarSoak, SendingSoak
 from benchmarks.soak.service import ServiceSoak
 from tests import servers
 
 FOLDER = Path(__file__).parent.parent
 MODES: dict[str, tuple[type[Soak], Path]] = {
     "service": (ServiceSoak, FOLDER / "soak.json"),
-    "transactions": (SendingSoak, FOLDER / "soak_transactions.json"),
+    "transactions": (LiarSoak, FOLDER / "soak_transactions.json"),
     "client": (ClientSoak, FOLDER / "soak_client.json"),
+}
+# Of the mode `transactions`: where the node is that lies to be paid. The soak without one writes nothing.
+LIARS: dict[str, tuple[type[Soak], Path | None]] = {
+    "beside": MODES["transactions"],
+    "alone": (LiarAloneSoak, FOLDER / "soak_liar_alone.json"),
+    "none": (SendingSoak, None),
 }
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mode", choices=MODES, default="service", help="what is called")
+    parser.add_argument("--liar", choices=LIARS, default="beside", help="with --mode transactions: the lying node")
     parser.add_argument("--seconds", type=int, default=480, help="for which the service is called")
     parser.add_argument("--fast", action="store_true", help="a smoke run of a minute, which writes nothing")
     parser.add_argument("--patience", type=int, default=1, help="by which each limit of time is multiplied")
@@ -43,7 +50,7 @@ def main(arguments: list[str]) -> int:
     # The files of secrets are for this user alone.
     os.umask(0o077)
     folder = Path(tempfile.mkdtemp(prefix="relayer-soak-"))
-    soak, file = MODES[options.mode]
+    soak, file = LIARS[options.liar] if options.mode == "transactions" else MODES[options.mode]
     signal.alarm(pace.seconds + soak.beside_seconds * pace.patience)
     try:
         with ExitStack() as stack:
@@ -52,7 +59,7 @@ def main(arguments: list[str]) -> int:
         print(f"The soak is void: {reason}", file=sys.stderr)
         return 1
     report.print_results(results)
-    if not options.fast:
+    if file and not options.fast:
         file.write_text(json.dumps(results, indent=2) + "\n")
         print(f"\nWritten to benchmarks/{file.name} after {results['seconds']} s.")
     if results["faults"]:

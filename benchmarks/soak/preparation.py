@@ -41,6 +41,8 @@ def prepare_environment(folder: Path, database_url: str, redis_url: str, **extra
         "PROMETHEUS_MULTIPROC_DIR": str(folder / "metrics"),
         "RATE_LIMIT_LIST_RELAYERS": "",
         "RATE_LIMIT_RPC": "",
+        "RATE_LIMIT_SEND": "",
+        "TRANSACTION_BYTES_PER_DAY": "0",
         "WEBHOOK_SCHEDULE": "0,1,2,3,5,5,5,10",
         "LOG_FORMAT": "json",
         **extra,

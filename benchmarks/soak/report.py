@@ -98,8 +98,8 @@ def print_results(results: dict[str, Any]) -> None:
 
 
 def print_transactions(figures: dict[str, Any]) -> None:
-    names = ("accepted", "final", "lost", "doubled", "stuck")
-    print("\nTransactions: " + ", ".join(f"{figures[name]:,} {name}" for name in names) + ".")
+    names = ("accepted", "final", "lost", "doubled", "stuck", "contradicted", "wei_of_value_over_a_limit")
+    print("\nTransactions: " + ", ".join(f"{figures[name]:,} {name.replace('_', ' ')}" for name in names) + ".")
     for name, value in figures.items():
         if name in names:
             continue

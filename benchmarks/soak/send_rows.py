@@ -1,6 +1,6 @@
-"""The relayers that send in a soak, each with a webhook."""
+"""The relayers that send in a soak, each with a webhook, and with spending rules where it is limited."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.sending.rows import new_relayer
@@ -8,6 +8,9 @@ from benchmarks.soak.receiver import Receiver, signing_key
 from benchmarks.soak.rows import PASSWORD, USER
 
 PATH = "/transactions"
+# Of a request that has a value; five of them are the limit of a day, which a soak soon reaches.
+VALUE = 10**15
+LIMITS = {"max_value_per_day": 5 * VALUE, "max_gas_cost_per_day": 10**18}
 
 
 @dataclass(frozen=True)
@@ -22,11 +25,13 @@ class SendingRows:
     relayers: list[SendingRelayer]
 
 
-def create(urls: Sequence[str], receiver: Receiver, count: int) -> SendingRows:
-    """Create what senders need, in a database that is migrated."""
+def create(nodes: Sequence[tuple[str, int]], receiver: Receiver, count: int, limits: Mapping[str, int]) -> SendingRows:
+    """Create what senders need, in a database that is migrated: nodes are URLs with weights."""
     from django.contrib.auth.models import User
 
     from notifications.models import Notification
+    from spending.models import SpendingPolicy
+    from spending.rules import validate_rules
     from tokens.writes import issue
 
     target = Notification(identifier="transactions", url=receiver.url(PATH))
@@ -34,8 +39,11 @@ def create(urls: Sequence[str], receiver: Receiver, count: int) -> SendingRows:
     target.save()
     relayers = []
     for number in range(count):
-        relayer = new_relayer(number, urls[0], target)
-        relayer.set_rpc_urls([{"url": url, "weight": 100} for url in urls])
+        relayer = new_relayer(number, nodes[0][0], target)
+        relayer.set_rpc_urls([{"url": url, "weight": weight} for url, weight in nodes])
+        if limits:
+            rules = validate_rules({name: str(limit) for name, limit in limits.items()})
+            relayer.spending = SpendingPolicy.objects.create(rules=rules)
         relayer.save()
         relayers.append(SendingRelayer(relayer.identifier, relayer.address))
     user = User.objects.create_superuser(USER, password=PASSWORD)

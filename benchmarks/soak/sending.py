@@ -1,9 +1,11 @@
-"""The soak of sending: transactions with idempotency keys, on a chain with a lying node and reorgs."""
+"""The soaks of sending: transactions with idempotency keys, on a chain with reorgs and nodes that fail or lie."""
 
+import itertools
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -17,7 +19,8 @@ from benchmarks.soak.callers import Caller, Reader
 from benchmarks.soak.chaos import Chaos, Pace
 from benchmarks.soak.preparation import migrated
 from benchmarks.soak.running import Soak
-from benchmarks.soak.send_callers import Sender, lists
+from benchmarks.soak.send_callers import LimitedSender, Sender, lists
+from tests.transactions.deceptions import DECEPTIONS, HIGH_HEAD, Deceiver
 from tests.transactions.lies import SEEDED
 from tests.transactions.lying_node import lying_node
 
@@ -33,23 +36,32 @@ SHARE, SEED = 0.3, 1
 # How rarely the database server crashes, which closes all connections too.
 CUTS_PER_CRASH = 3
 RECOVERY_SECONDS = 30
+# For three times the depth of finality.
+DECEIVED_SECONDS = 36
 CHECKPOINTER = "SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'"
 
 
 class SendingSoak(Soak):
+    """With a node beside an honest one that fails in all ways, and reports nothing that is after money."""
+
     drain_seconds = 90
     beside_seconds = 240
+    limits: Mapping[str, int] = {}
 
     def settings(self, stack: ExitStack) -> dict[str, str]:
         self.chain = stack.enter_context(mining_chain())
         self.node = stack.enter_context(lying_node(self.chain.url))
         depths = {"finality_depth": FINALITY_DEPTH}
-        file = networks_file(self.folder, self.chain.url, CONFIRMATIONS, **depths)
+        file = networks_file(self.folder, self.nodes()[-1][0], CONFIRMATIONS, **depths)
         return {"EXTENSIONS": "transactions", "NETWORKS_FILE": file, "LANE_LEASE_SECONDS": str(LEASE_SECONDS)}
+
+    def nodes(self) -> list[tuple[str, int]]:
+        """Return the nodes of the relayers, each with its weight; the last one is the network's too."""
+        return [(self.node.url, 100), (self.chain.url, 100)]
 
     def prepare(self, stack: ExitStack) -> str:
         with migrated():
-            self.rows = send_rows.create([self.node.url, self.chain.url], self.receiver, RELAYERS)
+            self.rows = send_rows.create(self.nodes(), self.receiver, RELAYERS, self.limits)
         self.chain.fund([relayer.address for relayer in self.rows.relayers])
         return self.rows.token
 
@@ -76,6 +88,9 @@ class SendingSoak(Soak):
         relayers = enumerate(self.rows.relayers)
         return [Sender(self.site, relayer, self.chain.ledger, position) for position, relayer in relayers]
 
+    def start_lies(self) -> None:
+        self.node.lie_by_seed(SEED, SEEDED, SHARE)
+
     def plan(self) -> list[tuple[float, str]]:
         return sorted([*super().plan(), *plan_chain(self.pace)])
 
@@ -87,13 +102,76 @@ class SendingSoak(Soak):
         return super().is_drained() and not send_verdict.count_open(self.connection)
 
     def compare(self) -> None:
-        self.judged = send_verdict.judge(self.connection, self.chain, self.senders)
-        self.faults += self.judged.faults
+        self.judged = send_verdict.judge(self.connection, self.chain, self.senders, self.limits)
+        self.faults += self.judged.faults + self.faults_of_trust()
         self.faults += verdict.lost_webhooks(verdict.outbox(self.connection), self.receiver)
         self.faults += verdict.not_ready(self.fleet.port)
 
+    def faults_of_trust(self) -> list[str]:
+        """Return the faults that a node which is trusted can cause: wrong statuses, and rows that are not final."""
+        return self.judged.faults_of_trust
+
     def figures(self) -> dict[str, Any]:
-        return {"transactions": self.judged.figures | {"lies_of_the_node": len(self.node.told)}}
+        return {"transactions": self.judged.figures | {"lies_of_the_node": dict(Counter(self.node.told))}}
+
+
+class LiarSoak(SendingSoak):
+    """With a node beside an honest one that is after money; relayers have limits, and callers cancel and replace."""
+
+    beside_seconds = SendingSoak.beside_seconds + DECEIVED_SECONDS
+    limits = send_rows.LIMITS
+
+    def settings(self, stack: ExitStack) -> dict[str, str]:
+        settings = super().settings(stack)
+        self.deceiver = Deceiver(self.node, SEED)
+        # Not one that says it is of another chain, which is not asked for the rest of the run.
+        faults = [lie for lie in SEEDED if lie.__name__ != "report_chain"]
+        # In turns, as a node that fails is not asked either.
+        phases = itertools.cycle([DECEPTIONS, faults, DECEPTIONS, faults, [*DECEPTIONS, HIGH_HEAD], faults])
+        self.phases = enumerate(phases, SEED)
+        return settings
+
+    def nodes(self) -> list[tuple[str, int]]:
+        """Return the liar with a weight that lets it answer nearly always, as long as it seems to be well."""
+        return [(self.node.url, 100), (self.chain.url, 1)]
+
+    def create_senders(self) -> Sequence[Sender]:
+        relayers = enumerate(self.rows.relayers)
+        return [LimitedSender(self.site, relayer, self.chain.ledger, position) for position, relayer in relayers]
+
+    def plan(self) -> list[tuple[float, str]]:
+        deceptions, faults = 2 * self.pace.kill_seconds, self.pace.kill_seconds / 2
+        length = deceptions + faults
+        starts = [number * length + deceptions for number in range(int(self.pace.seconds / length))]
+        turns = [(at, NODE_LIES) for start in starts for at in (start, start + faults) if at < self.pace.seconds]
+        return sorted([*super().plan(), *turns])
+
+    def start_lies(self) -> None:
+        seed, lies = next(self.phases)
+        self.node.lie_by_seed(seed, lies, SHARE)
+
+    def drain(self) -> None:
+        """Let the node lie on, and nothing else fail, for as long as it takes that blocks become final."""
+        self.node.lie_by_seed(SEED, DECEPTIONS, SHARE)
+        deadline = time.monotonic() + DECEIVED_SECONDS * self.pace.patience
+        while time.monotonic() < deadline and not self.is_drained():
+            time.sleep(0.5)
+        super().drain()
+
+    def figures(self) -> dict[str, Any]:
+        figures = super().figures()
+        figures["transactions"]["lies_of_the_node"] |= self.deceiver.told
+        return figures
+
+
+class LiarAloneSoak(LiarSoak):
+    """With the lying node alone: its operator is trusted for statuses, and for nothing else."""
+
+    def nodes(self) -> list[tuple[str, int]]:
+        return super().nodes()[:1]
+
+    def faults_of_trust(self) -> list[str]:
+        return []
 
 
 class SendingChaos(Chaos):
@@ -109,7 +187,7 @@ class SendingChaos(Chaos):
             return
         self.done.append(Disturbance(name, time.monotonic()))
         if name == NODE_LIES:
-            self.soak.node.lie_by_seed(SEED, SEEDED, SHARE)
+            self.soak.start_lies()
         elif name == REORG:
             self.soak.chain.reorganise(REORG_SECONDS)
         else:

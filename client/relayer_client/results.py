@@ -40,7 +40,10 @@ class Signature:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Transaction:
-    """A transaction of a relayer; `hash` is that of the attempt in a block, or else of the newest."""
+    """A transaction of a relayer; `hash` is that of the attempt in a block, or else of the newest.
+
+    In lists, `data` of more than 1,024 bytes is None (`is_data_omitted`): `get_transaction` returns it.
+    """
 
     id: str
     relayer_id: str
@@ -53,6 +56,8 @@ class Transaction:
     to: str | None
     value: int
     data: str | None
+    # In bytes, even where `data` is None; older releases of the service return all data and no size.
+    data_size: int = 0
     gas_limit: int | None
     gas_price: int | None
     max_fee_per_gas: int | None
@@ -72,6 +77,10 @@ class Transaction:
     @property
     def is_final(self) -> bool:
         return self.status in FINAL
+
+    @property
+    def is_data_omitted(self) -> bool:
+        return self.data is None and self.data_size > 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

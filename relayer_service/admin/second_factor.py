@@ -25,7 +25,7 @@ from relayer_service.admin.confirmation import ReasonForm
 from relayer_service.admin.sign_in import has_next_step, locked_page, record_failure, record_sign_in
 from relayer_service.audit.recording import acted, record
 from relayer_service.sign_in import codes
-from relayer_service.sign_in.limits import CODES, Attempt
+from relayer_service.sign_in.limits import CODES, Attempt, Locked
 from relayer_service.sign_in.models import SecondFactor, disable, enable
 from relayer_service.sign_in.verification import is_required, second_factor_of, verify_session
 from relayer_service.storage.encryption import DecryptionError, Sealed, seal, unseal
@@ -37,10 +37,6 @@ UNREADABLE = (
     "Your second factor cannot be decrypted: a key is missing from ENCRYPTION_KEYS. Restore it, or reset the second "
     "factor with `manage.py reset_second_factor`."
 )
-
-
-class Locked(Exception):
-    """Too many wrong codes were given; the argument is the number of seconds until another is accepted."""
 
 
 def code_field(label: str, help_text: str) -> forms.CharField:
@@ -63,15 +59,15 @@ class CodeForm(forms.Form):
         text: str = self.cleaned_data["code"]
         user: Any = self.request.user
         attempt = Attempt(CODES, self.request, user.get_username())
-        if seconds := attempt.seconds_locked():
-            raise Locked(seconds)
         try:
-            self.kind = user.second_factor.verify(text)
+            with attempt.counted():
+                self.kind = user.second_factor.verify(text)
         except DecryptionError:
             raise forms.ValidationError(UNREADABLE) from None
         if not self.kind:
             record_failure(attempt, user, "wrong code")
             raise forms.ValidationError(WRONG_CODE)
+        attempt.give_back()
         return text
 
 

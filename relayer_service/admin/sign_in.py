@@ -16,7 +16,7 @@ from django.utils.http import urlencode
 
 from relayer_service.audit.recording import acted, record
 from relayer_service.background.shares import RETRY_AFTER_SECONDS, SIGNING_IN, Busy
-from relayer_service.sign_in.limits import PASSWORDS, Attempt, Lock, address_of, is_within_cap
+from relayer_service.sign_in.limits import PASSWORDS, Attempt, Count, Locked, address_of, is_within_cap
 from relayer_service.sign_in.models import SignInAddress
 from relayer_service.sign_in.verification import is_verified, second_factor_of
 
@@ -38,19 +38,20 @@ def login(request: HttpRequest, check_password: Callable[[], HttpResponse]) -> H
     if request.method != "POST":
         return HttpResponseRedirect(next_step(request)) if has_next_step(request) else check_password()
     attempt = Attempt(PASSWORDS, request, request.POST.get("username", ""))
+    if not (attempt.username and request.POST.get("password")):
+        return check_password()
     try:
-        with SIGNING_IN.occupied():
-            if seconds := attempt.seconds_locked():
-                return locked_page(seconds)
-            with HASHING:
-                response = check_password()
+        with SIGNING_IN.occupied(), attempt.counted(), HASHING:
+            response = check_password()
+    except Locked as locked:
+        return locked_page(locked.args[0])
     except Busy:
         text = "Too many people are signing in right now. Try again in a few seconds."
         return retry_page(HTTPStatus.SERVICE_UNAVAILABLE, text, RETRY_AFTER_SECONDS)
     if response.status_code != HTTPStatus.FOUND:
-        if attempt.username and request.POST.get("password"):
-            record_failure(attempt, User.objects.filter(username=attempt.username).first(), "wrong password")
+        record_failure(attempt, User.objects.filter(username=attempt.username).first(), "wrong password")
         return response
+    attempt.give_back()
     if second_factor_of(request.user) is None:
         record_sign_in(request, "Signed in")
     return HttpResponseRedirect(next_step(request)) if has_next_step(request) else response
@@ -97,8 +98,8 @@ def record_sign_out(request: HttpRequest) -> None:
 
 
 def record_failure(attempt: Attempt, user: User | None, fault: str) -> None:
-    """Count a failed attempt. The first of an account and address is recorded, and each that reaches a limit."""
-    is_first, locks = attempt.count_failure()
+    """Record the first failed attempt of an account and address, and each that reached a limit."""
+    is_first, locks = attempt.failure()
     if user is None:
         is_first = is_within_cap(attempt.request, f"unknown accounts of {attempt.address}", ONCE)
     reasons = [f"Sign-in failed: {fault}"] if is_first else []
@@ -108,6 +109,6 @@ def record_failure(attempt: Attempt, user: User | None, fault: str) -> None:
             record([acted(user or UNKNOWN_ACCOUNT, reason) for reason in reasons])
 
 
-def locked_reason(lock: Lock) -> str:
-    minutes = -(-lock.seconds // 60)
-    return f"Sign-in locked for {minutes} min after {lock.failures} failures: {LOCKED[lock.name]}"
+def locked_reason(lock: Count) -> str:
+    minutes = -(-lock.seconds_left // 60)
+    return f"Sign-in locked for {minutes} min after {lock.limit} failures: {LOCKED[lock.name]}"

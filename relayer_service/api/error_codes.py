@@ -54,10 +54,12 @@ class ErrorCode(StrEnum):
     AUTHENTICATION_FAILED = "authentication_failed", (401,), "The token is not valid, or not from this address."
     PERMISSION_DENIED = "permission_denied", (403,), "The token does not allow this, such as for this relayer."
     INSUFFICIENT_SCOPE = "insufficient_scope", (403,), "The token lacks the scope that `WWW-Authenticate` names."
+    TOKEN_LIMITED = "token_limited", (403,), "The token's `allowed_relayers` or spending rules forbid this change."
     RELAYER_PAUSED = "relayer_paused", (403,), "The relayer is paused."
     RELAYER_DISABLED = "relayer_disabled", (403,), "The health check has disabled the relayer."
     SIGNING_NOT_ALLOWED = "signing_not_allowed", (403,), "The relayer's `allow_signing` lacks what is to be signed."
     SPENDING_REFUSED = "spending_refused", (403,), "A spending rule of the relayer or of the token refuses this."
+    NOT_REQUESTER = "not_requester", (403,), "Another token requested the transaction, and this one lacks `manage`."
     # Paths and states.
     NOT_FOUND = "not_found", (404,), "There is no resource with this ID or nonce."
     UNKNOWN_PATH = "unknown_path", (404,), "There is no operation at this path."
@@ -72,6 +74,7 @@ class ErrorCode(StrEnum):
     # Load and failures: the same request may succeed later. `Retry-After` says when.
     THROTTLED = "throttled", (429,), "The rate limit of the token is reached."
     QUEUE_FULL = "queue_full", (429,), "The relayer has too many transactions that wait."
+    STORAGE_LIMIT = "storage_limit", (429,), "The token has stored as much as it can per day."
     BUSY = "busy", (429, 503), "All threads for calls to nodes and signers are in use."
     INTERNAL_ERROR = "internal_error", (500,), "The service failed; its log has the cause under the request ID."
     UNAVAILABLE = "unavailable", (503,), "A part of the service is unavailable."

@@ -50,8 +50,8 @@ class TooManyRequests(exceptions.APIException):
     status_code = HTTPStatus.TOO_MANY_REQUESTS
     default_code = ErrorCode.QUEUE_FULL
 
-    def __init__(self, message: str, wait: int) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, wait: int, code: ErrorCode | None = None) -> None:
+        super().__init__(message, code)
         self.wait = wait
 
 

@@ -81,7 +81,7 @@ class ListMixin(ResourceViewSet):
         if queryset.query.where:
             total = capped(total, page)
         shown = [*map(serializer_class.writer(), rows)]
-        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total)))
+        return self.rendered(envelope.Page(shown, page.logs, page.pagination(total)))
 
     def growing_list_response(self, queryset: QuerySet[Any]) -> HttpResponse:
         """Return a page of a list that grows while it is read; `pagination_class` is a `CursorPageRequest`."""
@@ -94,11 +94,7 @@ class ListMixin(ResourceViewSet):
         rows, has_more = page.read(queryset.values_list(*columns)) if total != 0 else ([], False)
         last = rows[-1][-len(page.columns) :] if has_more else None
         shown = [*map(serializer_class.writer(), rows)]
-        return self._rendered(envelope.Page(shown, page.logs, page.pagination(total, last)))
-
-    def _rendered(self, page: envelope.Page) -> HttpResponse:
-        renderer = self.request.accepted_renderer
-        return HttpResponse(renderer.render(page), content_type=renderer.media_type)
+        return self.rendered(envelope.Page(shown, page.logs, page.pagination(total, last)))
 
     @staticmethod
     def table_page(queryset: QuerySet[Any], columns: tuple[str, ...], offset: int, limit: int) -> PageRows:

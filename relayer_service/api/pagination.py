@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -117,13 +117,13 @@ class CursorPageRequest(PageRequest):
             page.position = page._read(cursors[0])
         return page
 
-    def read(self, rows: QuerySet[Any]) -> tuple[list[Any], bool]:
+    def read(self, rows: QuerySet[Any], fetch: Callable[[QuerySet[Any]], list[Any]] = list) -> tuple[list[Any], bool]:
         """Return the rows of the page, in the order of `columns`, and whether others follow."""
         if not self.per_page:
             return [], False
         if self.position is not None:
             rows = rows.filter(self._follows(self.position))
-        found = list(rows[self.offset : self.offset + self.per_page + 1])
+        found = fetch(rows[self.offset : self.offset + self.per_page + 1])
         return found[: self.per_page], len(found) > self.per_page
 
     def pagination(self, total: int | None, last: Sequence[Any] | None = None) -> dict[str, Any]:

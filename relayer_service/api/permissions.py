@@ -5,10 +5,12 @@ from typing import Any
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 
+from relayer_service.api.error_codes import ErrorCode
+from relayer_service.api.exceptions import Forbidden
 from relayer_service.net.incoming import InsufficientScope
 
-# Scopes that a token can have for some relayers only.
-LIMITED_TO_RELAYERS = {"send", "sign"}
+# Scopes of actions that change nothing that the limits of a token rest on.
+WITHIN_LIMITS = {"read", "rotate", "send", "sign"}
 
 
 class HasScope(BasePermission):
@@ -30,14 +32,42 @@ class HasScope(BasePermission):
         return True
 
 
+class IsWithinLimits(BasePermission):
+    """Rejects a change beyond the limits of a token with scopes: its relayers and its spending rules.
+
+    It could otherwise change what they rest on. It can set only the fields that the view declares for the action.
+    """
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        action = getattr(view, "action", None)
+        token: Any = request.auth
+        if action in {None, "metadata"} or not token.scopes or view.action_scopes.get(action) in WITHIN_LIMITS:
+            return True
+        if token.allowed_relayers:
+            self._check(request, view.fields_within_relayers.get(action), "`allowed_relayers`")
+        if token.has_spending_rules():
+            self._check(request, view.fields_within_rules.get(action), "spending rules")
+        return True
+
+    @staticmethod
+    def _check(request: Request, allowed: set[str] | None, limit: str) -> None:
+        given = {*request.data} if isinstance(request.data, dict) else set()
+        if allowed is None or given - allowed:
+            names = ", ".join(sorted(allowed or ())) or "nothing"
+            raise Forbidden(f"A token with {limit} cannot change this. It can set: {names}", ErrorCode.TOKEN_LIMITED)
+
+
 class IsAllowedRelayer(BasePermission):
-    """Rejects an action that sends or signs with a relayer that is not among those of the token.
+    """Rejects an action that sends or signs with, or changes, a relayer that is not among those of the token.
 
     Its ID decides, so that the check can come before the relayer is read.
     """
 
     def has_object_permission(self, request: Request, view: Any, obj: Any) -> bool:
-        if view.action_scopes.get(view.action) not in LIMITED_TO_RELAYERS:
-            return True
         token: Any = request.auth
+        scope = view.action_scopes.get(view.action)
+        if scope == "read" or not token.scopes:
+            return True
+        if scope not in WITHIN_LIMITS:
+            self.code = ErrorCode.TOKEN_LIMITED
         return not token.allowed_relayers or obj.identifier in token.allowed_relayers

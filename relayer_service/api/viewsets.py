@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError, QuerySet
 from django.http import HttpResponse
-from rest_framework.exceptions import ParseError
+from rest_framework.exceptions import ParseError, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
@@ -27,6 +27,8 @@ from relayer_service.storage.resources import MAX_IDENTIFIER_LENGTH
 PARTS_BEFORE_ID = 4
 # Values of the header Content-Length.
 NO_BODY = {None, "", "0"}
+# A page with the largest possible rows would have tens of megabytes.
+MAX_PAGE_BYTES = 8 * 2**20
 IGNORED_BODY = "the body was ignored: this operation accepts none"
 IGNORED_PARAMETER = "{}: unknown query parameter, ignored"
 
@@ -49,6 +51,10 @@ class ResourceViewSet(GenericViewSet[Any]):
     action_scopes: ClassVar[dict[str, str]] = {}
     # The scope that allows an action for the relayers that the token is limited to.
     limited_scopes: ClassVar[dict[str, str]] = {}
+    # By action that changes something, the fields that a token with `allowed_relayers` or with spending rules can set;
+    # it cannot use others. The view narrows what has no object to the token's relayers.
+    fields_within_relayers: ClassVar[dict[str, set[str]]] = {}
+    fields_within_rules: ClassVar[dict[str, set[str]]] = {}
     # Actions that accept an Idempotency-Key, each with its extension; the header is ignored unless that is enabled.
     idempotent_actions: ClassVar[dict[str, str]] = {}
     list_filters: ClassVar[dict[str, ListFilter]] = {}
@@ -104,6 +110,14 @@ class ResourceViewSet(GenericViewSet[Any]):
         if self.has_ignored_body:
             page.logs.append(IGNORED_BODY)
         return page
+
+    def rendered(self, data: Any, headers: dict[str, str] | None = None) -> HttpResponse:
+        """Return a response that is rendered at once; raise `ValidationError` for a page that is too large."""
+        renderer = self.request.accepted_renderer
+        content = renderer.render(data)
+        if isinstance(data, envelope.Page) and len(content) > MAX_PAGE_BYTES:
+            raise ValidationError({"per_page": [f"the page has more than {MAX_PAGE_BYTES} bytes: lower per_page"]})
+        return HttpResponse(content, content_type=renderer.media_type, headers=headers)
 
     def get_parsers(self) -> list[Any]:
         # There is no action yet, and no request while the OpenAPI document is generated.

@@ -34,7 +34,7 @@ class AuditEntryQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One change of one resource. Entries are never changed."""
+    """One change of one resource. Entries are never changed, but for the count of a repeated action."""
 
     class Action(models.TextChoices):
         CREATED = "created", "Created"

@@ -9,6 +9,7 @@ An audited model has a method `audited`, which returns its fields by the names t
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 from functools import singledispatch
 from typing import Any
 
@@ -21,6 +22,8 @@ from relayer_service.audit.values import NOTHING, differences
 from relayer_service.storage.inserting import insert, insert_both
 
 BATCH_SIZE = 500
+# How long repetitions of an action are counted on its entry, and how long the next one remembers that count.
+REPEATED_TIME, COUNTED_TIME = timedelta(minutes=1), timedelta(hours=1)
 
 Values = Mapping[str, Any]
 Action = AuditEntry.Action
@@ -74,6 +77,25 @@ def record(entries: Iterable[AuditEntry | None]) -> None:
         for entry in found:
             vars(entry).update(who)
         AuditEntry.objects.bulk_create(found, batch_size=BATCH_SIZE)
+
+
+def record_repeated(row: models.Model, reason: str, cause: str) -> int:
+    """Record an action that its actor may repeat any number of times: one entry a minute, with their count.
+
+    `cause` is the part of `reason` that repetitions have in common, and the row is locked. Return how many there were
+    since the entry before, with this one; 0 if it is counted on that entry.
+    """
+    now, actor = timezone.now(), actors.current()
+    same = {"actor_kind": actor.kind, "actor": actor.name[:255], "actor_key": actor.key, "reason__contains": cause}
+    entries = AuditEntry.objects.for_row(row).filter(action=Action.ACTED, at__gt=now - COUNTED_TIME, **same)
+    last = entries.first()
+    count = int(last.changes.get("count", 1)) if last else 1
+    if last is None or last.at <= now - REPEATED_TIME:
+        record([acted(row, reason)])
+        return count
+    last.changes = {"count": str(count + 1)}
+    last.save(update_fields=["changes"])
+    return 0
 
 
 def insert_recorded(row: models.Model, reason: str = "") -> None:

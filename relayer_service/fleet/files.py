@@ -1,8 +1,10 @@
-"""A fleet file being checked: its lists of entries, and the faults and warnings found so far."""
+"""A fleet file being checked: its lists of entries, and the faults and warnings found so far; and writing one."""
 
 import os
 import re
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -123,3 +125,21 @@ def identifier_of(entry: Any, name: str = "id") -> str:
     """Return an id in an entry, valid or not; empty if it is missing or not a string."""
     identifier = entry.get(name) if isinstance(entry, dict) else None
     return identifier if isinstance(identifier, str) else ""
+
+
+def write_private(file: Path, text: str, place: Callable[[str, Path], None] = os.replace) -> None:
+    """Write a file that only its owner can read, and that appears complete, in place of any other."""
+    if file.exists() and not file.is_file():
+        # Such as /dev/stdout.
+        file.write_text(text, encoding="utf-8")
+        return
+    file = file.resolve()
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:
+            temporary.write(text)
+            temporary.flush()
+            os.fsync(descriptor)
+        place(name, file)
+    finally:
+        Path(name).unlink(missing_ok=True)

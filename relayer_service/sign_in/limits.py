@@ -1,21 +1,26 @@
-"""Limits on failed sign-ins, counted by django-ratelimit in the shared cache.
+"""Limits on failed sign-ins, in the shared cache, with the windows and keys of django-ratelimit.
 
 Failures count per account and address, per account over all addresses, and per address over all accounts. The last two
-do not apply at an address from which the account has signed in before: others cannot lock its user out there.
+do not apply at an address from which the account has signed in before: others cannot lock its user out there. An
+attempt counts from before it is judged, so that many at once pass no limit; a success is given back.
 """
 
 import ipaddress
+import time
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.cache import cache
 from django.http import HttpRequest
-from django_ratelimit.core import get_usage
+from django_ratelimit.core import EXPIRATION_FUDGE, _get_window, _make_cache_key, _split_rate, get_usage
 
 from relayer_service.net.incoming import parse_address
 from relayer_service.sign_in.models import SignInAddress
+from relayer_service.storage import caches
 
 # IPv6 networks are assigned in this size: a client has all addresses in it.
 IPV6_PREFIX = 64
@@ -37,13 +42,19 @@ PASSWORDS = Rates("password", pair="10/15m", account="50/h", address="50/15m")
 CODES = Rates("code", pair="5/15m", account="20/d", address="50/15m")
 
 
+class Locked(Exception):
+    """Too many attempts failed; the argument is the number of seconds until another is judged."""
+
+
 @dataclass(frozen=True)
-class Lock:
-    """A limit that a failure has just reached."""
+class Count:
+    """The failures in a window, and the attempts that are being judged; at the limit, others are refused."""
 
     name: str
-    failures: int
-    seconds: int
+    key: str
+    number: int
+    limit: int
+    seconds_left: int
 
 
 def address_of(request: HttpRequest) -> str:
@@ -63,48 +74,63 @@ class Attempt:
         # As Django's form reads it.
         self.username = unicodedata.normalize("NFKC", username.strip()[:MAX_USERNAME_LENGTH])
         self.address = address_of(request)
+        self._counts: list[Count] = []
 
     @cached_property
     def keys(self) -> dict[str, str]:
         account = self.username.casefold()
         return {"address": self.address, "account": account, "pair": f"{self.address} {account}"}
 
-    def seconds_locked(self) -> int:
-        """Return for how long the attempt is refused; 0 if it is not."""
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count the attempt while it is judged, and from then on unless that fails; or raise `Locked`."""
+        try:
+            # Read first, so that what is locked counts no longer, and adds nothing to the cache.
+            if seconds := self._seconds_locked(added=0) or self._seconds_locked(added=1):
+                raise Locked(seconds)
+            yield
+        except BaseException:
+            self.give_back()
+            raise
+
+    def give_back(self) -> None:
+        """Uncount the attempt, which is no failure."""
+        for count in self._counts:
+            # Unless it has expired.
+            with suppress(ValueError):
+                cache.decr(count.key)
+        self._counts = []
+
+    def failure(self) -> tuple[bool, list[Count]]:
+        """Return whether the attempt is the first of the account and address, and the limits that it reached."""
+        is_first = not any(count.name == "pair" and count.number > 1 for count in self._counts)
+        return is_first, [count for count in self._counts if count.number == count.limit]
+
+    def _seconds_locked(self, added: int) -> int:
+        """Count so many attempts, 0 or 1; return for how long they are refused, 0 if they are not."""
         # The address first, so that one which is locked adds nothing to the cache, whatever names it tries.
-        for name in ("address", "account"):
-            seconds = self._seconds_left(name)
-            if seconds and not self._is_known:
-                return seconds
-        return self._seconds_left("pair")
+        for name in self.keys:
+            count = self._count(name, added)
+            if count and count.number - added >= count.limit and (name == "pair" or not self._is_known):
+                return max(1, count.seconds_left)
+        return 0
 
     @cached_property
     def _is_known(self) -> bool:
         return SignInAddress.objects.is_known(self.username, self.address)
 
-    def count_failure(self) -> tuple[bool, list[Lock]]:
-        """Count a failure; return whether it is the first of the account and address, and the limits it reaches."""
-        usages = {name: self._usage(name, increment=True) for name in self.keys}
-        locks = [
-            Lock(name, usage["limit"], usage["time_left"])
-            for name, usage in usages.items()
-            if usage and usage["count"] == usage["limit"]
-        ]
-        pair = usages["pair"]
-        return pair is None or pair["count"] == 1, locks
-
-    def _seconds_left(self, name: str) -> int:
-        usage = self._usage(name, increment=False)
-        return max(1, usage["time_left"]) if usage and usage["count"] >= usage["limit"] else 0
-
-    def _usage(self, name: str, increment: bool) -> dict[str, Any] | None:
-        """Return the failures so far; None while the cache is unavailable."""
-        group = f"sign-in {self.rates.kind} {name}"
-        rate = getattr(self.rates, name)
-        usage: dict[str, Any] | None = get_usage(
-            self.request, group=group, key=lambda *_: self.keys[name], rate=rate, increment=increment
-        )
-        return usage
+    def _count(self, name: str, added: int) -> Count | None:
+        """Return a count with what is added; None while the cache is unavailable."""
+        rate, value = getattr(self.rates, name), self.keys[name]
+        limit, seconds = _split_rate(rate)
+        end = _get_window(value, seconds)
+        key = _make_cache_key(f"sign-in {self.rates.kind} {name}", end, rate, value, None)
+        number = caches.count(key, added, seconds + EXPIRATION_FUDGE)
+        if number is None:
+            return None
+        count = Count(name, key, number, limit, end - int(time.time()))
+        self._counts += [count] * added
+        return count
 
 
 def is_within_cap(request: HttpRequest, name: str, rate: str) -> bool:

@@ -4,8 +4,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCache
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError
@@ -16,6 +18,20 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 5.0
 # A closed connection is retried, a timeout is not.
 ONCE_MORE = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
+# Both numbers are exact in Lua up to 2^53.
+RAISE = """
+if tonumber(ARGV[1]) > tonumber(redis.call('GET', KEYS[1]) or '0') then redis.call('SET', KEYS[1], ARGV[1]) end
+"""
+
+
+def count(key: str, amount: int, seconds: int) -> int | None:
+    """Add to a counter of the shared cache, which ends after this time; return None while it is unavailable."""
+    cache.add(key, 0, seconds)
+    total: int | None = None
+    # Unless it was evicted meanwhile.
+    with suppress(ValueError):
+        total = cache.incr(key, amount)
+    return total
 
 
 def _failing_open(name: str, fallback: Any) -> Any:
@@ -62,6 +78,14 @@ class FailOpenRedisCache(RedisCache):
     set_many = _failing_open("set_many", [])
     delete = _failing_open("delete", False)
     delete_many = _failing_open("delete_many", None)
+
+    def raise_to(self, key: str, number: int) -> bool:
+        """Store a number for good, unless a higher one is stored; return False if Redis is unavailable."""
+        return bool(self._attempt(self._raise_to, False, key, number))
+
+    def _raise_to(self, key: str, number: int) -> bool:
+        self._cache.get_client(write=True).eval(RAISE, 1, self.make_and_validate_key(key), number)
+        return True
 
     def ping(self) -> bool:
         """Return whether Redis responds; while one caller waits for it, others get the last result."""

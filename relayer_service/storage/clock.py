@@ -1,11 +1,18 @@
 """The database's clock, by which work is due: the clocks of processes may differ."""
 
+import time
 from datetime import datetime
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models.functions import Now
 from django.db.models.sql import Query
+
+from relayer_service.storage.ttl_cache import TTLCache
+
+# By how many seconds the database's clock is ahead of this machine's, and how long that is trusted.
+_offset: TTLCache[str, float] = TTLCache()
+OFFSET_SECONDS = 60
 
 
 class DatabaseNow(Now):
@@ -28,4 +35,10 @@ def database_now() -> datetime:
     query.add_annotation(DatabaseNow(), "now")
     ((now,),) = query.get_compiler(DEFAULT_DB_ALIAS).results_iter()
     assert isinstance(now, datetime)
+    _offset.set("", now.timestamp() - time.time(), OFFSET_SECONDS)
     return now
+
+
+def shared_time() -> float:
+    """Return the time by the database's clock, without a query; by this machine's if that was not read recently."""
+    return time.time() + (_offset.get("") or 0)

@@ -12,7 +12,6 @@ from django.contrib.postgres import operations as postgresql
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.migrations import AddConstraint
 from django.db.migrations.state import ProjectState as State
-from django.db.models import Index
 
 # Building or dropping an index concurrently waits for earlier transactions, and blocks none.
 CONCURRENT = {"lock_timeout": "10min", "statement_timeout": "0"}
@@ -64,6 +63,20 @@ class RemoveIndexConcurrently(postgresql.RemoveIndexConcurrently):
         _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), index)
 
 
+class AddUniqueIndexConcurrently(postgresql.NotInTransactionMixin, AddConstraint):
+    """Adds a unique constraint with a condition, which is an index in the database."""
+
+    atomic = False
+
+    def database_forwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
+        _require_no_transaction(self, schema_editor)
+        _build(schema_editor, to_state.apps.get_model(app_label, self.model_name), self.constraint)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, from_state: State, to_state: State) -> None:
+        _require_no_transaction(self, schema_editor)
+        _drop(schema_editor, self.constraint.name)
+
+
 class AddConstraintNotValid(postgresql.AddConstraintNotValid):
     """Adds a check constraint for new rows. `ValidateConstraint` extends it to all rows.
 
@@ -90,19 +103,21 @@ def _require_no_transaction(operation: Any, schema_editor: Any) -> None:
         operation._ensure_not_in_transaction(schema_editor)
 
 
-def _build(schema_editor: Any, model: Any, index: Index) -> None:
+def _build(schema_editor: Any, model: Any, index: Any) -> None:
     """Build an index, unless an earlier attempt has completed it; drop an incomplete one first."""
+    statement = index.create_sql(model, schema_editor)
     if schema_editor.connection.vendor != "postgresql":
         _drop(schema_editor, index.name)
-        schema_editor.add_index(model, index)
+        schema_editor.execute(statement, params=None)
         return
+    statement.template = statement.template.replace(" INDEX ", " INDEX CONCURRENTLY ", 1)
     with session_settings(schema_editor.connection, **CONCURRENT), schema_editor.connection.cursor() as cursor:
         cursor.execute(IS_COMPLETE, [schema_editor.quote_name(name) for name in (index.name, model._meta.db_table)])
         found = cursor.fetchone()
         if found == (False,):
             _drop(schema_editor, index.name)
         if found != (True,):
-            schema_editor.add_index(model, index, concurrently=True)
+            schema_editor.execute(statement, params=None)
 
 
 def _drop(schema_editor: Any, name: str) -> None:

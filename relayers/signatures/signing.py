@@ -14,7 +14,7 @@ from rest_framework.exceptions import ValidationError
 from chain.typed_data import TypedData
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Conflict, Forbidden, ServiceUnavailable
-from relayer_service.audit.recording import acted, record
+from relayer_service.audit.recording import acted, record, record_repeated
 from relayer_service.background.shares import waiting_for_others
 from relayers.models import Relayer, find_relayer
 from signers import signing
@@ -31,6 +31,7 @@ DISABLED = "Relayer disabled"
 NOT_ALLOWED = "Relayer does not allow signing {}: `allow_signing` must have `{}`"
 NO_ADDRESS = "Relayer has no address: its signer has not provided one yet"
 OTHER_CHAIN = "must be {}, the chain ID of the relayer"
+NO_POLICY = "The spending rules of the token no longer exist."
 NO_CHAIN = "cannot be checked: the relayer has no chain ID"
 SIGNED = {Kind.MESSAGES: "Signed a message.", Kind.TYPED_DATA: "Signed typed data."}
 SIGNED_HASHES = "Signed typed data, sent as two hashes."
@@ -70,8 +71,10 @@ def sign(request: SigningRequest) -> Signature:
     try:
         return _sign(request)
     except RefusedByRule as refusal:
+        cause = REFUSED[request.kind].format(refusal.rule)
         with transaction.atomic():
-            record([acted(refusal.relayer, f"{REFUSED[request.kind].format(refusal.rule)} {_digest(request)}")])
+            if relayer := Relayer.objects.select_for_update(no_key=True).filter(pk=refusal.relayer.pk).first():
+                record_repeated(relayer, f"{cause} {_digest(request)}", cause)
         raise
 
 
@@ -119,8 +122,11 @@ def check_rules(relayer: Relayer, request: SigningRequest) -> None:
     """Raise an error if a spending rule of relayer or token refuses to sign this."""
     policies = [key for key in (relayer.spending_id, request.spending_id) if key is not None]
     # Read now, and not from a cached token.
-    for policy in SpendingPolicy.objects.filter(pk__in=policies) if policies else ():
-        for verdict in _verdicts(policy.rules, request) if policy.rules else ():
+    found = SpendingPolicy.objects.in_bulk(policies) if policies else {}
+    for policy in policies:
+        if policy not in found:
+            raise Forbidden(NO_POLICY, ErrorCode.SPENDING_REFUSED)
+        for verdict in _verdicts(found[policy].rules, request) if found[policy].rules else ():
             if not verdict.allowed:
                 raise RefusedByRule(relayer, verdict)
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from chain import limits, native_fee
-from chain.head import MAX_TIMESTAMP
 from chain.native_fee import NativeFee
 from chain.networks import Network, networks, resolve_alias
+from chain.plausibility import MAX_TIMESTAMP
 from chain.readings import gather
 from chain.transactions import NotATransaction, Transaction, decode
 from relayer_service.amounts import decimal_text, rate_text, token_units

@@ -15,12 +15,12 @@ from chain.fee_history import (
     BaseFeeSource,
     FeeHistory,
     Market,
-    by_eip_1559,
     next_base_fee,
     read_history,
 )
 from chain.head import Head
 from chain.networks import BaseFeeRule
+from chain.plausibility import by_eip_1559
 from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 

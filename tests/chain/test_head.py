@@ -10,8 +10,9 @@ from django.core.cache import cache
 
 from chain import breakers, head
 from chain.answers import ChainError, Fault
-from chain.head import MAX_TIMESTAMP, Head
+from chain.head import Head
 from chain.networks import networks
+from chain.plausibility import MAX_TIMESTAMP
 from tests.chain.answering_node import HEAD, HISTORY, ChangeNetwork, change_network, local_network, node_answering
 from tests.rpc.estimates import ask, failure, fee, quote, relayer_at
 

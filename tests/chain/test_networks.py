@@ -271,6 +271,7 @@ def test_a_file_can_say_all_of_it(write: Write) -> None:
         "unused_gas_charge_bps": 500,
         "tx_gas_cap": 30_000_000,
         "max_initcode": 262_144,
+        "max_tx_bytes": 393_216,
         "blobs_per_tx": 2,
         "has_data_floor": False,
         "max_head_age_seconds": 60,
@@ -279,6 +280,7 @@ def test_a_file_can_say_all_of_it(write: Write) -> None:
         "window": 1,
         "mempool": "none",
         "max_gas_price": 10**12,
+        "max_priority_fee": 10**11,
         "private_rpc_urls": ["https://private.example.com/key"],
         "explorer": "https://explorer.example.com",
         "sequencer_feed": "0xFdB631F5EE196F0ed6FAa767959853A9F217697D",
@@ -299,9 +301,10 @@ def test_null_is_not_set(write: Write) -> None:
     found = networks.read(write({"ours": dict.fromkeys(networks.CHECKS) | required, "same": required}))
     ours, same = found["ours"], found["same"]
     differing = {field.name for field in fields(Network) if getattr(ours, field.name) != getattr(same, field.name)}
-    assert differing == {"name", "max_initcode"}
-    # Without a limit that networks have unless they say so.
+    assert differing == {"name", "max_initcode", "max_tx_bytes"}
+    # Without the limits that networks have unless they say so.
     assert (ours.max_initcode, same.max_initcode) == (None, 49_152)
+    assert (ours.max_tx_bytes, same.max_tx_bytes) == (None, 131_072)
 
 
 def test_a_file_may_call_the_kind_by_its_old_name(write: Write) -> None:
@@ -343,6 +346,7 @@ URL = "an absolute http or https URL is required"
         ("unused_gas_charge_bps", 10_001, "must be a whole number from 0 to 10000"),
         ("tx_gas_cap", 20_999, WHOLE.format(21_000)),
         ("max_initcode", 0, WHOLE.format(1)),
+        ("max_tx_bytes", 999, WHOLE.format(1_000)),
         ("blobs_per_tx", -1, WHOLE.format(0)),
         ("has_data_floor", 0, "must be true or false"),
         ("max_head_age_seconds", 0, WHOLE.format(1)),
@@ -351,6 +355,7 @@ URL = "an absolute http or https URL is required"
         ("window", 0, "must be a whole number from 1 to 1000"),
         ("mempool", "private", "must be one of: public, none"),
         ("max_gas_price", 0, f"must be a whole number from 1 to {2**128 - 1}"),
+        ("max_priority_fee", -1, f"must be a whole number from 0 to {2**128 - 1}"),
         ("explorer", "explorer.example.com", URL),
         ("explorer", "", "must be a string"),
         ("explorer", "https://user:pass@example.com", "a user name or a password is not allowed in this URL"),
@@ -379,8 +384,9 @@ def test_an_unknown_field_is_named(write: Write, name: str) -> None:
     known = (
         "base_fee_margin_bps, base_fee_rule, blobs_per_tx, block_seconds, chain_id, confirmations, decimals, "
         "explorer, finality_depth, gas_buffer_bps, has_data_floor, kind, l1_fee_margin_bps, max_gas_price, "
-        "max_head_age_seconds, max_initcode, mempool, private_rpc_urls, reports_fullness, rpc_urls, sequencer_feed, "
-        "symbol, testnet, tip_floor, tx_gas_cap, unused_gas_charge_bps, window"
+        "max_head_age_seconds, max_initcode, max_priority_fee, max_tx_bytes, mempool, private_rpc_urls, "
+        "reports_fullness, rpc_urls, sequencer_feed, symbol, testnet, tip_floor, tx_gas_cap, "
+        "unused_gas_charge_bps, window"
     )
     assert fault(write({"ours": ENTRY | {name: 1}})) == (
         f"networks.json: ours: {name}: unknown field; use one of: {known}"

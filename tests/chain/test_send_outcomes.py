@@ -10,16 +10,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from chain.answers import RATE_LIMIT_CODES
-from chain.send_outcomes import Broadcast, Outcome, Verdict, judge_error, judge_result
+from chain.send_outcomes import Broadcast, Verdict, judge_error, judge_result
+from chain.send_texts import TEXTS, Hint, Outcome
 from tests.amounts import amount
 from tests.chain.faults import SECRET, secret_url
-from tests.chain.send_dialects import DIALECTS, OLD_WORDS, WRONG_CHAIN
+from tests.chain.send_dialects import DIALECTS, NOT_READY, OLD_WORDS, QUOTAS, WRONG_CHAIN
 
 HASH = "0x" + "ab" * 32
 CODES = [-32000, -32002, -32003, -32010, -32603]
 MESSAGES = [
     (outcome, message) for words in DIALECTS.values() for outcome, found in words.items() for _, message in found
 ] + [(outcome, message) for outcome, messages in OLD_WORDS.items() for message in messages]
+FAULTS: dict[Outcome | Hint, str] = {
+    Hint.RATE_LIMITED: "rate limit exceeded",
+    Hint.WRONG_CHAIN: "is on another chain",
+    Hint.NOT_READY: "does not accept transactions now",
+}
 REVERTS = ["execution reverted: {}", "VM Exception while processing transaction: reverted with reason string '{}'"]
 # Words of proxies around those of a client, which mean nothing themselves.
 NOISE = st.text("0123456789 :;,.|()[]{}<>/'\"-\n\t", max_size=20)
@@ -50,7 +56,24 @@ def test_case_prefix_suffix_and_code_do_not_matter(outcome: Outcome, message: st
     assert (verdict.outcome, verdict.fault) == (outcome, None)
 
 
-@given(message=st.sampled_from([message for _, message in MESSAGES] + WRONG_CHAIN), revert=st.sampled_from(REVERTS))
+@pytest.mark.parametrize(("client", "text", "meaning"), [row[:3] for row in TEXTS])
+def test_each_row_counts_wherever_its_words_are(client: str, text: str, meaning: Outcome | Hint) -> None:
+    messages = [text, text.upper(), f"rpc error: code = 2: {text}", f"INTERNAL_ERROR: {text.title()}, 0x1f (12 < 15)"]
+    expected = meaning if isinstance(meaning, Outcome) else Outcome.UNKNOWN
+    for message in messages:
+        verdict = judge(message)
+        assert (verdict.outcome, str(verdict.fault or "")) == (expected, FAULTS.get(meaning, "")), client
+
+
+def test_each_row_has_a_client_a_source_and_words_of_its_own() -> None:
+    assert all(client and source for client, _, _, source in TEXTS)
+    assert len({text.lower() for _, text, _, _ in TEXTS}) == len(TEXTS)
+
+
+@given(
+    message=st.sampled_from([message for _, message in MESSAGES] + WRONG_CHAIN + [row[1] for row in TEXTS]),
+    revert=st.sampled_from(REVERTS),
+)
 @example("too many requests", REVERTS[0])
 def test_words_that_a_revert_quotes_do_not_count(message: str, revert: str) -> None:
     text = revert.format(message)
@@ -84,7 +107,7 @@ def test_a_node_that_finds_the_chain_id_invalid_is_on_another_chain(message: str
     assert (verdict.fault.wrong_chain, verdict.fault.pause_seconds) == (True, 600)
 
 
-@pytest.mark.parametrize("message", ["Too Many Requests", "Your account hit its rate limit", "request limit reached"])
+@pytest.mark.parametrize("message", [*QUOTAS, "Your account hit its rate limit", "request limit reached"])
 def test_a_rate_limit_pauses_the_node(message: str) -> None:
     verdict = judge_error({"code": -32000, "message": message}, HASH, retry_after="7")
     assert verdict.broadcast == Broadcast(Outcome.UNKNOWN, message)
@@ -98,11 +121,18 @@ def test_the_code_of_a_rate_limit_counts_only_without_known_words(code: int) -> 
     assert judge("nonce too low", code) == Verdict(Broadcast(Outcome.NONCE_TOO_LOW, "nonce too low"))
 
 
-def test_a_node_without_state_is_at_fault() -> None:
-    assert str(judge("missing trie node 5e3f").fault) == "does not have the latest state"
+@pytest.mark.parametrize("message", NOT_READY)
+def test_a_node_that_is_not_ready_is_at_fault(message: str) -> None:
+    verdict = judge(message)
+    assert (verdict.outcome, str(verdict.fault)) == (Outcome.UNKNOWN, "does not accept transactions now")
 
 
-@pytest.mark.parametrize("message", ["unknown transaction", "something else", ""])
+@pytest.mark.parametrize("message", ["invalid nonce; got 7, expected 7", "invalid nonce; got", "invalid nonce; got 7"])
+def test_a_nonce_without_a_direction_proves_nothing(message: str) -> None:
+    assert judge(message) == Verdict(Broadcast(Outcome.UNKNOWN, message))
+
+
+@pytest.mark.parametrize("message", ["unknown transaction", "something else", "gas limit reached", ""])
 def test_other_words_prove_nothing(message: str) -> None:
     assert judge(message) == Verdict(Broadcast(Outcome.UNKNOWN, message))
 
@@ -112,6 +142,7 @@ def test_other_words_prove_nothing(message: str) -> None:
     [
         (DIALECTS["hardhat"][Outcome.REPLACEMENT_UNDERPRICED][0][1], 11_000_000_000),
         ("transaction underpriced: gas tip cap 1, minimum needed 25000000000", 25_000_000_000),
+        ("gas price too low: 1250000 wei, use at least tx.gasPrice = 1797420 wei", 1_797_420),
         ("transaction underpriced", None),
         (f"transaction underpriced, at least {10**40}", None),
         # The minimum of a nonce and of gas is no price.

@@ -18,6 +18,7 @@ from chain.sending import Broadcast, Outcome, SignedTransaction, send
 from tests.chain import faults
 from tests.chain.faults import SECRET, Behaviour, Handler, NodeServer, error, secret_url
 from tests.chain.hardhat import Chain
+from tests.chain.send_dialects import NOT_READY, QUOTAS, WRONG_CHAIN
 from tests.concurrency import PATIENCE_SECONDS, wait_until
 from tests.relayers.factories import ADDRESS, KEY
 from tests.traces import TRACEPARENT, continues
@@ -65,14 +66,14 @@ def refusing_all(message: str, code: int = -32000, **more: Any) -> dict[str, dic
 
 def broadcast(
     *nodes: NodeServer | str, transactions: tuple[bytes, ...] = (A, B, C), **options: Any
-) -> list[Broadcast]:
+) -> list[Broadcast | None]:
     urls = [one if isinstance(one, str) else one.url for one in nodes]
     signed = [SignedTransaction(raw, TRACEPARENTS.get(raw, "")) for raw in transactions]
     return send([(url, 100) for url in urls], signed, CHAIN, **options)
 
 
 def outcomes(*nodes: NodeServer | str, **options: Any) -> list[Outcome]:
-    return [one.outcome for one in broadcast(*nodes, **options)]
+    return [one.outcome for one in broadcast(*nodes, **options) if one is not None]
 
 
 def sent_to(node: NodeServer) -> list[list[bytes]]:
@@ -277,8 +278,33 @@ REFUSED = refusing_all("intrinsic gas too low")
 
 def test_what_all_nodes_refuse_is_refused(node: NodeOf) -> None:
     nodes = [node(**REFUSED), node(**refusing_all("exceeds block gas limit")), node(**REFUSED)]
-    assert broadcast(*nodes) == [Broadcast(Outcome.REFUSED, "intrinsic gas too low")] * 3
+    assert broadcast(*nodes) == [Broadcast(Outcome.REFUSED, "intrinsic gas too low", is_rejected_by_all=True)] * 3
     assert [sent_to(one) for one in nodes] == [[[A, B, C]]] * 3
+
+
+@pytest.mark.parametrize(
+    ("message", "is_rejected"),
+    [
+        ("something else", True),
+        ("tx fee (1.20 ether) exceeds the configured cap (1.00 ether)", True),
+        ("intrinsic gas too low", True),
+        ("already known", False),
+        ("nonce too low", False),
+        ("transaction underpriced", False),
+        ("txpool is full", False),
+        ("insufficient funds", False),
+        *((message, False) for message in (*NOT_READY, *QUOTAS, *WRONG_CHAIN)),
+    ],
+)
+def test_only_words_that_leave_no_hope_are_a_rejection(node: NodeOf, message: str, is_rejected: bool) -> None:
+    found = broadcast(node(**refusing_all("hm")), node(**refusing_all(message)), transactions=(A,))
+    assert [one and one.is_rejected_by_all for one in found] == [is_rejected]
+
+
+def test_what_a_node_does_not_answer_is_not_rejected_by_all(faulty: dict[str, str], node: NodeOf) -> None:
+    for name, url in faulty.items():
+        found = broadcast(node(**refusing_all("hm")), url, transactions=(A,))
+        assert [one and one.is_rejected_by_all for one in found] == [False], name
 
 
 @pytest.mark.parametrize(
@@ -373,7 +399,44 @@ def test_copies_that_nobody_takes_do_not_pile_up(faulty: dict[str, str], monkeyp
     monkeypatch.setattr(spreading, "MAX_WAITING", 1)
     spreading.spread([faulty["hang"]], 1, [SignedTransaction(B)], CHAIN)
     wait_until(lambda: taken)
-    assert taken == [([faulty["hang"]], 1, [SignedTransaction(B)], CHAIN)]
+    assert taken == [([faulty["hang"]], 1, [SignedTransaction(B)], CHAIN, None)]
+
+
+# What may leave.
+
+
+def closing(*sets: set[bytes]) -> Callable[[], set[bytes]]:
+    """Allow other transactions with each call of a node; from the last one on, the same."""
+    left = list(sets)
+    return lambda: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_what_is_no_longer_allowed_goes_to_no_further_node(node: NodeOf) -> None:
+    first, second = node(**refusing_all("internal error", -32603)), node()
+    found = broadcast(first, second, allowed=closing({A, B, C}, {A, C}))
+    assert (sent_to(first), sent_to(second)) == ([[A, B, C]], [[A, C]])
+    # The first node may have it.
+    assert [one and one.outcome for one in found] == [Outcome.ACCEPTED, Outcome.UNKNOWN, Outcome.ACCEPTED]
+
+
+def test_what_was_never_allowed_has_no_outcome(node: NodeOf) -> None:
+    one = node()
+    assert broadcast(one, allowed=closing({B})) == [None, ACCEPTED, None]
+    assert broadcast(one, allowed=closing(set())) == [None] * 3
+    assert sent_to(one) == [[B]]
+
+
+def test_one_at_a_time_each_is_asked_for(node: NodeOf) -> None:
+    one = node()
+    found = broadcast(one, one_at_a_time=True, allowed=closing({A, B, C}, {C}))
+    assert (sent_to(one), found) == ([[A], [C]], [ACCEPTED, None, ACCEPTED])
+
+
+def test_a_copy_is_asked_for_when_it_is_sent(node: NodeOf) -> None:
+    first, second = node(), node()
+    broadcast(first, second, allowed=closing({A, B, C}, {B}))
+    wait_until(lambda: sent_to(second))
+    assert sent_to(second) == [[B]]
 
 
 # The circuit breakers.
@@ -443,5 +506,5 @@ def test_no_outcome_and_no_log_line_has_a_secret_of_a_url(
     settings.NODE_ATTEMPT_SECONDS = 1
     found = [one for url in faulty.values() for one in broadcast(url)]
     found += broadcast(node(**refusing_all(f"Post {secret_url(8545)}: EOF")))
-    assert [one.error for one in found if SECRET in one.error] == []
+    assert [one for one in found if one is None or SECRET in one.error] == []
     assert SECRET not in caplog.text

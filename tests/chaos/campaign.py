@@ -68,11 +68,15 @@ class Databases:
             return str(file)
         name = f"chaos_{uuid.uuid4().hex}"
         template = urlsplit(self.url).path.strip("/")
-        # Threads of earlier tests in this process may have left connections open.
-        self._run(
-            f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{template}'"
-        )  # the test's own database
-        self._run(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+        # Threads of earlier tests in this process may have left connections open, and may connect again.
+        try:
+            self._run(
+                f'ALTER DATABASE "{template}" ALLOW_CONNECTIONS false',
+                f"SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '{template}'",
+                f'CREATE DATABASE "{name}" TEMPLATE "{template}"',
+            )
+        finally:
+            self._run(f'ALTER DATABASE "{template}" ALLOW_CONNECTIONS true')
         return name
 
     def drop(self, name: str) -> None:
@@ -82,11 +86,12 @@ class Databases:
         else:
             self._run(f'DROP DATABASE "{name}" WITH (FORCE)')
 
-    def _run(self, statement: str) -> None:
+    def _run(self, *statements: str) -> None:
         # One at a time: a template must not be in use.
         server = urlunsplit(urlsplit(self.url)._replace(path="/postgres"))
         with self._lock, psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(statement.encode())
+            for statement in statements:
+                connection.execute(statement.encode())
 
 
 @dataclass

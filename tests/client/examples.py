@@ -14,6 +14,7 @@ TRANSACTION: dict[str, Any] = {
     "to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
     "value": "1000000000000000000000",
     "data": None,
+    "data_size": 0,
     "gas_limit": None,
     "gas_price": None,
     "max_fee_per_gas": None,

@@ -14,7 +14,10 @@ import pytest
 import yaml
 
 from relayer_client import AsyncClient, AsyncPages, AsyncRelayer, Client, Relayer
+from relayer_client.encoding import decode
 from relayer_client.fees import FeeEstimate, FeeQuote
+from relayer_client.results import Transaction
+from tests.client.examples import TRANSACTION
 from tests.servers import PROJECT
 
 Schema = dict[str, Any]
@@ -210,3 +213,16 @@ def test_a_difference_is_found() -> None:
         "Balance.new: only on one side",
         "Balance.unit: only on one side",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_omitted"),
+    [({"data_size": 1_025}, True), ({"data_size": 0}, False), ({"data": "0x01", "data_size": 1}, False)],
+)
+def test_data_that_a_list_omits_is_not_taken_for_none(changes: dict[str, Any], is_omitted: bool) -> None:
+    assert decode(Transaction, TRANSACTION | changes).is_data_omitted is is_omitted
+
+
+def test_a_service_without_sizes_of_data_omits_none() -> None:
+    older = {name: value for name, value in TRANSACTION.items() if name != "data_size"}
+    assert decode(Transaction, older).is_data_omitted is False

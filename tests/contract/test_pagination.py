@@ -4,6 +4,7 @@ import pytest
 
 from tests.api import Api
 from tests.contract import bodies
+from tests.relayers import factories
 from tests.sample.models import Item
 
 LOWERED = "per_page was lowered to 1000, the maximum"
@@ -160,3 +161,15 @@ def test_what_the_api_creates_is_listed_in_the_order_of_creation(api: Api) -> No
     items = [{"id": identifier, "name": identifier.upper()} for identifier in ("z", "y", "x")]
     assert [api.post("/api/v1/items", item).status for item in items] == [201, 201, 201]
     assert api.get("/api/v1/items").body == bodies.page(items, total_items=3)
+
+
+def test_a_page_of_more_than_8_mib_is_refused(api: Api) -> None:
+    """The longest list of receivers is 45 kB."""
+    signer, policies = factories.signer(), {"whitelist_receivers": [factories.ADDRESS] * 1_000}
+    for number in range(190):
+        factories.relayer(identifier=f"relayer-{number}", signer=signer, policies=policies)
+    answer = api.get("/api/v1/relayers?per_page=190")
+    fault = "per_page: the page has more than 8388608 bytes: lower per_page"
+    assert (answer.status, answer.body) == (400, bodies.bad_request(fault))
+    pages = [api.get(f"/api/v1/relayers?page={number}&per_page=150").body["data"] for number in (1, 2)]
+    assert [relayer["id"] for page in pages for relayer in page] == [f"relayer-{number}" for number in range(190)]

@@ -1,22 +1,27 @@
 """A token replaces itself: with an overlap, and with neither more rights nor more time than it had."""
 
+import threading
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from relayer_service.models import AuditEntry, IdempotentRequest
 from relayer_service.storage.clock import timestamp
 from spending.models import SpendingPolicy
 from tests.api import Api
-from tests.concurrency import in_threads
+from tests.concurrency import in_threads, wait_until, waits_for_a_lock
 from tests.contract import bodies
 from tokens import credentials
 from tokens.models import AccessToken
-from tokens.writes import NotRotatable, issue, rotate
+from tokens.writes import AccessTokenWrite, NotRotatable, issue, rotate
 
 PATH = "/api/v1/tokens/rotate"
 SCOPES = ["read", "rotate"]
@@ -106,6 +111,20 @@ def test_a_request_that_is_sent_again_issues_nothing_and_stores_no_secret(user: 
     assert (len(tokens()), IdempotentRequest.objects.count()) == (2, 0)
 
 
+def test_a_token_and_its_successors_rotate_at_one_rate(user: User, settings: Any) -> None:
+    settings.RATE_LIMIT_RPC = "2/d"
+    _, text = issue(name="ci", user=user, scopes=SCOPES)
+    _, other = issue(name="other", user=user, scopes=SCOPES)
+    for _ in range(2):
+        answer = Api(text).post(PATH)
+        assert answer.status == 201
+        text = answer.body["data"]["token"]
+    answer = Api(text).post(PATH)
+    assert (answer.status, answer.body) == (429, bodies.failure("Too Many Requests"))
+    assert answer.headers["error-code"] == "throttled"
+    assert (len(tokens()), Api(other).post(PATH).status) == (4, 201)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_of_concurrent_rotations_one_issues_a_token(user: User) -> None:
     _, text = issue(name="ci", user=user, scopes=SCOPES)
@@ -160,3 +179,124 @@ def test_a_rotation_in_progress_does_not_survive_a_revocation(user: User) -> Non
 
         in_threads(rotate_second, AccessToken.objects.filter(pk=first.pk).disable)
     assert not AccessToken.objects.filter(enabled=True).exists()
+
+
+def set_rules(token_id: int, **rules: str) -> None:
+    with transaction.atomic():
+        write = AccessTokenWrite(AccessToken.objects.get(pk=token_id))
+        write.change({"spending_rules": rules})
+        write.save()
+
+
+def shared_rules() -> Any:
+    """Return the rules of the only policy, which all tokens have."""
+    policy = SpendingPolicy.objects.get()
+    assert {token.spending_id for token in tokens()} == {policy.pk}
+    return policy.rules
+
+
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_first_rules_after_a_rotation_are_those_of_the_whole_family(user: User, chosen: int) -> None:
+    family(user)
+    others = [each.pk for each in tokens()]
+    changed = others.pop(chosen)
+    set_rules(changed, max_value="1")
+    assert shared_rules() == {"max_value": "1"}
+    reason = f"Shares the rules of {AccessToken.objects.get(pk=changed)}."
+    entries = AuditEntry.objects.filter(action="changed", changes__has_key="spending_rules.max_value").order_by("pk")
+    assert [(each.object_pk, each.reason, each.changes) for each in entries if each.reason] == [
+        (str(pk), reason, {"spending_rules.max_value": [None, "1"]}) for pk in others
+    ]
+
+
+@pytest.mark.parametrize("chosen", [0, 1, 2])
+def test_rules_that_are_changed_after_a_rotation_are_those_of_the_whole_family(user: User, chosen: int) -> None:
+    family(user)
+    set_rules(tokens()[1].pk, max_value="1")
+    set_rules(tokens()[chosen].pk, max_value="2")
+    assert shared_rules() == {"max_value": "2"}
+
+
+def test_first_rules_do_not_concern_another_family(user: User) -> None:
+    other = issue(name="other", user=user)[0]
+    family(user)
+    set_rules(tokens()[-1].pk, max_value="1")
+    assert AccessToken.objects.get(pk=other.pk).spending is None
+    set_rules(other.pk, max_value="2")
+    assert [policy.rules["max_value"] for policy in SpendingPolicy.objects.order_by("pk")] == ["1", "2"]
+
+
+def test_a_family_with_several_policies_gets_the_one_whose_rules_are_set(user: User) -> None:
+    """Before families shared first rules, each of their tokens could have got its own, or none."""
+    family(user)
+    policies = [SpendingPolicy.objects.create(rules={"max_value": str(number)}) for number in range(2)]
+    for token, policy in zip(tokens(), [*policies, None], strict=True):
+        AccessToken.objects.filter(pk=token.pk).update(spending=policy)
+    set_rules(tokens()[1].pk, max_value="7")
+    assert {token.spending for token in tokens()} == {policies[1]}
+    AccessToken.objects.filter(pk=tokens()[2].pk).update(spending=None)
+    set_rules(tokens()[2].pk, max_value="8")
+    assert {token.spending for token in tokens()} == {policies[1]}
+    assert SpendingPolicy.objects.get(pk=policies[1].pk).rules == {"max_value": "8"}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("rotated", [0, 1])
+def test_a_rotation_in_progress_does_not_escape_first_rules(user: User, rotated: int) -> None:
+    """Until the first one of a token is committed, it has no family."""
+    first = issue(name="ci", user=user, scopes=SCOPES)[0]
+    if rotated:
+        rotate(first.pk)
+
+    def set_first_rules() -> None:
+        set_rules(first.pk, max_value="1")
+        connections.close_all()
+
+    other = threading.Thread(target=set_first_rules)
+    with transaction.atomic():
+        rotate(tokens()[-1].pk)
+        other.start()
+        wait_until(waits_for_a_lock)
+    other.join()
+    assert (shared_rules(), len(tokens())) == ({"max_value": "1"}, 2 + rotated)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rotation_that_waits_for_first_rules_has_them(user: User) -> None:
+    first = issue(name="ci", user=user, scopes=SCOPES)[0]
+
+    def rotate_first() -> None:
+        rotate(first.pk)
+        connections.close_all()
+
+    other = threading.Thread(target=rotate_first)
+    with transaction.atomic():
+        set_rules(first.pk, max_value="1")
+        other.start()
+        wait_until(waits_for_a_lock)
+    other.join()
+    assert (shared_rules(), len(tokens())) == ({"max_value": "1"}, 2)
+
+
+def test_an_upgrade_gives_families_the_policy_of_their_newest_token(user: User) -> None:
+    other = issue(name="other", user=user)[0]
+    family(user)
+    policies = [SpendingPolicy.objects.create(rules={}) for _ in range(2)]
+    newest = tokens()
+    for token, policy in zip(newest[2:], policies, strict=True):
+        AccessToken.objects.filter(pk=token.pk).update(spending=policy)
+    upgrade = import_module("tokens.migrations.0007_policies_of_families")
+    upgrade.share_policies(apps, SimpleNamespace(connection=connection))
+    assert [token.spending for token in tokens()] == [None, policies[1], *policies]
+    assert other.spending is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_first_rules_of_two_tokens_of_a_family_at_once_are_one_policy(user: User) -> None:
+    for _ in range(5):
+        AccessToken.objects.all().delete()
+        first = issue(name="ci", user=user, scopes=SCOPES)[0]
+        second = rotate(first.pk).new
+        works = [lambda pk=pk: set_rules(pk, max_value=str(pk)) for pk in (first.pk, second.pk)]
+        in_threads(*works)
+        assert len({token.spending_id for token in tokens()}) == 1

@@ -30,8 +30,9 @@ from tests.relayers.test_dump_config import dump
 from tests.rpc import factories as rpc_factories
 from tests.transactions import factories as sending
 from transactions.changes import Changes
-from transactions.models import Hold, Status
+from transactions.models import Hold
 from transactions.settlement.holds import hold
+from transactions.states import Cause
 
 SMTP = "django.core.mail.backends.smtp.EmailBackend"
 ADD = "/admin/notifications/notification/add/"
@@ -181,11 +182,11 @@ def test_channels_receive_the_events_of_transactions_that_they_chose() -> None:
     slack(events="transaction.*")
     email(identifier="default", events="relayer.* transaction.refused")
     lane = sending.lane(factories.relayer(notification=factories.notification()))
-    rows = [sending.transaction(lane) for _ in range(2)]
+    rows = [sending.transaction(lane, valid_until=sending.SIGNED_AT) for _ in range(2)]
     with transaction.atomic():
         changes = Changes()
-        changes.move(rows[0], Status.EXPIRED)
-        changes.move(rows[1], Status.CANCELED)
+        changes.move(rows[0], Cause.EXPIRED)
+        changes.move(rows[1], Cause.CANCELED)
         changes.save()
     found = Delivery.objects.order_by("pk").values_list("event", "notification__identifier")
     assert list(found) == [

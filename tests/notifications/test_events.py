@@ -79,6 +79,7 @@ def test_the_catalogue_has_these_events() -> None:
         "relayer.enabled",
         "relayer.paused",
         "relayer.resumed",
+        "relayer.top_up_removed",
         "relayer.low_balance",
         "relayer.balance_recovered",
         "relayer.balance_runway",

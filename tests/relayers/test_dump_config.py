@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -201,6 +202,38 @@ def test_a_dump_can_go_to_a_file(loaded: dict[str, Any], tmp_path: Path) -> None
     output, _ = dump("--output", str(tmp_path / "dump.json"))
     assert output == ""
     assert (tmp_path / "dump.json").read_bytes().decode() == dump()[0]
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_only_the_owner_can_read_the_file(loaded: dict[str, Any], tmp_path: Path, is_link: bool) -> None:
+    old, chosen = tmp_path / "old.json", tmp_path / "new.json"
+    if is_link:
+        old.write_text("old")
+        old.chmod(0o644)
+        chosen.symlink_to(old)
+    dump("-o", str(chosen))
+    assert (chosen.resolve().stat().st_mode & 0o777, chosen.is_symlink()) == (0o600, is_link)
+    assert chosen.read_bytes().decode() == dump()[0]
+    assert [*tmp_path.glob(".*")] == []
+
+
+def test_who_has_an_old_file_open_does_not_read_the_new_one(loaded: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "dump.json"
+    file.write_text("old")
+    file.chmod(0o666)
+    with file.open() as reader:
+        dump("--output", str(file))
+        assert (reader.read(), file.stat().st_mode & 0o777) == ("old", 0o600)
+
+
+def test_a_dump_can_go_to_a_device(loaded: dict[str, Any], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    dump("--output", str(pipe))
+    assert os.read(reader, 1_000_000).decode() == dump()[0]
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_a_file_that_cannot_be_written_is_said_so(db: None, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from relayers.models import Relayer
 from spending.models import SpendingPolicy
 from tests.api import Api
 from tests.contract import bodies
+from tests.notifications.admin_pages import staff_who_may
 from tests.relayers import admin_pages, factories
 from tests.relayers.config_files import SPARSE, document, faults, load
 from tokens.models import AccessToken
@@ -112,9 +113,9 @@ def test_what_cannot_work_is_refused(manager: Api, poor: Relayer, changes: dict[
 
 @pytest.mark.parametrize(
     ("scopes", "relayers", "status"),
-    [(["manage"], [], 403), (["manage", "send"], ["other"], 403), (["manage", "send"], ["rich"], 200)],
+    [(["manage"], [], 403), (["manage", "send"], ["rich", "poor"], 403), (["manage", "send"], [], 200)],
 )
-def test_a_token_needs_the_scope_to_send_from_the_funding_relayer(
+def test_a_token_needs_the_scope_to_send_with_all_relayers(
     user: User, poor: Relayer, scopes: list[str], relayers: list[str], status: int
 ) -> None:
     """Otherwise a token that cannot send could have its own account topped up."""
@@ -180,6 +181,37 @@ def test_staff_set_it_in_coins(admin_client: Client, poor: Relayer, rich: Relaye
     nothing = dict.fromkeys(["funding_relayer", *amounts], "")
     admin_pages.edit(admin_client, poor, **nothing)
     assert stored() == {}
+
+
+STAFF = ["view_relayer", "add_relayer", "change_relayer", "view_signer", "view_notification", "view_transaction"]
+TYPED = {"top_up_minimum": "1", "top_up_target": "3", "top_up_daily_limit": "7"}
+
+
+def test_staff_who_cannot_send_transactions_cannot_set_it(client: Client, poor: Relayer, rich: Relayer) -> None:
+    staff = staff_who_may(client, *STAFF)
+    factories.signer("signer-1")
+    admin_pages.edit(staff, poor, name="Poorer", funding_relayer=rich.pk, **TYPED)
+    admin_pages.add(staff, identifier="new", name="New", funding_relayer=rich.pk, **TYPED)
+    assert (stored(), stored("new")) == ({}, {})
+    assert Relayer.objects.get(identifier="poor").name == "Poorer"
+    page = staff.get(admin_pages.change(poor)).content.decode()
+    assert "Requires the permission transactions.add_transaction." in page
+
+
+def test_staff_who_cannot_send_transactions_neither_change_nor_remove_it(
+    client: Client, manager: Api, poor: Relayer
+) -> None:
+    manager.patch(PATH, {"top_up": TOP_UP})
+    staff = staff_who_may(client, *STAFF)
+    admin_pages.edit(staff, poor, name="Poorer", top_up_daily_limit="1000")
+    admin_pages.edit(staff, poor, **dict.fromkeys(["funding_relayer", *TYPED], ""))
+    assert (stored(), Relayer.objects.get(identifier="poor").name) == (TOP_UP, "Poorer")
+
+
+def test_staff_who_can_send_transactions_set_it(client: Client, poor: Relayer, rich: Relayer) -> None:
+    staff = staff_who_may(client, *STAFF, "add_transaction")
+    admin_pages.edit(staff, poor, funding_relayer=rich.pk, **TYPED)
+    assert stored() == TOP_UP
 
 
 def test_a_fleet_file_sets_keeps_and_removes_it(tmp_path: Path) -> None:

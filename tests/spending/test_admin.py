@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from threading import Thread
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.db import connection, connections, transaction
 from django.test import Client
 
 from relayer_service.models import AuditEntry
 from relayers.models import Relayer
 from spending.models import SpendingPolicy
+from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers import factories
 from tests.relayers.admin_pages import add, change, edit, errors, open_form
 from tests.spending.payloads import ALICE, BOB, TOKEN
 from tokens.models import AccessToken
-from tokens.writes import issue
+from tokens.writes import issue, rotate
 
 pytestmark = pytest.mark.django_db
 
@@ -168,6 +171,20 @@ def test_staff_who_can_only_view_see_the_rules(client: Client) -> None:
     assert "Value of a transaction: at most 500000000000000000 wei" in page
 
 
+WARNING = "without max_gas_cost_per_day, the cost of gas is not limited"
+
+
+@pytest.mark.parametrize(("gas", "is_warned"), [("", True), ("1", False)])
+def test_saving_rules_without_a_limit_of_gas_warns(
+    admin_client: Client, user: User, gas: str, is_warned: bool
+) -> None:
+    token, _ = issue(name="a", user=user)
+    for page in (change(relayer()), _token_page(token)):
+        typed = {**open_form(admin_client, page), "spending-max_value": "1", "spending-max_gas_cost_per_day": gas}
+        answer = admin_client.post(page, typed, follow=True)
+        assert any(str(message).endswith(WARNING) for message in answer.context["messages"]) is is_warned
+
+
 def test_superusers_set_the_rules_of_a_token(admin_client: Client, user: User) -> None:
     token, _ = issue(name="a", user=user)
     opened = open_form(admin_client, _token_page(token))
@@ -177,6 +194,27 @@ def test_superusers_set_the_rules_of_a_token(admin_client: Client, user: User) -
     assert stored.spending.rules == RULES
     entry = AuditEntry.objects.latest("pk")
     assert entry.changes["spending_rules.max_value"] == [None, str(ETHER // 2)]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_page_of_a_token_locks_its_family_from_the_oldest_on(admin_client: Client, user: User) -> None:
+    """In another order, it and the page of its predecessor could wait for each other."""
+    first = issue(name="a", user=user)[0]
+    second = rotate(first.pk).new
+    opened = open_form(admin_client, _token_page(second))
+
+    def save() -> None:
+        admin_client.post(_token_page(second), {**opened, **TYPED, "spending-max_value": "1"})
+        connections.close_all()
+
+    other = Thread(target=save)
+    with transaction.atomic():
+        AccessToken.objects.select_for_update(of=("self",)).get(pk=first.pk)
+        other.start()
+        wait_until(waits_for_a_lock)
+        AccessToken.objects.select_for_update(of=("self",), nowait=connection.vendor == "postgresql").get(pk=second.pk)
+    other.join()
+    assert {token.spending for token in AccessToken.objects.all()} == {SpendingPolicy.objects.get()}
 
 
 def test_other_staff_cannot_loosen_the_rules_of_a_token(admin_client: Client, client: Client) -> None:

@@ -37,6 +37,7 @@ RULES: dict[str, Any] = {
     "receivers": [{"address": ALICE, "selectors": ["0x12345678"]}, {"address": BOB}],
     "tokens": [{"contract": TOKEN, "recipients": [ALICE], "max_amount_per_day": "7"}],
 }
+NO_GAS_LIMIT = ["spending_rules: without max_gas_cost_per_day, the cost of gas is not limited"]
 BODY = {
     "id": "relayer-1",
     "name": "Relayer 1",
@@ -79,7 +80,8 @@ def test_a_relayer_is_created_and_shown_with_rules(manager: Api) -> None:
     factories.signer()
     body = {name: value for name, value in BODY.items() if name not in {"address", "system_disabled"}}
     created = manager.post("/api/v1/relayers", {**body, "spending_rules": {**RULES, "max_value": 5}})
-    assert (created.status, created.body) == (201, bodies.success({**BODY, "spending_rules": RULES}))
+    expected = bodies.success({**BODY, "spending_rules": RULES}, logs=NO_GAS_LIMIT)
+    assert (created.status, created.body) == (201, expected)
     assert rules() == RULES
     assert manager.get(PATH).body == bodies.success({**BODY, "spending_rules": RULES})
 
@@ -94,8 +96,22 @@ def test_rules_are_merged_by_name(manager: Api) -> None:
     patch: Any = {"spending_rules": {"max_value": None, "max_value_per_day": 9, "receivers": []}}
     expected = {"max_value_per_day": "9", "receivers": [], "tokens": RULES["tokens"]}
     answer = manager.patch(PATH, patch)
-    assert (answer.status, answer.body) == (200, bodies.success({**BODY, "spending_rules": expected}))
+    success = bodies.success({**BODY, "spending_rules": expected}, logs=NO_GAS_LIMIT)
+    assert (answer.status, answer.body) == (200, success)
     assert rules() == expected
+
+
+def test_rules_with_a_limit_of_gas_are_stored_without_a_warning(manager: Api) -> None:
+    set_rules(factories.relayer(), {"max_value": "1"})
+    expected = {**BODY, "spending_rules": {"max_value": "1", "max_gas_cost_per_day": "9"}}
+    answer = manager.patch(PATH, {"spending_rules": {"max_gas_cost_per_day": 9}})
+    assert (answer.status, answer.body) == (200, bodies.success(expected))
+
+
+def test_removing_the_limit_of_gas_warns(manager: Api) -> None:
+    set_rules(factories.relayer(), {"max_value": "1", "max_gas_cost_per_day": "9"})
+    expected = bodies.success({**BODY, "spending_rules": {"max_value": "1"}}, logs=NO_GAS_LIMIT)
+    assert manager.patch(PATH, {"spending_rules": {"max_gas_cost_per_day": None}}).body == expected
 
 
 def test_null_removes_all_rules_and_keeps_the_policy(manager: Api) -> None:

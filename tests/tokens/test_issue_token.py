@@ -66,6 +66,14 @@ def test_scopes_and_relayers_can_be_given(settings: Any, user: User) -> None:
     )
 
 
+def test_a_token_that_manages_some_relayers_is_described_as_such(settings: Any, user: User) -> None:
+    settings.EXTENSIONS = ["lifecycle"]
+    _, errors = issue("ci", "--user", "alice", "--scope", "manage", "--relayer", "payments-1")
+    assert errors == (
+        "Permissions: list, read and estimate fees; change names and policies, pause and resume (only payments-1).\n"
+    )
+
+
 def test_networks_can_be_given_several_times(user: User) -> None:
     issue("ci", "--user", "alice", "--cidr", "10.0.0.0/8", "--cidr", "2001:db8::1")
     assert AccessToken.objects.get().allowed_networks == ["10.0.0.0/8", "2001:db8::1"]

@@ -10,6 +10,8 @@ from transactions.models import Attempt, Lane, Transaction
 
 SIGNED_AT = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 VALID_UNTIL = datetime(2100, 1, 1, tzinfo=UTC)
+# Of the tokens whose transactions these are.
+FAMILY = "payments"
 RECEIVER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 
 
@@ -29,6 +31,7 @@ def lane(relayer: Relayer, **changes: Any) -> Lane:
 def transaction(lane: Lane, **changes: Any) -> Transaction:
     """Create a pending transaction of a lane."""
     values = {"relayer": lane.relayer, "lane": lane, "epoch": lane.epoch, "to": RECEIVER, "valid_until": VALID_UNTIL}
+    values["requester"] = FAMILY
     return Transaction.objects.create(**(values | changes))
 
 

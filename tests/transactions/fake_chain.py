@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from chain.networks import Network
 from tests.chain import faults
-from tests.relayers.factories import ADDRESS
+from tests.chain.entries import entry
+from tests.relayers.factories import KEY
+from tests.transactions.hardhat import RECEIVER, hash_of, signed
 from transactions.settlement.reading import NodeReader
 
-RECEIVER = "0x000000000000000000000000000000000000bEEF"
+__all__ = ["RECEIVER", "FakeChain", "raw", "serve"]
+
+
+@cache
+def raw(nonce: int) -> bytes:
+    """Return the transaction that uses a nonce, signed by the account."""
+    return signed(KEY, nonce, value=nonce + 100, gas=21_000, gasPrice=10**9)
 
 
 @dataclass
@@ -27,6 +36,8 @@ class FakeChain:
     # Blocks that were read with their transactions, and whether it leaves these out.
     scanned: list[int] = field(default_factory=list)
     is_hiding: bool = False
+    # What is different in the entries of its transactions.
+    changes: dict[str, Any] = field(default_factory=dict)
 
     def answer(self, call: dict[str, Any]) -> dict[str, Any]:
         method, params = call["method"], call["params"]
@@ -38,7 +49,10 @@ class FakeChain:
                 self.scanned.append(self.number(params[0]))
             return {"result": self.block(self.number(params[0]), full=params[1])}
         if method == "eth_getTransactionReceipt":
-            return {"result": self.receipt(int(params[0], 16))}
+            return {"result": self.receipt(params[0])}
+        if method == "eth_getTransactionByHash":
+            (nonce,) = [nonce for nonce in range(len(self.used)) if hash_of(raw(nonce)) == params[0]]
+            return {"result": self.transaction(nonce) | {"blockHash": f"0x{self.used[nonce]:064x}"}}
         if method == "eth_getTransactionCount":
             number = self.number(params[1])
             if not self.head - self.state_blocks <= number <= self.head:
@@ -63,10 +77,10 @@ class FakeChain:
             "transactions": [] if self.is_hiding else found if full else [one["hash"] for one in found],
         }
 
-    def receipt(self, nonce: int) -> dict[str, Any]:
-        block = self.used[nonce]
+    def receipt(self, transaction_hash: str) -> dict[str, Any]:
+        block = next(block for nonce, block in enumerate(self.used) if hash_of(raw(nonce)) == transaction_hash)
         return {
-            "transactionHash": f"0x{nonce:064x}",
+            "transactionHash": transaction_hash,
             "blockNumber": hex(block),
             "blockHash": f"0x{block:064x}",
             "status": "0x1",
@@ -74,16 +88,7 @@ class FakeChain:
         }
 
     def transaction(self, nonce: int) -> dict[str, Any]:
-        return {
-            "from": ADDRESS.lower(),
-            "to": RECEIVER.lower(),
-            "nonce": hex(nonce),
-            "value": hex(nonce + 100),
-            "gas": hex(21_000),
-            "gasPrice": hex(10**9),
-            "input": "0x",
-            "hash": f"0x{nonce:064x}",
-        }
+        return entry(raw(nonce)) | self.changes
 
 
 @contextmanager

@@ -211,6 +211,27 @@ def change_receipts(**fields: Any) -> Lie:
     return per_call(change_receipts)
 
 
+def hide_behind(hidden: str, invented: Mapping[str, Any]) -> Lie:
+    """Hide a mined transaction, and report an invented one in its place: in its block, with its receipt."""
+
+    def hide_behind(request: Request, call: Call) -> Answer:
+        answer, method = request.pass_on(call), call["method"]
+        if method == "eth_getBlockByNumber" and call["params"][1] and answer.get("result"):
+            entries = answer["result"]["transactions"]
+            answer["result"]["transactions"] = [one | invented if one["hash"] == hidden else one for one in entries]
+        if method not in {"eth_getTransactionReceipt", "eth_getTransactionByHash"}:
+            return answer
+        if call["params"][0] == hidden:
+            return returning(call, None)
+        if call["params"][0] == invented["hash"]:
+            truth = request.pass_on(call | {"params": [hidden]})["result"]
+            named = {"transactionHash": invented["hash"]} if "transactionHash" in (truth or {}) else invented
+            return returning(call, truth and truth | named)
+        return answer
+
+    return per_call(hide_behind)
+
+
 def refuse_future_nonces(seconds: float) -> Lie:
     """Hold a transaction whose predecessor is missing for a while, then refuse it, as Arbitrum's sequencer does."""
 
@@ -248,6 +269,33 @@ def lag(blocks: int) -> Lie:
         return answer
 
     return per_call(lag)
+
+
+def raise_head(blocks: int) -> Lie:
+    """Report a head that is so many blocks too high."""
+
+    def raise_head(request: Request, call: Call) -> Answer:
+        answer = request.pass_on(call)
+        if call["method"] == "eth_blockNumber":
+            answer["result"] = hex(int(answer["result"], 16) + blocks)
+        elif call["method"] == "eth_getBlockByNumber" and call["params"][0] == "latest":
+            answer["result"]["number"] = hex(int(answer["result"]["number"], 16) + blocks)
+        return answer
+
+    return per_call(raise_head)
+
+
+def raise_tips(tip: int) -> Lie:
+    """Report that the last blocks paid this tip."""
+
+    def raise_tips(request: Request, call: Call) -> Answer:
+        answer = request.pass_on(call)
+        if call["method"] == "eth_feeHistory":
+            rows = answer["result"]["reward"]
+            answer["result"]["reward"] = [[hex(tip)] * len(row) for row in rows]
+        return answer
+
+    return per_call(raise_tips)
 
 
 TAGS = {"latest", "pending", "safe", "finalized"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import F
@@ -10,7 +11,7 @@ from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
 from spending.models import SpendingLimit, SpendingPolicy
 from spending.rules import validate_rules
-from transactions.models import Charge, Lane
+from transactions.models import Charge, Lane, Transaction
 from transactions.spending import windows
 from transactions.spending.checking import limit_violations
 
@@ -39,8 +40,13 @@ def used(policy: SpendingPolicy, name: str = "value") -> int:
 
 
 def let_hours_pass(hours: int) -> None:
-    """Let everything have been counted so many hours earlier."""
+    """Let everything have been mined and counted so many hours earlier."""
     for limit in SpendingLimit.objects.all():
-        limit.hours = {str(int(hour) - hours): amount for hour, amount in limit.hours.items()}
+        limit.hours = {
+            hour if int(hour) == windows.OPEN_HOUR else str(int(hour) - hours): amount
+            for hour, amount in limit.hours.items()
+        }
         limit.save()
-    Charge.objects.update(hour=F("hour") - hours)
+    Charge.objects.exclude(hour=windows.OPEN_HOUR).update(hour=F("hour") - hours)
+    age = timedelta(hours=hours)
+    Transaction.objects.update(mined_at=F("mined_at") - age, finished_at=F("finished_at") - age)

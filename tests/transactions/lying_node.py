@@ -35,15 +35,21 @@ ANY = "*"
 class Request:
     """One HTTP request to the proxy, and the ways to answer it."""
 
-    def __init__(self, handler: Handler, asked: Any) -> None:
+    def __init__(self, handler: Handler, asked: Any, disguise: Disguise | None = None) -> None:
         self.handler = handler
+        self.disguise = disguise
         self.is_batch = isinstance(asked, list)
         self.calls: list[Call] = asked if self.is_batch else [asked]
 
-    def pass_on(self, call: Call) -> Answer:
+    def ask(self, call: Call) -> Answer:
         """Return what the real node answers to one call."""
         answer: Answer = faults.ask_upstream(self.handler, call)
         return answer
+
+    def pass_on(self, call: Call) -> Answer:
+        """Return that too, but for what the node disguises in every answer."""
+        answer = self.ask(call)
+        return self.disguise(self, call, answer) if self.disguise else answer
 
     def answers(self) -> list[Answer]:
         """Return what the real node answers to each call, in order."""
@@ -57,6 +63,8 @@ class Request:
 
 
 Lie = Callable[[Request], None]
+# Changes the answer to one call.
+Disguise = Callable[[Request, Call, Answer], Answer]
 
 
 def honest(request: Request) -> None:
@@ -78,6 +86,8 @@ class LyingNode:
         self._random: random.Random | None = None
         self._drawn: list[Lie] = []
         self._share = 0.0
+        # Applied to every answer, also to those without another lie.
+        self.disguise: Disguise | None = None
 
     def lie_once(self, method: str, *lies: Lie) -> None:
         """Tell these lies about the next requests with this method, one each."""
@@ -99,6 +109,7 @@ class LyingNode:
             self._once.clear()
             self._always.clear()
             self._random = None
+            self.disguise = None
 
     def requests(self, method: str) -> list[list[Call]]:
         """Return the calls of each request with this method."""
@@ -106,7 +117,7 @@ class LyingNode:
         return [calls for calls in found if any(call["method"] == method for call in calls)]
 
     def behave(self, handler: Handler, asked: Any) -> None:
-        request = Request(handler, asked)
+        request = Request(handler, asked, self.disguise)
         with self._lock:
             self.raw += [bytes.fromhex(call["params"][0][2:]) for call in request.calls if call["method"] == SEND]
             lie = self._choose([call["method"] for call in request.calls])

@@ -9,7 +9,7 @@ import pytest
 
 from tests.chain.answering_node import ChangeNetwork
 from tests.transactions import accounts
-from tests.transactions.engines import Killed, at_step, kill, let_time_pass
+from tests.transactions.engines import Killed, at_step, kill
 from tests.transactions.lab import Lab, attempts
 from tests.transactions.oracle import record
 from transactions import actions
@@ -171,24 +171,6 @@ def test_a_replacement_is_replaced_and_then_canceled(lab: Lab) -> None:
     ]
     lab.finish()
     assert end(row)[0] == "canceled"
-
-
-def test_a_replacement_that_cannot_be_sent_does_not_stop_the_payload_before_it(lab: Lab) -> None:
-    """It would cost more than the balance: the price of what is in flight is raised as ever."""
-    row = lab.send("a")
-    lab.turn()
-    replace(lab, row, "b", value=10**30)
-    lab.chain.base_fee *= 20
-    lab.chain.block()
-    let_time_pass(60)
-    lab.turn()
-
-    assert [(each.purpose, each.payload_version) for each in attempts(row)] == [("send", 1), ("bump", 1)]
-    assert refreshed(row).requested_action == "replace"
-    lab.finish()
-
-    assert end(row)[::2] == ("confirmed", Purpose.BUMP)
-    assert bytes(refreshed(row).data) == record(accounts.ledger_id("a"))
 
 
 def test_what_is_behind_a_replacement_goes_on(lab: Lab) -> None:

@@ -181,7 +181,7 @@ def test_a_row_says_when_the_user_of_its_nonce_is_not_found(
     row = sent(account, 0)
     local_chain.send_from(KEY, 0, value=5)
     local_chain.mine()
-    monkeypatch.setattr("transactions.settlement.searching._find", lambda answer, address, nonce: None)
+    monkeypatch.setattr("transactions.settlement.searching._find", lambda *_: None)
     mine_until_final(local_chain, account)
     assert statuses(row) == ["submitted"]
     assert row.status_reason == (

@@ -201,6 +201,15 @@ def test_a_job_whose_worker_was_killed_requests_nothing_twice(
     ]
 
 
+def test_a_job_raises_the_price_of_a_client_to_the_market(lane: Lane) -> None:
+    """An eighth above it, again and again, would reach any price."""
+    row = factories.transaction(lane, pricing="legacy", speed="", gas_price_text="5")
+    running.start("speed_up_transactions", Selection.from_keys([row.pk]), "olga")
+    run_jobs()
+    row.refresh_from_db()
+    assert (row.pricing, row.speed, row.gas_price_text) == ("speed", "fast", "")
+
+
 def test_speeding_up_names_the_rows_of_a_paused_relayer(admin_client: Client, lane: Lane) -> None:
     row = sent(lane, 7)
     Relayer.objects.update(paused=True)

@@ -20,9 +20,11 @@ from tests.transactions.hardhat import LocalChain
 from tests.transactions.settled import broadcast, lane, look, request, sent, short_depths, statuses
 from transactions.holding import release_lane, release_lanes
 from transactions.lanes.commits import Result, commit
-from transactions.lanes.planning import Expire
+from transactions.lanes.planning import Closing
 from transactions.models import Hold, Lane, Status, Transaction
 from transactions.settlement import holds, watching
+from transactions.settlement.identity import database_identity
+from transactions.states import Cause
 
 __all__ = ["short_depths"]
 
@@ -38,7 +40,7 @@ def test_first_contact_begins_at_the_count_of_the_account(local_chain: LocalChai
     look(account)
     assert (account.first_nonce, account.next_nonce, account.chain_nonce) == (1, 1, 1)
     assert account.holds == {}
-    assert account.database_identity == holds.database_identity()
+    assert account.database_identity == database_identity()
 
 
 def test_first_contact_waits_while_transactions_of_others_are_pending(local_chain: LocalChain) -> None:
@@ -261,7 +263,7 @@ def test_a_second_failover_while_sealing_starts_the_seal_over(
 
 
 def test_the_identity_of_a_server_has_its_timeline() -> None:
-    identity = holds.database_identity()
+    identity = database_identity()
     if connection.vendor == "sqlite":
         assert identity == ""
     else:
@@ -305,15 +307,15 @@ def test_a_gap_is_closed_while_lost_commits_are_sealed(local_chain: LocalChain) 
 
 def test_a_row_is_closed_before_first_contact_and_not_while_held(local_chain: LocalChain) -> None:
     account = lane(local_chain, **NEW)
-    row = request(account)
+    row = request(account, requested_action="expire")
     with transaction.atomic():
         holds.hold(account, Hold.OPERATOR)
-    commit(account, Result(closings=[Expire(row, "Too late.")]))
+    commit(account, Result(closings=[Closing(row, Cause.EXPIRED, "Too late.")]))
     assert statuses(row) == ["pending"]
     with transaction.atomic():
         holds.end_hold(account, Hold.OPERATOR)
     assert not holds.allows_nonces(account)
-    commit(account, Result(closings=[Expire(row, "Too late.")]))
+    commit(account, Result(closings=[Closing(row, Cause.EXPIRED, "Too late.")]))
     assert statuses(row) == ["expired"]
 
 

@@ -11,6 +11,7 @@ from tests.concurrency import wait_until
 from tests.transactions import hanging_signer
 from tests.transactions.accounts import Sender, ledger_id, sender
 from tests.transactions.mempool import MempoolChain
+from transactions.lanes import engine as engine_module
 from transactions.lanes.engine import Engine
 from transactions.models import Status, Transaction
 
@@ -21,10 +22,12 @@ GOOD = 50
 
 @pytest.mark.long
 @pytest.mark.django_db(transaction=True)
-def test_a_hung_signer_holds_up_none_of_fifty_others(mempool: MempoolChain, settings: Any) -> None:
+def test_a_hung_signer_holds_up_none_of_fifty_others(
+    mempool: MempoolChain, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.EXTENSIONS = ["transactions"]
     # One signer can occupy two of them.
-    settings.SIGNING_THREADS = 8
+    monkeypatch.setattr(engine_module, "SIGNING_THREADS", 8)
     settings.SIGNER_BACKENDS = settings.SIGNER_BACKENDS | {
         "provider_c": "tests.transactions.hanging_signer.Hanging",
     }

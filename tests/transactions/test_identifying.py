@@ -13,7 +13,7 @@ from relayer_service.storage.clock import database_now
 from tests.relayers import factories
 from tests.relayers.factories import ADDRESS
 from tests.transactions.fake_chain import FakeChain, serve
-from tests.transactions.settled import lane
+from tests.transactions.settled import lane, sent, statuses
 from transactions.models import Lane, Transaction
 from transactions.settlement.identifying import SEARCH_AGAIN, identify
 from transactions.settlement.reading import Block, ChainView, Counts
@@ -35,8 +35,11 @@ def view(final: int, counted_at: int) -> ChainView:
     return ChainView("http://node", Block(HEAD, f"0x{HEAD:064x}"), final, counts={ADDRESS: counts})
 
 
-def run(chain: FakeChain, account: Lane, final: int = 990, counted_at: int | None = None) -> bool:
-    with serve(chain, NETWORK) as reader:
+def run(
+    chain: FakeChain, account: Lane, final: int = 990, counted_at: int | None = None, second: FakeChain | None = None
+) -> bool:
+    with serve(chain, NETWORK) as reader, serve(second or chain, NETWORK) as other:
+        reader.second = other if second else None
         changed = identify(reader, account, view(final, counted_at or final))
     account.refresh_from_db()
     return changed
@@ -96,3 +99,52 @@ def test_a_count_that_is_newer_than_its_block_is_found(account: Lane) -> None:
     account.refresh_from_db()
     assert run(chain, account, final=981, counted_at=980) is True
     assert (externals(), account.next_nonce, account.searches) == ([0], 1, 0)
+
+
+# A deposit of the OP stack, and fields that nobody signed.
+UNPROVEN: list[dict[str, Any]] = [{"type": "0x7e"}, {"value": "0x7"}]
+
+
+@pytest.mark.parametrize("changes", UNPROVEN)
+def test_a_use_that_no_signature_proves_needs_a_second_node(account: Lane, changes: dict[str, Any]) -> None:
+    chain, other = FakeChain(HEAD, [950], changes=changes), FakeChain(HEAD, [951], changes=changes)
+    assert (run(chain, account), externals()) == (False, [])
+    search_again(account)
+    # In another block, it is not the same.
+    assert (run(chain, account, second=other), externals()) == (False, [])
+    search_again(account)
+    assert (run(chain, account, second=chain), externals(), account.next_nonce) == (True, [0], 1)
+
+
+def test_staff_accept_a_use_of_a_nonce_that_no_row_has(account: Lane) -> None:
+    chain = FakeChain(HEAD, [950], changes=UNPROVEN[0])
+    Lane.objects.update(accepted_below=1)
+    account.refresh_from_db()
+    assert (run(chain, account), externals()) == (True, [0])
+
+
+def test_a_use_that_staff_accepted_takes_no_nonce_from_a_row(account: Lane) -> None:
+    chain = FakeChain(HEAD, [950], changes=UNPROVEN[0])
+    Lane.objects.update(accepted_below=1)
+    row = sent(account, 0, to="0x" + "12" * 20)
+    assert (run(chain, account), statuses(row)) == (False, ["submitted"])
+
+
+def test_a_proven_use_in_a_later_block_is_found_behind_an_unproven_one(account: Lane) -> None:
+    chain = FakeChain(HEAD, [905], state_blocks=0)
+    honest = chain.block
+
+    def block(number: int, *, full: bool) -> dict[str, Any] | None:
+        found = honest(number, full=full)
+        if found and full and number == 903:
+            found["transactions"] = [chain.transaction(0) | {"type": "0x64", "hash": "0x" + "ab" * 32}]
+        return found
+
+    chain.block = block  # type: ignore[method-assign]  # of this chain alone
+    assert (run(chain, account), externals()) == (True, [0])
+    assert Transaction.objects.get(kind="external").block_number == 905
+
+
+def search_again(account: Lane) -> None:
+    Lane.objects.update(search_again_at=database_now())
+    account.refresh_from_db()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from tests.relayer_service.api.test_throttling import shared_cache
 from tests.transactions.accounts import ledger_id
 from tests.transactions.backups import Backup
 from tests.transactions.engines import end_lease, is_final, let_time_pass
 from tests.transactions.lab import Lab
 from tests.transactions.standby import failed_over, standby
-from transactions.models import Status
+from transactions.models import Attempt, Status
 from transactions.settlement.identity import database_identity
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -22,6 +26,44 @@ def restore(lab: Lab, backup: Backup) -> None:
     backup.restore()
     call_command("hold_lanes", restored=True, verbosity=0)
     lab.restart()
+
+
+@pytest.fixture(params=["file", "redis"])
+def witness(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> str:
+    """The witness that the service has: a file alone, or Redis alone."""
+    settings.DATA_DIR, settings.REDIS_URL = tmp_path, ""
+    if request.param == "redis":
+        # Nothing can be written there.
+        settings.DATA_DIR = tmp_path / "missing"
+        settings.REDIS_URL = request.getfixturevalue("redis_url")
+        settings.CACHES = shared_cache(settings.REDIS_URL)
+    return str(request.param)
+
+
+def test_a_restore_that_nobody_announces_pays_nothing_twice(lab: Lab, witness: str) -> None:
+    names = [f"payment-{number}" for number in range(60 if witness == "file" else 12)]
+    middle = len(names) * 2 // 3
+    for name in names[:middle]:
+        lab.send(name, key=name)
+    lab.turn()
+    lab.block()
+    backup = Backup()
+    for name in names[middle:]:
+        lab.send(name, key=name)
+    lab.finish()
+
+    backup.restore()
+    lab.restart()
+    signed = Attempt.objects.count()
+    lab.turn()
+    assert (list(lab.lane.holds), Attempt.objects.count()) == (["lost_commits"], signed)
+    run_until_free(lab)
+    # The clients do not know which of them are lost.
+    for name in names:
+        lab.send(name, key=name)
+    run_for_a_while(lab)
+
+    assert [lab.chain.recorded(lab.chain.ledger, ledger_id(name)) for name in names] == [1] * len(names)
 
 
 def test_what_was_sent_after_a_backup_is_adopted_by_the_row_it_belongs_to(lab: Lab) -> None:

@@ -19,6 +19,7 @@ from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.metrics import LaneCollector
 from transactions.models import Lane, Status, Transaction
+from transactions.states import Cause
 
 __all__ = ["clock"]
 
@@ -92,11 +93,11 @@ def test_a_scrape_makes_as_many_queries_for_many_lanes_as_for_few(
         list(LaneCollector().collect())
 
 
-def move(row: Transaction, status: Status, **columns: Any) -> Transaction:
+def move(row: Transaction, cause: Cause, **columns: Any) -> Transaction:
     with transaction.atomic():
         locked = lock_rows([row])[row.pk]
         changes = Changes()
-        changes.move(locked, status, **columns)
+        changes.move(locked, cause, **columns)
         changes.save()
     return locked
 
@@ -120,9 +121,10 @@ def test_a_settled_request_is_counted_with_its_stages_and_what_it_paid(
     before = read()
     paid = {"gas_used": 21_000, "effective_gas_price_text": "10"}
     with django_capture_on_commit_callbacks(execute=True):
-        for status in (Status.SUBMITTED, Status.MINED, Status.SUBMITTED, Status.MINED, Status.CONFIRMED):
+        for cause in (Cause.RECEIVED, Cause.MINED, Cause.REORGED, Cause.MINED, Cause.SUCCEEDED):
             clock.forward(2)
-            row = move(row, status, mined_attempt=row.last_attempt, **paid)
+            mined = None if cause == Cause.REORGED else row.last_attempt
+            row = move(row, cause, mined_attempt=mined, succeeded=True, **paid)
     grown = [after - start for after, start in zip(read(), before, strict=True)]
     # Submitted after 2 seconds, mined after 4, and final after 10: the second time does not count.
     assert grown == pytest.approx([1, 1, 1, 2, 4, 10, 1, 210_000, 1])
@@ -135,7 +137,7 @@ def test_a_change_that_is_rolled_back_is_not_counted(
     labels = {"network": "sepolia", "kind": "request", "status": "failed"}
     before = counted("relayer_transactions_settled_total", **labels)
     with django_capture_on_commit_callbacks(execute=True), transaction.atomic():
-        move(row, Status.FAILED)
+        move(row, Cause.REFUSED)
         transaction.set_rollback(True)
     assert counted("relayer_transactions_settled_total", **labels) == before
 
@@ -144,12 +146,14 @@ def test_no_ops_are_counted_by_their_kind_and_have_no_stages(
     django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
 ) -> None:
     row = in_flight(create_lane(), 0, kind="gap")
+    move(row, Cause.MINED, mined_attempt=row.last_attempt)
+    row.refresh_from_db()
     settled = {"network": "sepolia", "kind": "gap", "status": "confirmed"}
     stage = {"network": "sepolia", "stage": "to_final"}
     before = counted("relayer_transactions_settled_total", **settled)
     stages = counted("relayer_transaction_seconds_count", **stage)
     with django_capture_on_commit_callbacks(execute=True):
-        move(row, Status.CONFIRMED, mined_attempt=row.last_attempt)
+        move(row, Cause.GAP_CLOSED)
     assert counted("relayer_transactions_settled_total", **settled) - before == 1
     assert counted("relayer_transaction_seconds_count", **stage) == stages
 

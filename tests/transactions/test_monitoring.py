@@ -12,6 +12,7 @@ from pytest_django import Settings
 
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
 from chain.gas_estimate import GasEstimate
+from chain.send_texts import Outcome
 from chain.transactions import Prices
 from tests.transactions.lane_values import (
     BASE_FEE,
@@ -28,6 +29,7 @@ from tests.transactions.lane_values import (
 from transactions.lanes import monitoring, pricing
 from transactions.lanes.monitoring import Bump
 from transactions.models import Attempt, Transaction
+from transactions.spending.budgets import GasBudget
 
 NONCE = 7
 FULL_PRICE = Prices(max_fee=16_018_066_407 + TIP, max_priority_fee=TIP)
@@ -42,25 +44,6 @@ def review(*attempts: Attempt, policies: dict[str, Any] | None = None, **changes
     return monitoring.review_price(
         values["network"], policies or {}, values["row"], attempts, market, values["spendable"], NOW
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "seconds"),
-    # Three blocks, but from 10 to 60 seconds; 5 without a mempool.
-    [("mainnet", 36), ("optimism", 10), ("arbitrum-one", 5)],
-)
-def test_bytes_are_broadcast_again_after_some_blocks(name: str, seconds: int) -> None:
-    due, early = (attempt(seconds_ago=each) for each in (seconds, seconds - 0.001))
-    assert monitoring.is_rebroadcast_due(due, network(name), NOW)
-    assert not monitoring.is_rebroadcast_due(early, network(name), NOW)
-
-
-def test_slow_blocks_delay_a_broadcast_by_a_minute_at_most() -> None:
-    assert monitoring.is_rebroadcast_due(attempt(seconds_ago=60), network(block_seconds=600), NOW)
-
-
-def test_bytes_that_were_never_broadcast_are_due() -> None:
-    assert monitoring.is_rebroadcast_due(attempt(last_broadcast_at=None), network(), NOW)
 
 
 def test_a_price_below_the_base_fee_is_raised_after_half_the_time() -> None:
@@ -301,17 +284,44 @@ def test_a_no_op_without_a_market_outbids_what_it_replaces() -> None:
 LOW: dict[str, Any] = {"pricing": "eip1559", "max_fee_text": str(9 * GWEI), "max_priority_fee_text": "1"}
 
 
-def blocking(given: Transaction, minutes: float = 10, others: bool = True, last: Attempt | None = None) -> str:
+def blocking(
+    given: Transaction,
+    minutes: float = 10,
+    others: bool = True,
+    last: Attempt | None = None,
+    budget: GasBudget | None = None,
+) -> str:
     since = NOW - timedelta(minutes=minutes)
-    attempts = [last or attempt(9 * GWEI, 1)]
-    return monitoring.blocking_price_reason(network(), {}, given, attempts, found(), others, since, NOW)
+    newest = last or attempt(9 * GWEI, 1, seconds_ago=600)
+    bump = monitoring.review_price(network(), {}, given, [newest], found(), 10**18, NOW, budget)
+    return monitoring.blocking_reason(given, newest, bump, others, since, NOW)
 
 
 def test_a_requested_price_that_holds_up_others_is_given_up_after_ten_minutes() -> None:
     assert blocking(row(nonce=NONCE, **LOW)) == (
-        "Its price of 9 gwei is below the next base fee of 10 gwei, and it has held up other transactions for "
-        "10 minutes."
+        "Its price of 9 gwei is below the next base fee of 10 gwei. Its client set the price, which is not raised. It "
+        "has held up other transactions for 10 minutes."
     )
+
+
+def test_a_requested_price_that_nodes_refuse_is_given_up_too() -> None:
+    refused = attempt(20 * GWEI, 1, seconds_ago=600, outcome=Outcome.UNDERPRICED)
+    fees: dict[str, Any] = {"pricing": "eip1559", "max_fee_text": str(20 * GWEI), "max_priority_fee_text": "1"}
+    reason = blocking(row(nonce=NONCE, **fees), last=refused)
+    assert reason.startswith("A node refused its price of 20 gwei as too low.")
+
+
+def test_a_spending_limit_that_keeps_a_price_too_low_does_not_block_others() -> None:
+    used_up = GasBudget(0, "the token's max_gas_cost_per_day")
+    assert blocking(row(nonce=NONCE), budget=used_up) == (
+        "Its price of 9 gwei is not raised, because of the token's max_gas_cost_per_day, of which 0 wei are left in "
+        "24 hours. It has held up other transactions for 10 minutes."
+    )
+
+
+def test_a_replacement_that_is_not_signed_for_ten_minutes_is_given_up() -> None:
+    waiting = row(nonce=NONCE, requested_action="replace", due_at=NOW - timedelta(minutes=10))
+    assert blocking(waiting) == "Its replacement could not be signed for 10 minutes, and holds up others."
 
 
 @pytest.mark.parametrize(
@@ -321,10 +331,12 @@ def test_a_requested_price_that_holds_up_others_is_given_up_after_ten_minutes() 
         ({}, {"others": False}),
         ({}, {"last": attempt(purpose="expire")}),
         ({"requested_action": "expire"}, {}),
-        ({"max_fee_text": str(BASE_FEE)}, {}),
+        ({}, {"last": attempt(BASE_FEE, 1, seconds_ago=600)}),
         ({"pricing": "speed"}, {}),
+        ({"requested_action": "replace", "due_at": NOW - timedelta(minutes=9.99)}, {"minutes": 20}),
+        ({"requested_action": "replace", "due_at": NOW - timedelta(minutes=20)}, {"minutes": 9.99}),
     ],
-    ids=["not long", "alone", "replaced", "requested already", "minable", "no price"],
+    ids=["not long", "alone", "replaced", "requested already", "minable", "no price", "new", "not long next"],
 )
 def test_others_are_not_given_up(changes: dict[str, Any], of_call: dict[str, Any]) -> None:
     assert blocking(row(nonce=NONCE, **{**LOW, **changes}), **of_call) == ""
@@ -381,6 +393,14 @@ def test_a_requested_price_stops_at_a_ceiling(policies: Any, spendable: int | No
     stopped = requested(attempt(24 * GWEI, 4 * GWEI), policies=policies, spendable=spendable)
     assert stopped is not None
     assert (stopped.prices, stopped.ceiling) == (None, ceiling)
+
+
+def test_requests_do_not_lead_step_by_step_above_the_multiple_of_the_market() -> None:
+    speed_up = row(nonce=NONCE, requested_action="speed_up")
+    assert requested(attempt(200 * GWEI, 4 * GWEI)) == Bump(Prices(None, 225 * GWEI, 4_500_000_000))
+    stopped = requested(attempt(200 * GWEI, 4 * GWEI), row=speed_up)
+    assert stopped is not None
+    assert (stopped.prices, stopped.ceiling) == (None, "market")
 
 
 def test_a_requested_price_waits_for_the_market() -> None:

@@ -17,4 +17,5 @@ def test_an_unknown_network_is_final_late_and_refuses_nothing_itself() -> None:
         12,
         64,
     )
-    assert (network.tx_gas_cap, network.max_initcode, network.has_data_floor) == (None, None, False)
+    assert (network.tx_gas_cap, network.max_initcode, network.max_tx_bytes) == (None, None, None)
+    assert not network.has_data_floor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from tests.transactions.lane_values import (
     ADDRESS,
     BASE_FEE,
     GWEI,
-    NOW,
     RECEIVER,
     TIP,
     account,
@@ -28,9 +26,10 @@ from tests.transactions.lane_values import (
     row,
 )
 from transactions.lanes import planning
-from transactions.lanes.planning import Decision, Expire, Fail, Send, Wait
+from transactions.lanes.planning import Closing, Decision, Send, Wait
 from transactions.lanes.simulation import noop_readings
 from transactions.models import Transaction
+from transactions.states import Cause
 
 # Four blocks of an eighth more, and the tip.
 MAX_FEE = 16_018_066_407 + TIP
@@ -41,8 +40,8 @@ FUNDS = ExecutionReverted("The transaction cannot be executed: no balance.", is_
 
 def plan(*rows: Transaction, policies: dict[str, Any] | None = None, **changes: Any) -> list[Decision]:
     """Plan rows on mainnet, with what was read and the account as given or as usual."""
-    values: dict[str, Any] = {"network": network(), "found": found(), "account": account(), "now": NOW, **changes}
-    return planning.plan(values["network"], policies or {}, rows, values["found"], values["account"], values["now"])
+    values: dict[str, Any] = {"network": network(), "found": found(), "account": account(), **changes}
+    return planning.plan(values["network"], policies or {}, rows, values["found"], values["account"])
 
 
 def decide(given: Transaction, **changes: Any) -> Decision:
@@ -52,7 +51,7 @@ def decide(given: Transaction, **changes: Any) -> Decision:
 
 def reason(given: Transaction, **changes: Any) -> str:
     decision = decide(given, **changes)
-    assert isinstance(decision, Wait | Fail | Expire)
+    assert isinstance(decision, Wait | Closing)
     return decision.reason
 
 
@@ -119,14 +118,24 @@ def test_the_gas_limit_is_the_estimate_with_a_buffer(estimate: int, cap: int | N
 
 
 def test_a_row_that_needs_more_gas_than_the_network_allows_fails() -> None:
-    assert decide(row(), network=network(tx_gas_cap=30_000), found=found(gas=30_001)) == Fail(
-        row(), "The transaction cannot be included: it needs 30001 gas, above the maximum of 30000 on mainnet."
+    assert decide(row(), network=network(tx_gas_cap=30_000), found=found(gas=30_001)) == Closing(
+        row(),
+        Cause.REFUSED,
+        "The transaction cannot be included: it needs 30001 gas, above the maximum of 30000 on mainnet.",
     )
 
 
 def test_a_limit_above_that_of_a_block_fails() -> None:
     assert reason(row(requested_gas_limit=30_000_001), network=network(tx_gas_cap=None)) == (
         "The transaction cannot be included: it needs 30000001 gas, above the maximum of 30000000 on mainnet."
+    )
+
+
+def test_a_payload_that_is_too_large_for_the_nodes_fails() -> None:
+    """The limit of a network may be lowered after a request was accepted."""
+    assert reason(row(data=bytes(1_000)), network=network(max_tx_bytes=1_000)) == (
+        "The transaction cannot be included: it is up to 182 bytes above the maximum of 1000 bytes of a signed "
+        "transaction on mainnet: shorten its data."
     )
 
 
@@ -181,7 +190,7 @@ def test_a_limit_below_the_intrinsic_gas_fails() -> None:
 
 
 def test_a_revert_is_final_if_nothing_is_unmined() -> None:
-    assert decide(row(), found=found(gas=REVERT)) == Fail(row(), str(REVERT), b"\x08\xc3\x79\xa0")
+    assert decide(row(), found=found(gas=REVERT)) == Closing(row(), Cause.REFUSED, str(REVERT), b"\x08\xc3\x79\xa0")
 
 
 UNMINED = f"{REVERT} It is simulated again, as earlier transactions are not mined yet."
@@ -314,20 +323,9 @@ def test_a_network_without_base_fees_simulates_at_the_default_block() -> None:
     assert [len(call.params) for call in reading.calls] == [1]
 
 
-def test_an_expired_row_expires_with_the_reason_why_it_waited() -> None:
-    given = row(valid_until=NOW, status_reason="It waited for funds.")
-    assert decide(given) == Expire(
-        given, "It was not sent before its valid_until, 2026-03-01T12:00:00Z. It waited for funds."
-    )
-
-
-def test_a_row_is_not_expired_before_its_time() -> None:
-    assert isinstance(decide(row(valid_until=NOW + timedelta(microseconds=1))), Send)
-
-
 def test_a_receiver_that_is_no_longer_allowed_fails() -> None:
-    assert decide(row(), policies={"whitelist_receivers": [ADDRESS]}) == Fail(
-        row(), "The relayer's policy whitelist_receivers does not allow this receiver."
+    assert decide(row(), policies={"whitelist_receivers": [ADDRESS]}) == Closing(
+        row(), Cause.REFUSED, "The relayer's policy whitelist_receivers does not allow this receiver."
     )
 
 
@@ -339,8 +337,8 @@ def test_sixteen_poisoned_rows_do_not_hold_up_a_good_one() -> None:
 
 
 def test_rows_beyond_the_room_have_no_decision() -> None:
-    decisions = plan(row(1), row(2), row(3), row(4, valid_until=NOW), account=account(room=2))
-    assert [(each.row.pk, type(each)) for each in decisions] == [(1, Send), (2, Send), (4, Expire)]
+    decisions = plan(row(1), row(2), row(3), account=account(room=2))
+    assert [(each.row.pk, type(each)) for each in decisions] == [(1, Send), (2, Send)]
 
 
 def test_a_row_that_waits_takes_no_room() -> None:
@@ -393,7 +391,8 @@ def test_no_plan_spends_more_than_the_balance(
 def test_a_revert_is_not_final_behind_a_row_that_is_not_due() -> None:
     decision = decide(row(7), found=found(gas=REVERT), account=account(first_pending=3))
     assert decision == Wait(row(7), UNMINED, 1)
-    assert isinstance(decide(row(7), found=found(gas=REVERT), account=account(first_pending=7)), Fail)
+    decision = decide(row(7), found=found(gas=REVERT), account=account(first_pending=7))
+    assert decision == Closing(row(7), Cause.REFUSED, str(REVERT), REVERT.data)
 
 
 def test_a_revert_is_not_final_on_a_node_behind_the_cached_head() -> None:

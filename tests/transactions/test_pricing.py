@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chain.fee_history import FeeHistory, plausible_base_fee
+from chain.fee_history import FeeHistory
+from chain.plausibility import plausible_base_fee
 from chain.transactions import Prices
 from tests.transactions.lane_values import BASE_FEE, GWEI, TIP, attempt, found, head, history, legacy_attempt, network
 from transactions.lanes import pricing
@@ -137,8 +138,14 @@ def test_a_cap_below_the_lowest_price_of_the_market_stops_it() -> None:
 
 def test_the_maximum_of_the_network_counts_where_no_cap_is_set() -> None:
     ceiling = network().max_gas_price
-    assert first(tip=2 * ceiling) == Prices(None, ceiling, ceiling)
-    assert first(tip=2 * ceiling, policies={"gas_price_cap": 3 * ceiling}).max_priority_fee == 2 * ceiling
+    base_fee = ceiling * 4 // 5
+    assert first(base_fee=base_fee) == Prices(None, ceiling, TIP)
+    assert (first(base_fee=base_fee, policies={"gas_price_cap": 3 * ceiling}).max_fee or 0) > ceiling
+
+
+def test_tips_have_a_maximum_whatever_the_cap_is() -> None:
+    ceiling = network().max_gas_price
+    assert first(tip=2 * ceiling, policies={"gas_price_cap": 3 * ceiling}).max_priority_fee == ceiling // 10
 
 
 @given(price=PRICE)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import threading
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.contrib.auth.models import User
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from relayer_service.storage.clock import database_now
-from spending.models import SpendingLimit
+from spending.models import SpendingLimit, SpendingPolicy
+from tests.concurrency import wait_until, waits_for_a_lock
 from tests.relayers import factories as relayers
 from tests.transactions import factories
-from tests.transactions.limits import policy
-from transactions import pruning
+from tests.transactions.limits import limit_relayer, policy
+from tokens.models import AccessToken
+from transactions import pruning, tasks
 from transactions.models import Attempt, Charge, Lane, Status, StatusChange, Transaction
+from transactions.spending import windows
 
 pytestmark = pytest.mark.django_db
 
@@ -135,3 +140,98 @@ def test_many_rows_are_deleted_in_batches(lane: Lane, monkeypatch: pytest.Monkey
         final(lane, nonce, 31)
     pruning.prune()
     assert (left(), Lane.objects.get().first_nonce, len(pauses)) == ([], 5, 2)
+
+
+# Spending policies that no relayer and no token has.
+
+HOUR = windows.hour_of(datetime.now(UTC))
+
+
+def counted(policy: SpendingPolicy, row: Transaction, hour: int, amount: str = "5") -> SpendingLimit:
+    """Let a transaction count on a limit of a policy, in this hour."""
+    hours = {} if amount == "0" else {str(hour): amount}
+    limit = SpendingLimit.objects.create(policy=policy, name="value", hours=hours)
+    Charge.objects.create(transaction=row, limit=limit, hour=hour, amount_text=amount, reserved_text="5")
+    return limit
+
+
+def kept(policy: SpendingPolicy) -> bool:
+    pruning.prune_policies()
+    return SpendingPolicy.objects.filter(pk=policy.pk).exists()
+
+
+def test_a_policy_without_a_holder_goes_with_its_limits_and_old_charges(
+    lane: Lane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pruning, "BATCH_SIZE", 1)
+    monkeypatch.setattr(pruning, "PAUSE_SECONDS", 0)
+    orphan = policy(max_value_per_day="9")
+    limit = counted(orphan, final(lane, 0, 2, token_spending=orphan), HOUR - 25)
+    others = {"limit": limit, "hour": HOUR - 30, "amount_text": "1", "reserved_text": "1"}
+    Charge.objects.create(transaction=final(lane, 1, 2), **others)
+    Charge.objects.create(transaction=final(lane, 2, 2), **{**others, "hour": HOUR, "amount_text": "0"})
+    tasks.prune_transactions.call_local()
+    assert not SpendingPolicy.objects.exists()
+    assert (SpendingLimit.objects.count(), Charge.objects.count(), len(left())) == (0, 0, 3)
+
+
+def test_the_policy_of_a_relayer_or_token_stays(lane: Lane, user: User) -> None:
+    assert lane.relayer is not None
+    assert kept(limit_relayer(lane.relayer, max_value="1"))
+    token = AccessToken.objects.create(name="shop", user=user, spending=policy(max_value="1"))
+    assert kept(token.spending)
+    token.delete()
+    assert not kept(token.spending)
+
+
+@pytest.mark.parametrize("hour", [HOUR - 20, windows.OPEN_HOUR])
+def test_a_policy_on_which_something_counts_stays(lane: Lane, hour: int) -> None:
+    """Such as what another token has replaced, and is still in flight."""
+    orphan = policy(max_value_per_day="9")
+    counted(orphan, final(lane, 0, 0.5), hour)
+    assert kept(orphan)
+    assert Charge.objects.count() == 1
+
+
+def test_a_policy_of_an_open_transaction_stays(lane: Lane) -> None:
+    """Otherwise it would fail: its rules are read when it gets its nonce."""
+    orphan = policy(max_value="1")
+    row = factories.transaction(lane, token_spending=orphan)
+    assert kept(orphan)
+    Transaction.objects.filter(pk=row.pk).update(status=Status.EXPIRED, finished_at=days_ago(0))
+    assert not kept(orphan)
+
+
+def test_what_is_counted_meanwhile_keeps_a_policy(lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request of a token that was deleted is accepted between the search and the lock."""
+    orphan, delete = policy(max_value_per_day="9"), pruning._delete_policy
+
+    def count_and_delete(key: int, hour: int) -> None:
+        counted(orphan, final(lane, 0, 0), windows.OPEN_HOUR)
+        delete(key, hour)
+
+    monkeypatch.setattr(pruning, "_delete_policy", count_and_delete)
+    assert kept(orphan)
+    assert Charge.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_policy_waits_for_a_request_that_counts_on_it(lane: Lane) -> None:
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has one writer at a time")
+    orphan = policy(max_value_per_day="9")
+    SpendingLimit.objects.create(policy=orphan, name="value")
+    pruning_thread = threading.Thread(target=run_and_close, args=[pruning.prune_policies])
+    with transaction.atomic():
+        limit = SpendingLimit.objects.select_for_update(no_key=True).get(policy=orphan)
+        pruning_thread.start()
+        wait_until(waits_for_a_lock)
+        limit.hours = {str(windows.OPEN_HOUR): "5"}
+        limit.save()
+    pruning_thread.join()
+    assert SpendingPolicy.objects.filter(pk=orphan.pk).exists()
+
+
+def run_and_close(work: Any) -> None:
+    work()
+    connection.close()

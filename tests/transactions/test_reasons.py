@@ -16,6 +16,7 @@ SINCE = "2026-01-01T12:00:00.000000Z"
 HELD = {"since": SINCE, "details": "for the audit"}
 FUNDS = {"waiting": "funds", "waiting_since": AT, "waiting_details": "0.5 ETH is missing."}
 NODES = {"waiting": "nodes", "waiting_since": AT, "waiting_details": ""}
+DISABLED = {"system_disabled": True, "disabled_reason_details": "The nonce could not be read from any node."}
 MINED = {"status": "mined", "nonce": 5, "block_number": 100}
 AT_FINALITY = "It becomes final when its block is final."
 QUEUED = "Position 3 of 12 in the queue of this relayer."
@@ -33,6 +34,11 @@ def reason(row: dict[str, Any], lane: dict[str, Any], relayer: dict[str, Any]) -
     [
         ({}, {}, {}, QUEUED),
         ({}, {}, {"paused": True}, "The relayer is paused."),
+        ({}, FUNDS, DISABLED, "The relayer is disabled. The nonce could not be read from any node."),
+        ({"status_reason": "The price is above the cap."}, {}, DISABLED,
+         "The relayer is disabled. The nonce could not be read from any node."),
+        ({}, {}, {**DISABLED, "paused": True}, "The relayer is paused."),
+        ({"status": "sent", "nonce": 5}, {}, DISABLED, "No node has accepted it yet."),
         ({}, FUNDS, {}, f"{QUEUED.rstrip('.')}; another one waits for funds since {SINCE}: 0.5 ETH is missing."),
         ({}, {"waiting": "signer", "waiting_since": AT}, {}, f"The signer fails since {SINCE}."),
         ({}, NODES, {}, f"No node answers since {SINCE}."),

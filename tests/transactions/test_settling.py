@@ -18,14 +18,17 @@ from transactions.settlement.settling import (
     REVERTED,
     Consumed,
     Contradicted,
+    Disputed,
     Finished,
     Mined,
     Reorged,
     Verdict,
     Watched,
     judge,
+    receipts_to_compare,
     receipts_to_read,
 )
+from transactions.states import Cause
 
 ADDRESS = "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"
 NETWORK = replace(networks()["mainnet"], confirmations=3, finality_depth=10)
@@ -102,6 +105,13 @@ def test_a_mined_row_whose_block_was_replaced_is_reorged() -> None:
     assert verdict(watched, view(102, hashes={100: OTHER.hash})) == Reorged(watched.row)
 
 
+@pytest.mark.parametrize(("head", "count", "is_reorged"), [(101, 7, False), (102, 7, True), (102, 8, False)])
+def test_a_receipt_that_was_invented_does_not_hold_a_row(head: int, count: int, is_reorged: bool) -> None:
+    watched = row("mined", mined=SEND)
+    decided = verdict(watched, view(head, counts=(count, 0)))
+    assert decided == (Reorged(watched.row) if is_reorged else None)
+
+
 def test_a_mined_row_that_is_in_another_block_now_is_reorged() -> None:
     watched = row("mined", mined=SEND)
     assert verdict(watched, view(102, receipt(SEND, Block(101, "0x" + "dd" * 32)))) == Reorged(watched.row)
@@ -118,54 +128,54 @@ def test_a_missing_receipt_of_a_mined_row_decides_nothing() -> None:
 @pytest.mark.parametrize(("head", "is_confirmed"), [(100, False), (101, False), (102, True)])
 def test_confirmations_count_the_block_itself(head: int, is_confirmed: bool) -> None:
     watched, found = row("mined", mined=SEND), receipt(SEND)
-    expected = Finished(watched.row, Status.CONFIRMED, "", found) if is_confirmed else None
+    expected = Finished(watched.row, Cause.SUCCEEDED, "", found) if is_confirmed else None
     assert verdict(watched, view(head, found)) == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "mined", "succeeded", "status", "reason"),
+    ("kind", "mined", "succeeded", "cause", "reason"),
     [
-        ("request", SEND, True, Status.CONFIRMED, ""),
-        ("request", SEND, False, Status.FAILED, REVERTED),
-        ("request", BUMP, True, Status.CONFIRMED, ""),
-        ("request", FOUND, True, Status.CONFIRMED, ""),
-        ("request", FOUND, False, Status.FAILED, REVERTED),
-        ("request", EXPIRE, True, Status.EXPIRED, "Because."),
-        ("request", EXPIRE, False, Status.EXPIRED, "Because."),
-        ("request", CLOSE, True, Status.FAILED, "Because."),
-        ("request", CANCEL, True, Status.CANCELED, "Because."),
-        ("gap", GAP, True, Status.CONFIRMED, ""),
-        ("gap", GAP, False, Status.CONFIRMED, ""),
+        ("request", SEND, True, Cause.SUCCEEDED, ""),
+        ("request", SEND, False, Cause.REVERTED, REVERTED),
+        ("request", BUMP, True, Cause.SUCCEEDED, ""),
+        ("request", FOUND, True, Cause.SUCCEEDED, ""),
+        ("request", FOUND, False, Cause.REVERTED, REVERTED),
+        ("request", EXPIRE, True, Cause.NOOP_MINED, "Because."),
+        ("request", EXPIRE, False, Cause.NOOP_MINED, "Because."),
+        ("request", CLOSE, True, Cause.NOOP_MINED, "Because."),
+        ("request", CANCEL, True, Cause.NOOP_MINED, "Because."),
+        ("gap", GAP, True, Cause.GAP_CLOSED, ""),
+        ("gap", GAP, False, Cause.GAP_CLOSED, ""),
     ],
 )
-def test_the_final_status_follows_from_what_was_mined(
-    kind: str, mined: Attempt, succeeded: bool, status: Status, reason: str
+def test_why_a_row_is_final_follows_from_what_was_mined(
+    kind: str, mined: Attempt, succeeded: bool, cause: Cause, reason: str
 ) -> None:
     watched = row("mined", mined, mined=mined, kind=kind, action_reason="Because.")
     found = receipt(mined, succeeded=succeeded)
-    assert verdict(watched, view(110, found)) == Finished(watched.row, status, reason, found)
+    assert verdict(watched, view(110, found)) == Finished(watched.row, cause, reason, found)
 
 
 @pytest.mark.parametrize(
-    ("mined", "succeeded", "action", "version", "status", "reason"),
+    ("mined", "succeeded", "action", "version", "cause", "reason"),
     [
-        (SEND, True, "cancel", 1, Status.CONFIRMED, CANCELED_TOO_LATE),
-        (SEND, False, "cancel", 1, Status.FAILED, f"{REVERTED} {CANCELED_TOO_LATE}"),
-        (SEND, True, "", 2, Status.CONFIRMED, REPLACED_TOO_LATE),
-        (SEND, True, "cancel", 2, Status.CONFIRMED, f"{CANCELED_TOO_LATE} {REPLACED_TOO_LATE}"),
-        (REPLACE, True, "", 2, Status.CONFIRMED, ""),
-        (SEND, True, "speed_up", 1, Status.CONFIRMED, ""),
+        (SEND, True, "cancel", 1, Cause.SUCCEEDED, CANCELED_TOO_LATE),
+        (SEND, False, "cancel", 1, Cause.REVERTED, f"{REVERTED} {CANCELED_TOO_LATE}"),
+        (SEND, True, "", 2, Cause.SUCCEEDED, REPLACED_TOO_LATE),
+        (SEND, True, "cancel", 2, Cause.SUCCEEDED, f"{CANCELED_TOO_LATE} {REPLACED_TOO_LATE}"),
+        (REPLACE, True, "", 2, Cause.SUCCEEDED, ""),
+        (SEND, True, "speed_up", 1, Cause.SUCCEEDED, ""),
         # The no-op of an expiry, which a cancellation has taken over.
-        (EXPIRE, True, "cancel", 1, Status.CANCELED, "Because."),
+        (EXPIRE, True, "cancel", 1, Cause.NOOP_MINED, "Because."),
     ],
 )
 def test_what_was_requested_too_late_is_the_reason(
-    mined: Attempt, succeeded: bool, action: str, version: int, status: Status, reason: str
+    mined: Attempt, succeeded: bool, action: str, version: int, cause: Cause, reason: str
 ) -> None:
     columns = {"requested_action": action, "payload_version": version, "action_reason": "Because."}
     watched = row("mined", mined, mined=mined, **columns)
     found = receipt(mined, succeeded=succeeded)
-    assert verdict(watched, view(110, found)) == Finished(watched.row, status, reason, found)
+    assert verdict(watched, view(110, found)) == Finished(watched.row, cause, reason, found)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +222,7 @@ def test_receipts_are_read_of_every_attempt_that_the_count_covers() -> None:
 def test_receipts_are_read_again_before_a_row_becomes_final() -> None:
     watched = row("mined", SEND, BUMP, mined=BUMP)
     assert receipts_to_read(lane(), [watched], view(101), NETWORK) == []
-    assert receipts_to_read(lane(), [watched], view(102), NETWORK) == [BUMP.hash]
+    assert receipts_to_read(lane(), [watched], view(102), NETWORK) == [SEND.hash, BUMP.hash]
 
 
 blocks = st.builds(Block, st.integers(90, 110), st.sampled_from([BLOCK.hash, OTHER.hash]))
@@ -249,13 +259,92 @@ def test_every_verdict_has_its_evidence(case: tuple[Watched, ChainView]) -> None
             assert judged.mined_attempt is not None
             moved = seen.receipts.get(judged.mined_attempt.hash)
             assert seen.hashes[100] != BLOCK.hash or (moved and moved.block.hash != BLOCK.hash)
-        case Finished(_, status, _, proof):
+        case Finished(_, cause, _, proof):
             assert (judged.status, seen.hashes[100], proof.block.hash) == (Status.MINED, BLOCK.hash, BLOCK.hash)
             assert seen.head.number >= (110 if watched.has_rivals else 102)
-            assert status in FINAL
+            assert cause in {Cause.SUCCEEDED, Cause.REVERTED, Cause.NOOP_MINED}
         case Consumed():
             assert judged.status in IN_FLIGHT
             assert seen.counts[ADDRESS].final == max(8, seen.counts[ADDRESS].final or 0)
         case Contradicted():
             assert judged.status in FINAL
             assert seen.hashes[100] == OTHER.hash
+
+
+CANCELING = row("mined", SEND, CANCEL, mined=CANCEL, requested_action="cancel")
+HELD = row(
+    "mined", SEND, CANCEL, mined=CANCEL, requested_action="cancel", status_reason="Nodes contradict each other: "
+)
+PLAIN = row("mined", mined=SEND)
+
+
+@pytest.mark.parametrize(
+    ("watched", "found", "second", "expected"),
+    [
+        # The second node has another attempt, or another result.
+        (CANCELING, receipt(CANCEL), [receipt(SEND)], Disputed),
+        (CANCELING, receipt(CANCEL), [receipt(CANCEL), receipt(SEND)], Disputed),
+        (CANCELING, receipt(CANCEL), [receipt(CANCEL, succeeded=False)], Disputed),
+        (PLAIN, receipt(SEND, succeeded=False), [receipt(SEND)], Disputed),
+        # Silence, lag and another block are no contradiction; there may be no second node.
+        (CANCELING, receipt(CANCEL), [], Cause.NOOP_MINED),
+        (CANCELING, receipt(CANCEL), [receipt(CANCEL, OTHER)], Cause.NOOP_MINED),
+        (CANCELING, receipt(CANCEL), [receipt(CANCEL)], Cause.NOOP_MINED),
+        (CANCELING, receipt(CANCEL), None, Cause.NOOP_MINED),
+        (PLAIN, receipt(SEND, succeeded=False), [], Cause.REVERTED),
+        # Nothing is compared.
+        (PLAIN, receipt(SEND), [receipt(SEND, succeeded=False)], Cause.SUCCEEDED),
+        # Once they have contradicted each other, only agreement ends it, or a single node.
+        (HELD, receipt(CANCEL), [receipt(SEND)], Disputed),
+        (HELD, receipt(CANCEL), [], None),
+        (HELD, receipt(CANCEL), [receipt(CANCEL)], Cause.NOOP_MINED),
+        (HELD, receipt(CANCEL), None, Cause.NOOP_MINED),
+        (HELD, receipt(SEND), [receipt(CANCEL)], None),
+        (HELD, receipt(SEND), [], None),
+        (HELD, receipt(SEND), [receipt(SEND)], Reorged),
+        (HELD, receipt(SEND), None, Reorged),
+        # It was another attempt that was mined.
+        (CANCELING, receipt(SEND), [receipt(SEND)], Reorged),
+    ],
+)
+def test_a_second_node_that_contradicts_holds_a_row(
+    watched: Watched, found: Receipt, second: list[Receipt] | None, expected: Any
+) -> None:
+    reported = None if second is None else {each.hash: each for each in second}
+    seen = view(120, found, second_url="http://other", second=reported)
+    decided = verdict(watched, seen)
+    assert (decided.cause if isinstance(decided, Finished) else decided and type(decided)) == expected
+    if isinstance(decided, Finished):
+        assert decided.is_corroborated is (second == [found])
+
+
+@pytest.mark.parametrize(
+    ("watched", "found", "expected"),
+    [
+        (CANCELING, receipt(CANCEL), [SEND, CANCEL]),
+        (CANCELING, receipt(SEND), []),
+        (row("mined", SEND, CANCEL, mined=SEND), receipt(SEND), [SEND, CANCEL]),
+        (PLAIN, receipt(SEND, succeeded=False), [SEND]),
+        (PLAIN, receipt(SEND), []),
+        (HELD, receipt(SEND), [SEND, CANCEL]),
+        (row("submitted", SEND, CANCEL), receipt(SEND), []),
+    ],
+)
+def test_a_second_node_is_asked_where_a_charge_may_be_released(
+    watched: Watched, found: Receipt, expected: list[Attempt]
+) -> None:
+    asked = receipts_to_compare(lane(), [watched], view(120, found), NETWORK)
+    assert asked == [each.hash for each in expected]
+
+
+@pytest.mark.parametrize(("second", "ends"), [(None, True), ([], False), ([receipt(GAP)], True)])
+def test_after_lost_commits_a_second_node_must_agree(second: list[Receipt] | None, ends: bool) -> None:
+    watched, held = row("mined", GAP, mined=GAP, kind="gap"), lane(holds={"lost_commits": {}})
+    reported = None if second is None else {each.hash: each for each in second}
+    seen = view(120, receipt(GAP), second_url="http://other", second=reported)
+    assert isinstance(verdict(watched, seen, held), Finished) is ends
+    assert receipts_to_compare(held, [watched], view(120, receipt(GAP)), NETWORK) == [GAP.hash]
+
+
+def test_all_attempts_of_a_disputed_row_are_read_again() -> None:
+    assert receipts_to_read(lane(), [HELD], view(120), NETWORK) == [SEND.hash, CANCEL.hash]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.test import Client
@@ -13,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from chain.transactions import Draft, Prices
 from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
-from spending.models import SpendingPolicy
+from spending.models import SpendingLimit, SpendingPolicy
 from spending.rules import Payload
 from tests.relayers import factories as relayer_factories
 from tests.transactions import factories
@@ -26,18 +29,24 @@ from transactions.changes import Changes, lock_rows
 from transactions.invariants import CheckedLane, database_violations
 from transactions.lanes import leasing
 from transactions.lanes.commits import NewAttempt, Result, commit
-from transactions.lanes.planning import Expire, Fail
+from transactions.lanes.planning import Closing
 from transactions.lanes.signing import Signed
-from transactions.models import Attempt, Charge, Lane, Status, Transaction
+from transactions.models import Attempt, Charge, Lane, Transaction
 from transactions.settlement.settling import NO_RECEIPT
 from transactions.spending.budgets import recharge
-from transactions.spending.checking import limit_violations
+from transactions.spending.checking import limit_violations, settle_final
 from transactions.spending.holders import SpendingRefused
+from transactions.spending.settling import settle
+from transactions.spending.windows import OPEN_HOUR, hour_of
+from transactions.states import Cause
 
 pytestmark = pytest.mark.django_db
 
-GAS_PRICE = 10
-GAS_COST = 21_000 * GAS_PRICE
+GAS_LIMIT, GAS_PRICE = 50_000, 10
+GAS_COST = GAS_LIMIT * GAS_PRICE
+# What the receipts of `mine` report.
+GAS_USED = 22_000
+REAL_COST = GAS_USED * GAS_PRICE
 PURPOSE = Attempt.Purpose
 
 
@@ -59,10 +68,11 @@ def request(lane: Lane, value: int = 5, **changes: Any) -> Transaction:
 
 
 def attempt(row: Transaction | None, nonce: int, purpose: Attempt.Purpose, price: int = GAS_PRICE) -> NewAttempt:
-    value = row.value if row is not None and purpose in {PURPOSE.SEND, PURPOSE.BUMP} else 0
-    draft = Draft(11155111, nonce, RECEIVER, value, b"", 21_000, Prices(gas_price=price))
+    is_own = row is not None and purpose in {PURPOSE.SEND, PURPOSE.BUMP}
+    value, data = (row.value, bytes(row.data)) if row is not None and is_own else (0, b"")
+    draft = Draft(11155111, nonce, RECEIVER, value, data, GAS_LIMIT, Prices(gas_price=price))
     raw = f"{nonce}-{purpose}-{price}-{value}".encode()
-    return NewAttempt(row, purpose, Signed(draft, raw, f"0x{raw.hex():>064}"), value + 21_000 * price)
+    return NewAttempt(row, purpose, Signed(draft, raw, f"0x{raw.hex():>064}"), value + GAS_LIMIT * price)
 
 
 def send(lane: Lane, *rows: Transaction) -> list[int | None]:
@@ -88,18 +98,18 @@ def add(lane: Lane, row: Transaction, purpose: Attempt.Purpose, price: int) -> i
     return row.attempts.count()
 
 
-def move(row: Transaction, status: Status, **columns: Any) -> None:
+def move(row: Transaction, cause: Cause, **columns: Any) -> None:
     row.refresh_from_db()
     with transaction.atomic():
         changes = Changes()
-        changes.move(lock_rows([row])[row.pk], status, **columns)
+        changes.move(lock_rows([row])[row.pk], cause, **columns)
         changes.save()
     row.refresh_from_db()
 
 
 def mine(row: Transaction, **columns: Any) -> None:
-    receipt = {"gas_used": 20_000, "effective_gas_price_text": "7", "succeeded": True}
-    move(row, Status.MINED, **({"mined_attempt": row.attempts.last()} | receipt | columns))
+    receipt = {"gas_used": GAS_USED, "effective_gas_price_text": str(GAS_PRICE), "succeeded": True}
+    move(row, Cause.MINED, **({"mined_attempt": row.attempts.last()} | receipt | columns))
 
 
 def test_gas_counts_at_its_ceiling_from_the_nonce_and_at_its_cost_from_the_receipt(lane: Lane) -> None:
@@ -110,12 +120,12 @@ def test_gas_counts_at_its_ceiling_from_the_nonce_and_at_its_cost_from_the_recei
     send(lane, row)
     assert (used(chosen, "gas"), used(chosen)) == (GAS_COST, 5)
     mine(row)
-    assert used(chosen, "gas") == 140_000
-    move(row, Status.SUBMITTED, **NO_RECEIPT)
+    assert used(chosen, "gas") == REAL_COST
+    move(row, Cause.REORGED, **NO_RECEIPT)
     assert used(chosen, "gas") == GAS_COST
     mine(row, l1_fee_text="11")
-    move(row, Status.CONFIRMED)
-    assert (used(chosen, "gas"), used(chosen)) == (140_011, 5)
+    move(row, Cause.SUCCEEDED)
+    assert (used(chosen, "gas"), used(chosen)) == (REAL_COST + 11, 5)
 
 
 def test_a_receipt_without_a_price_leaves_the_ceiling(lane: Lane) -> None:
@@ -134,7 +144,7 @@ def test_no_nonce_is_committed_over_a_limit_of_gas(lane: Lane) -> None:
     assert send(lane, *rows) == [0, 1, None]
     assert used(chosen, "gas") == 2 * GAS_COST
     mine(rows[0])
-    mine(rows[1], gas_used=1)
+    mine(rows[1])
     assert send(lane, rows[2]) == [2]
 
 
@@ -189,19 +199,74 @@ def test_requests_of_a_deleted_token_are_sent_under_its_rules(
     assert send(lane, *rows) == [0, None]
 
 
-def test_what_waited_for_its_nonce_counts_from_the_nonce_on(lane: Lane) -> None:
+def test_what_waits_for_its_nonce_counts_however_long(lane: Lane) -> None:
     """Otherwise what was accepted on several days could be sent within one hour."""
     assert lane.relayer is not None
     chosen = limit_relayer(lane.relayer, max_value_per_day="8")
-    first, second = request(lane), request(lane)
-    for row in (first, second):
-        reserve(row)
-        let_hours_pass(30)
-    assert used(chosen) == 0
-    assert send(lane, first, second) == [0, None]
+    row = request(lane)
+    reserve(row)
+    let_hours_pass(30)
+    with pytest.raises(SpendingRefused):
+        reserve(request(lane))
+    assert send(lane, row) == [0]
     assert used(chosen) == 5
-    let_hours_pass(25)
-    assert send(lane, second) == [1]
+
+
+TOKEN = "0x5FbDB2315678afecb367f032d93F642f64180aa3"  # a contract
+TOKEN_DATA = bytes.fromhex(f"a9059cbb{int(RECEIVER, 16):064x}{5:064x}")
+
+
+@pytest.mark.parametrize(
+    ("rules", "name", "columns"),
+    [
+        ({"max_value_per_day": "8"}, "value", {}),
+        (
+            {"tokens": [{"contract": TOKEN, "max_amount_per_day": "8"}]},
+            f"token:{TOKEN}",
+            {"value": 0, "to": TOKEN, "data": TOKEN_DATA},
+        ),
+        ({"max_gas_cost_per_day": str(GAS_COST)}, "gas", {}),
+    ],
+    ids=["value", "token", "gas"],
+)
+def test_what_was_in_flight_counts_for_a_day_after_it_was_mined(
+    lane: Lane, rules: dict[str, Any], name: str, columns: dict[str, Any]
+) -> None:
+    """Otherwise twice the limit could leave within two hours."""
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, **rules)
+    first, second = request(lane, **columns), request(lane, **columns)
+    send(lane, first)
+    let_hours_pass(30)
+    assert send(lane, second) == [None]
+    mine(first)
+    let_hours_pass(2)
+    move(first, Cause.SUCCEEDED)
+    assert send(lane, second) == [None]
+    let_hours_pass(21)
+    assert (used(chosen, name) > 0, send(lane, second)) == (True, [None])
+    let_hours_pass(2)
+    assert (used(chosen, name), send(lane, second)) == (0, [1])
+
+
+def test_after_a_reorg_it_counts_until_it_is_mined_again(lane: Lane) -> None:
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_value_per_day="8")
+    row = request(lane)
+    send(lane, row)
+    mine(row)
+    let_hours_pass(20)
+    move(row, Cause.REORGED, **NO_RECEIPT)
+    let_hours_pass(30)
+    assert used(chosen) == 5
+    mine(row)
+    let_hours_pass(23)
+    # Until it is final, another reorg may remove it.
+    assert used(chosen) == 5
+    let_hours_pass(2)
+    assert used(chosen) == 5
+    move(row, Cause.SUCCEEDED)
+    assert used(chosen) == 0
 
 
 def reserve(row: Transaction) -> None:
@@ -210,56 +275,134 @@ def reserve(row: Transaction) -> None:
         recharge(row, Payload(row.to, row.value, bytes(row.data)), database_now())
 
 
-def test_a_replacement_that_waited_counts_from_its_commit_on(lane: Lane) -> None:
-    """As what waited for its nonce."""
-    assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_value_per_day="8")
-    row = request(lane, 1)
-    send(lane, row)
-    Transaction.objects.update(value_text="5")
-    reserve(row)
-    let_hours_pass(30)
-    reserve(request(lane))
-    assert add(lane, row, PURPOSE.REPLACE, 20) == 1
-    let_hours_pass(25)
-    assert add(lane, row, PURPOSE.REPLACE, 20) == 2
-    assert used(chosen) == 5
-
-
 def test_a_bump_over_the_limit_is_not_committed_and_a_no_op_is(lane: Lane) -> None:
     assert lane.relayer is not None
-    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST + 21_000))
+    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST + GAS_LIMIT))
     row = request(lane)
     send(lane, row)
     assert add(lane, row, PURPOSE.BUMP, GAS_PRICE + 1) == 2
     assert add(lane, row, PURPOSE.BUMP, GAS_PRICE + 2) == 2
-    assert used(chosen, "gas") == 21_000 * (GAS_PRICE + 1)
+    assert used(chosen, "gas") == GAS_LIMIT * (GAS_PRICE + 1)
     assert add(lane, row, PURPOSE.EXPIRE, GAS_PRICE + 3) == 3
-    assert used(chosen, "gas") == 21_000 * (GAS_PRICE + 3)
+    assert used(chosen, "gas") == GAS_LIMIT * (GAS_PRICE + 3)
+
+
+def test_rules_that_were_set_before_the_commit_of_a_higher_price_stop_it(lane: Lane) -> None:
+    row = request(lane)
+    assert send(lane, row) == [0]
+    Transaction.objects.filter(pk=row.pk).update(pricing="legacy", gas_price_text=str(10**13))
+    assert lane.relayer is not None
+    limit_relayer(lane.relayer, max_value="5")
+    assert add(lane, row, PURPOSE.BUMP, 10**13) == 1
+    assert add(lane, row, PURPOSE.CANCEL, 10**13) == 2
 
 
 @pytest.mark.parametrize(
-    ("status", "purpose", "counts"),
+    ("cause", "purpose", "counts"),
     [
-        (Status.CONFIRMED, PURPOSE.SEND, True),
-        # It was executed, and reverted.
-        (Status.FAILED, PURPOSE.SEND, True),
-        (Status.EXPIRED, PURPOSE.EXPIRE, False),
-        (Status.FAILED, PURPOSE.CLOSE, False),
+        (Cause.SUCCEEDED, PURPOSE.SEND, True),
+        (Cause.REVERTED, PURPOSE.SEND, True),
+        (Cause.NOOP_MINED, PURPOSE.EXPIRE, False),
     ],
 )
-def test_what_was_not_executed_is_released(lane: Lane, status: Status, purpose: Attempt.Purpose, counts: bool) -> None:
+def test_what_was_not_executed_is_released(lane: Lane, cause: Cause, purpose: Attempt.Purpose, counts: bool) -> None:
     assert lane.relayer is not None
     chosen = limit_relayer(lane.relayer, max_value_per_day="10", max_gas_cost_per_day=str(10 * GAS_COST))
     row = request(lane)
     send(lane, row)
     if purpose != PURPOSE.SEND:
-        add(lane, row, purpose, 20)
+        add(lane, row, purpose, GAS_PRICE)
     mine(row)
     # A reorg may bring the other attempt.
     assert used(chosen) == 5
-    move(row, status)
-    assert (used(chosen), used(chosen, "gas")) == (5 if counts else 0, 140_000)
+    move(row, cause, succeeded=cause != Cause.REVERTED, corroborated_at=database_now())
+    assert (used(chosen), used(chosen, "gas")) == (5 if counts else 0, REAL_COST)
+
+
+def corroborate(row: Transaction) -> None:
+    row.refresh_from_db()
+    with transaction.atomic():
+        row.corroborated_at = database_now()
+        settle([row], row.corroborated_at)
+
+
+def test_the_word_of_one_node_does_not_release_what_a_no_op_replaced(lane: Lane) -> None:
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
+    rows = [request(lane), request(lane)]
+    for row in rows:
+        send(lane, row)
+        add(lane, row, PURPOSE.CANCEL, 20)
+        mine(row)
+        move(row, Cause.NOOP_MINED)
+    assert used(chosen) == 10
+    let_hours_pass(2)
+    corroborate(rows[0])
+    assert used(chosen) == 5
+    # As with a single node: it gets old.
+    let_hours_pass(23)
+    assert used(chosen) == 0
+
+
+def test_the_word_of_one_node_does_not_release_another_payload(lane: Lane) -> None:
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
+    row = request(lane, 5)
+    send(lane, row)
+    Transaction.objects.update(value_text="2", payload_version=2)
+    reserve(row)
+    add(lane, row, PURPOSE.REPLACE, 20)
+    mine(row)
+    move(row, Cause.SUCCEEDED)
+    assert used(chosen) == 5
+    corroborate(row)
+    assert used(chosen) == 2
+
+
+@pytest.mark.parametrize(
+    ("receipt", "cost"),
+    [
+        ({"gas_used": 0, "effective_gas_price_text": "0"}, 21_000 * GAS_PRICE),
+        ({"gas_used": 0}, 21_000 * GAS_PRICE),
+        ({"effective_gas_price_text": "0"}, REAL_COST),
+        ({"effective_gas_price_text": "0", "l1_fee_text": "3"}, REAL_COST + 3),
+        ({"gas_used": 10**9}, GAS_COST),
+        ({"effective_gas_price_text": str(10**9)}, GAS_COST),
+        ({"l1_fee_text": str(10**18)}, GAS_COST),
+    ],
+)
+def test_a_receipt_reports_no_less_than_was_signed_and_no_more(lane: Lane, receipt: dict[str, Any], cost: int) -> None:
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
+    row = request(lane)
+    send(lane, row)
+    mine(row, **receipt)
+    assert used(chosen, "gas") == cost
+    move(row, Cause.SUCCEEDED)
+    assert used(chosen, "gas") == cost
+
+
+def test_a_cost_of_nothing_leaves_the_ceiling_where_no_price_is_certain() -> None:
+    lane = leasing.claim(factories.lane(relayer_factories.relayer(network="arbitrum-one")).pk)
+    assert lane is not None
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
+    row = request(lane)
+    send(lane, row)
+    mine(row, gas_used=0, effective_gas_price_text="0")
+    assert used(chosen, "gas") == GAS_COST
+
+
+def test_what_was_found_on_the_chain_may_cost_more_than_was_reserved(lane: Lane) -> None:
+    """An attempt whose commit was lost, at a higher price."""
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_gas_cost_per_day=str(GAS_COST))
+    row = request(lane)
+    send(lane, row)
+    price = {"gas_limit": GAS_LIMIT, "gas_price_text": "30"}
+    adopted = factories.attempt(row, purpose=PURPOSE.EXTERNAL, **price)
+    mine(row, mined_attempt=adopted, gas_used=40_000, effective_gas_price_text="30")
+    assert used(chosen, "gas") == 1_200_000
 
 
 def test_rows_that_end_without_a_nonce_are_released(lane: Lane) -> None:
@@ -270,7 +413,8 @@ def test_rows_that_end_without_a_nonce_are_released(lane: Lane) -> None:
         reserve(row)
         row.refresh_from_db()
     assert used(chosen) == 10
-    commit(lane, Result(closings=[Expire(rows[0], "late"), Fail(rows[1], "never")]))
+    Transaction.objects.filter(pk=rows[0].pk).update(valid_until=factories.SIGNED_AT)
+    commit(lane, Result(closings=[Closing(rows[0], Cause.EXPIRED, "late"), Closing(rows[1], Cause.REFUSED, "never")]))
     assert used(chosen) == 0
 
 
@@ -279,7 +423,7 @@ def test_a_row_that_loses_its_nonce_counts_its_value_and_no_gas(lane: Lane) -> N
     chosen = limit_relayer(lane.relayer, max_value_per_day="10", max_gas_cost_per_day=str(GAS_COST))
     row = request(lane)
     send(lane, row)
-    move(row, Status.PENDING, nonce=None)
+    move(row, Cause.NONCE_TAKEN, nonce=None)
     assert (used(chosen), used(chosen, "gas")) == (5, 0)
     Lane.objects.update(next_nonce=7)
     assert send(lane, row) == [7]
@@ -314,7 +458,7 @@ def test_a_replacement_reserves_the_maximum_until_one_is_final(lane: Lane, has_n
         with pytest.raises(SpendingRefused), transaction.atomic():
             recharge(request_of_others, Payload(RECEIVER, 3, b""), database_now())
         mine(row)
-        move(row, Status.CONFIRMED)
+        move(row, Cause.SUCCEEDED, corroborated_at=database_now())
         assert used(chosen) == 2
     recharge(request_of_others, Payload(RECEIVER, 3, b""), database_now())
     assert used(chosen) == 5
@@ -330,7 +474,10 @@ def test_a_request_that_another_token_replaced_is_released(lane: Lane, has_nonce
     actions.replace(row.pk, {"to": RECEIVER, "value": 7}, by="another token", token_spending=None)
     # Only what is signed can still be mined.
     assert used(former) == (5 if has_nonce else 0)
-    move(row, Status.CANCELED)
+    if has_nonce:
+        add(lane, row, PURPOSE.CANCEL, 20)
+        mine(row)
+    move(row, Cause.NOOP_MINED if has_nonce else Cause.CANCELED, corroborated_at=database_now())
     assert used(former) == 0
 
 
@@ -341,7 +488,7 @@ def test_what_another_token_requests_exceeds_no_limit_of_the_former_one(lane: La
     send(lane, row)
     actions.replace(row.pk, {"to": RECEIVER, "value": 70}, by="another token", token_spending=None)
     mine(row)
-    move(row, Status.CONFIRMED)
+    move(row, Cause.SUCCEEDED)
     assert used(former) == 5
 
 
@@ -350,7 +497,7 @@ def test_without_rules_commits_read_nothing_of_limits(lane: Lane) -> None:
         row = request(lane)
         send(lane, row)
         mine(row)
-        move(row, Status.CONFIRMED)
+        move(row, Cause.SUCCEEDED)
         statements = [query["sql"] for query in queries.captured_queries]
     assert not [sql for sql in statements if "transactions_charge" in sql or 'FROM "spending_' in sql]
 
@@ -377,3 +524,49 @@ def test_a_counter_that_differs_from_its_charges_is_a_violation(lane: Lane) -> N
     hour = Charge.objects.get().hour
     text = f"the limit value of {chosen.pk} counts 5 in hour {hour}, and its charges are 4"
     assert database_violations(CheckedLane.read(Lane.objects.get()))[-1] == text
+
+
+def test_what_an_upgrade_left_open_is_dated(lane: Lane) -> None:
+    """A process of the last release ended the transaction, and left its charge in the hour that it had."""
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_value_per_day="10")
+    row = request(lane)
+    send(lane, row, request(lane, 2))
+    mine(row)
+    move(row, Cause.SUCCEEDED)
+    Charge.objects.update(hour=OPEN_HOUR)
+    SpendingLimit.objects.update(hours={str(OPEN_HOUR): "7"})
+    text = f"transaction {row} is final, and open on the limit value of {chosen.pk}"
+    assert limit_violations(lane) == [text]
+    settle_final()
+    assert used(chosen) == 7
+    let_hours_pass(25)
+    assert used(chosen) == 2
+
+
+def test_the_upgrade_opens_what_is_not_mined_and_dates_it_back(lane: Lane) -> None:
+    assert lane.relayer is not None
+    chosen = limit_relayer(lane.relayer, max_value_per_day="20")
+    rows = [request(lane, value) for value in (1, 2, 3, 4)]
+    for row in rows:
+        reserve(row)
+    send(lane, *rows[1:])
+    mine(rows[3])
+    # As the last release counts: by the hour of the nonce, or of acceptance. Too old an hour was dropped.
+    now = hour_of(database_now())
+    for row, age in zip(rows, (30, 5, 0, 5), strict=True):
+        row.charges.update(hour=now - age)
+    SpendingLimit.objects.update(hours={str(now - 5): "6", str(now): "3"})
+    migration = import_module("transactions.migrations.0014_open_charges")
+    editor = SimpleNamespace(connection=connection)
+
+    def found() -> tuple[dict[str, str], list[int]]:
+        hours = Charge.objects.order_by("transaction").values_list("hour", flat=True)
+        return SpendingLimit.objects.get(policy=chosen).hours, list(hours)
+
+    migration.open_charges(apps, editor)
+    assert found() == ({str(now - 5): "4", str(OPEN_HOUR): "6"}, [OPEN_HOUR] * 3 + [now - 5])
+    assert used(chosen) == 10
+    migration.date_charges(apps, editor)
+    hour = Charge.objects.get(transaction=rows[0]).hour
+    assert (hour >= now, found()) == (True, ({str(now - 5): "4", str(hour): "6"}, [hour] * 3 + [now - 5]))

@@ -15,6 +15,7 @@ from tests.transactions.lab import Lab
 from tests.transactions.lane_values import GWEI, NOW, attempt, found, network, row
 from tests.transactions.limits import limit_relayer, policy, used
 from tests.transactions.single_turns import take_turn
+from transactions import actions
 from transactions.lanes import leasing
 from transactions.lanes.monitoring import Bump, review_price
 from transactions.models import Charge, Lane, Transaction
@@ -54,6 +55,39 @@ def test_a_row_that_the_rules_no_longer_allow_fails_with_the_rule(relayer: Relay
     reason = f"{rule}: Value 5 wei; the maximum of a transaction is 4 wei."
     assert [state(each) for each in rows] == [("failed", None, reason), ("submitted", 0, "")]
     assert not rows[0].attempts.exists()
+
+
+@pytest.mark.django_db
+def test_an_explicit_price_that_rules_no_longer_allow_never_leaves(relayer: Relayer, lane: Lane) -> None:
+    high = factories.transaction(lane, to=RECEIVER, pricing="legacy", speed="", gas_price_text=str(9_000 * GWEI))
+    low = request(lane)
+    limit_relayer(relayer, max_value="5")
+    take_turn(lane)
+    reason = (
+        f"Its gas_price must not be above {1_000 * GWEI} wei, the maximum of automatic prices: the relayer or the "
+        "token has spending rules."
+    )
+    assert [state(each) for each in (high, low)] == [("failed", None, reason), ("submitted", 0, "")]
+
+
+@pytest.mark.django_db
+def test_a_requested_price_that_rules_no_longer_allow_is_not_signed(relayer: Relayer, lane: Lane) -> None:
+    row = request(lane)
+    take_turn(lane)
+    fees = {"max_fee_per_gas": 9_000 * GWEI, "max_priority_fee_per_gas": 9_000 * GWEI}
+    actions.speed_up(row.pk, fees, by="a client")
+    limit_relayer(relayer, max_value="5")
+    take_turn(lane)
+    reason = (
+        f"Its price is not raised. Its max_priority_fee_per_gas must not be above {1_000 * GWEI} wei, the maximum of "
+        "automatic prices: the relayer or the token has spending rules."
+    )
+    assert (state(row), row.attempts.count()) == (("submitted", 0, reason), 1)
+    # Without rules it is raised.
+    limit_relayer(relayer)
+    take_turn(lane)
+    row.refresh_from_db()
+    assert row.attempts.count() == 2
 
 
 @pytest.mark.django_db

@@ -349,7 +349,6 @@ def test_a_top_up_names_the_account_and_what_is_missing(client: Client) -> None:
         [lane_values.row(value_text=str(10**18))],
         lane_values.found(),
         lane_values.account(balance=10**17),
-        lane_values.NOW,
     )
     assert isinstance(wait, Wait)
     found = MISSING.search(wait.reason)

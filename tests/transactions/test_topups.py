@@ -78,6 +78,22 @@ def test_the_next_one_needs_a_balance_of_a_later_block(funded: Funded) -> None:
     assert funded.states() == [("succeeded", 3), ("open", 3)]
 
 
+@pytest.mark.parametrize("name", ["block", "final_block"])
+def test_a_block_that_does_not_exist_holds_up_no_top_up(funded: Funded, name: str) -> None:
+    funded.sweep()
+    funded.work(3)
+    assert funded.requests() == [(funded.poor.address, 3 * ETH, "confirmed")]
+    # A node reported a head that was too high when the balance was read, or when the transaction was settled.
+    TopUp.objects.update(**{name: funded.chain.head() + 1_000_000})
+    funded.has(0)
+    for _ in range(2):
+        funded.work()
+        funded.sweep()
+    funded.has(0)
+    funded.sweep()
+    assert funded.states() == [("succeeded", 3), ("open", 3)]
+
+
 def test_a_balance_from_before_the_last_one_decides_nothing(funded: Funded) -> None:
     """A worker reads a balance, and sleeps until another one has topped the relayer up."""
     (old,) = sweeping.read(sweeping.candidates())

@@ -7,7 +7,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
 from chain.errors import NodesUnreachable
 from chain.readings import gather_each
@@ -18,6 +20,7 @@ from tests.transactions import factories
 from tests.transactions.hardhat import RECEIVER, LocalChain
 from tests.transactions.single_turns import take_turn
 from transactions.lanes import broadcasting, leasing
+from transactions.lanes.work import load
 from transactions.models import Attempt, Lane, Transaction
 
 pytestmark = pytest.mark.django_db
@@ -90,7 +93,7 @@ def test_bytes_that_never_left_are_broadcast_before_anything_is_read(
     def fail(*args: Any) -> Any:
         raise NodesUnreachable("connection failed")
 
-    monkeypatch.setattr("transactions.lanes.turn.gather_each", fail)
+    monkeypatch.setattr("transactions.lanes.market.gather_each", fail)
     assert take_turn(lane).failed
 
     assert (state(row), local_chain.waiting()) == (("submitted", 0), [row.attempts.get().hash])
@@ -107,7 +110,7 @@ def test_nodes_are_not_read_for_an_attempt_whose_price_cannot_be_raised_yet(
         reads.append(args)
         return gather_each(*args)
 
-    monkeypatch.setattr("transactions.lanes.turn.gather_each", read)
+    monkeypatch.setattr("transactions.lanes.market.gather_each", read)
     take_turn(lane)
     assert reads == []
 
@@ -139,3 +142,47 @@ def test_nonces_in_flight_leave_no_room_in_the_window(lane: Lane, local_chain: L
 
     assert [state(row) for row in rows] == [("submitted", 0), ("submitted", 1), ("pending", None)]
     assert local_chain.waiting() == [row.attempts.get().hash for row in rows[:2]]
+
+
+def test_requests_that_wait_do_not_starve_the_ones_behind_them(lane: Lane, local_chain: LocalChain) -> None:
+    """Each of the first 400 waits, as no block includes its price: as many turns as batches, without a pause."""
+    low = {"pricing": "legacy", "gas_price_text": "1", "to": RECEIVER, "valid_until": factories.VALID_UNTIL}
+    Transaction.objects.bulk_create(Transaction(relayer=lane.relayer, lane=lane, **low) for _ in range(400))
+    healthy = request(lane)
+
+    turns = 0
+    while state(healthy) == ("pending", None):
+        turns += 1
+        assert take_turn(lane).seconds == 0
+        assert turns <= 26
+
+    assert (state(healthy), local_chain.waiting()) == (("submitted", 0), [healthy.attempts.get().hash])
+
+
+def test_a_full_batch_without_room_is_not_followed_by_a_turn_at_once(lane: Lane, local_chain: LocalChain) -> None:
+    Lane.objects.filter(pk=lane.pk).update(window=1)
+    for value in range(1, 20):
+        request(lane, value)
+
+    assert take_turn(lane).seconds == 0
+    assert take_turn(lane).seconds > 0
+
+
+def test_due_rows_are_read_from_their_index(lane: Lane) -> None:
+    Transaction.objects.bulk_create(
+        Transaction(relayer=lane.relayer, lane=lane, to=RECEIVER, valid_until=factories.VALID_UNTIL)
+        for _ in range(200)
+    )
+    with CaptureQueriesContext(connection) as queries:
+        load(lane)
+    (due,) = (each["sql"] for each in queries if 'ORDER BY "transactions_transaction"."due_at"' in each["sql"])
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE transactions_transaction")
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {'QUERY PLAN' if connection.vendor == 'sqlite' else ''} {due}")
+        plan = str(cursor.fetchall())
+
+    assert "transaction_due" in plan
+    assert "Sort" not in plan
+    assert "TEMP B-TREE" not in plan

@@ -13,7 +13,10 @@ from tests.conftest import Log
 from tests.relayers import factories
 from tests.relayers.factories import KEY
 from tests.transactions.hardhat import OTHER_ADDRESS, OTHER_KEY, LocalChain
+from tests.transactions.lies import change_receipts
+from tests.transactions.lying_node import lying_node
 from tests.transactions.settled import add_attempt, broadcast, lane, look, sent, short_depths, statuses
+from transactions.lanes import gate
 from transactions.models import Attempt, Hold, Lane, Status, Transaction
 from transactions.settlement import holds, identifying, unsettled, watching
 from transactions.settlement.reading import ChainView, NodeReader
@@ -34,6 +37,42 @@ def test_a_transaction_in_a_block_is_mined(local_chain: LocalChain) -> None:
     assert (row.block_number, row.block_hash) == (1, local_chain.block_hash(1))
     assert (row.succeeded, row.gas_used, row.effective_gas_price_text) == (True, 21_000, "1875000000")
     assert (account.chain_nonce, account.chain_block) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns"),
+    [
+        ({"gasUsed": hex(100_000)}, (100_000, "1875000000")),
+        # More than its bytes allow: it was not reported.
+        ({"gasUsed": hex(100_001)}, (None, "1875000000")),
+        ({"effectiveGasPrice": hex(10 * 10**9 + 1)}, (21_000, "")),
+    ],
+)
+def test_a_receipt_reports_no_more_than_the_bytes_allow(
+    local_chain: LocalChain, changes: dict[str, str], columns: tuple[int | None, str]
+) -> None:
+    with lying_node(local_chain.url) as node:
+        relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}])
+        account = lane(local_chain, relayer=relayer)
+        row = sent(account, 0)
+        Attempt.objects.update(max_fee_text=str(10 * 10**9))
+        broadcast(local_chain, row)
+        local_chain.mine()
+        node.lie("eth_getTransactionReceipt", change_receipts(**changes))
+        look(account)
+    assert (statuses(row), (row.gas_used, row.effective_gas_price_text)) == (["mined"], columns)
+
+
+def test_a_receipt_of_a_block_that_does_not_exist_is_none(local_chain: LocalChain) -> None:
+    with lying_node(local_chain.url) as node:
+        relayer = factories.relayer(network="hardhat", rpc_urls=[{"url": node.url, "weight": 100}])
+        account = lane(local_chain, relayer=relayer)
+        row = sent(account, 0)
+        broadcast(local_chain, row)
+        local_chain.mine()
+        node.lie("eth_getTransactionReceipt", change_receipts(blockNumber=hex(1_000_001)))
+        look(account)
+    assert statuses(row) == ["submitted"]
 
 
 def test_it_is_confirmed_with_its_confirmations(local_chain: LocalChain) -> None:
@@ -171,10 +210,10 @@ def test_a_confirmed_row_that_a_reorg_removed_is_broadcast_again(local_chain: Lo
     local_chain.mine(2)
     look(account)
     look(account)
-    assert (statuses(row), list(unsettled.removed_rows(account))) == (["confirmed"], [])
+    assert (statuses(row), list(gate.removed_rows(account))) == (["confirmed"], [])
     local_chain.reorganise(before, 4)
     assert look(account).changed == {account.pk}
-    removed = list(unsettled.removed_rows(account))
+    removed = list(gate.removed_rows(account))
     assert [(each, each.mined_attempt) for each in removed] == [(row, row.mined_attempt)]
     # No no-op takes its nonce, though a row above it is in flight.
     local_chain.mine(4)
@@ -184,7 +223,7 @@ def test_a_confirmed_row_that_a_reorg_removed_is_broadcast_again(local_chain: Lo
     broadcast(local_chain, row)
     local_chain.mine()
     look(account)
-    assert list(unsettled.removed_rows(account)) == []
+    assert list(gate.removed_rows(account)) == []
 
 
 def watched_lanes() -> list[Lane]:

@@ -79,10 +79,13 @@ def test_an_operation_that_is_quick_at_any_size_is_accepted(operation: Operation
 
 
 def test_concurrent_operations_stand_alone_outside_of_a_transaction() -> None:
-    concurrent = operations.AddIndexConcurrently("Relayer", INDEX)
-    assert checked(concurrent, atomic=False) == []
     refused = ["concurrent operations belong in a migration of their own with `atomic = False`"]
-    assert checked(concurrent) == checked(ADD_COLUMN, concurrent, atomic=False) == refused
+    for concurrent in (
+        operations.AddIndexConcurrently("Relayer", INDEX),
+        operations.AddUniqueIndexConcurrently("Relayer", UNIQUE),
+    ):
+        assert checked(concurrent, atomic=False) == []
+        assert checked(concurrent) == checked(ADD_COLUMN, concurrent, atomic=False) == refused
 
 
 def test_on_a_small_table_a_column_the_last_release_cannot_fill_is_refused() -> None:

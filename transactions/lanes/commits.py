@@ -12,14 +12,15 @@ from django.db.models import Max
 
 from chain.transactions import Draft
 from relayer_service.storage.databases import require_durability
-from transactions import metrics
+from transactions import metrics, witness
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_REPLACED
-from transactions.lanes.planning import Cancel, Closing, Fail, Wait
+from transactions.lanes.planning import Closing, Wait
 from transactions.lanes.signing import Signed
 from transactions.models import NOOPS, Attempt, Lane, Status, Transaction, amount_text
 from transactions.settlement import holds
 from transactions.spending.budgets import Budget
+from transactions.states import Cause
 from transactions.steps import step
 
 # What a requested action that is no no-op is done with.
@@ -69,7 +70,7 @@ class Result:
 
     def rows(self) -> list[Transaction]:
         chosen = [each.row for each in self.attempts if each.row is not None]
-        chosen += [each.row for each in (*self.closings, *self.waits)]
+        chosen += [each.row for each in self.closings] + [each.row for each in self.waits]
         chosen += [row for row, _ in self.reasons.values()]
         return chosen + [row for row, _, _ in self.actions]
 
@@ -81,7 +82,7 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
     """Write the result of a turn, and return the attempts that are committed: the longest valid prefix of each kind.
 
     Nonces, signed bytes and the status `sent` are written together; nothing is broadcast before this returns. If its
-    outcome is unknown, the caller discards its state and reads the rows again.
+    outcome is unknown, the caller reads the rows again. Closings that the lane does not allow leave the result.
     """
     with transaction.atomic():
         require_durability()
@@ -89,9 +90,10 @@ def commit(lane: Lane, result: Result) -> list[Attempt]:
         changes = Changes()
         rows = lock_rows(result.rows())
         may_assign = holds.allows_nonces(locked)
-        if result.closings and holds.allows_closing(locked):
+        if result.closings and not holds.allows_closing(locked):
             # While a lane is held, rows without a nonce are not closed either: they may own what is on the chain.
-            _close(changes, rows, result.closings)
+            result.closings.clear()
+        _close(changes, rows, result.closings)
         for wait in result.waits:
             if row := rows.get(wait.row.pk):
                 _postpone(changes, row, wait)
@@ -119,13 +121,8 @@ def lock_lane(lane: Lane) -> Lane:
 
 def _close(changes: Changes, rows: Mapping[int, Transaction], closings: Iterable[Closing]) -> None:
     for closing in closings:
-        if (row := rows.get(closing.row.pk)) is None:
-            continue
-        if isinstance(closing, Fail):
-            changes.move(row, Status.FAILED, closing.reason, revert_data=closing.revert_data)
-        else:
-            status = Status.CANCELED if isinstance(closing, Cancel) else Status.EXPIRED
-            changes.move(row, status, closing.reason)
+        if row := rows.get(closing.row.pk):
+            changes.move(row, closing.cause, closing.reason, revert_data=closing.revert_data)
 
 
 def _postpone(changes: Changes, row: Transaction, wait: Wait) -> None:
@@ -136,11 +133,12 @@ def _postpone(changes: Changes, row: Transaction, wait: Wait) -> None:
 def _add_attempts(
     lane: Lane, changes: Changes, rows: Mapping[int, Transaction], result: Result, may_assign: bool
 ) -> list[Attempt]:
-    first, new = lane.next_nonce, result.attempts
+    new = result.attempts
     budget = _budget(lane, rows, result, changes.now)
     chosen = [*_for_rows_in_flight(rows, new, budget), *_for_unused_nonces(lane, new, changes.now, budget)]
     if may_assign:
-        chosen += _for_requests(lane, rows, new, budget)
+        in_time = {pk: row for pk, row in rows.items() if row.valid_until > changes.now}
+        chosen += _for_requests(lane, in_time, new, budget)
     budget.save()
     numbers = _last_numbers([row for row, _ in chosen])
     attempts = Attempt.objects.bulk_create(
@@ -155,11 +153,15 @@ def _add_attempts(
                 "tries": 0,
                 **_privacy(attempt),
             }
-            changes.move(row, Status.SENT, attempt=attempt, **columns)
+            changes.move(row, Cause.COMMITTED, attempt=attempt, **columns)
         else:
             _add_to_row_in_flight(changes, row, attempt)
-    if lane.next_nonce != first:
-        Lane.objects.filter(pk=lane.pk).update(next_nonce=lane.next_nonce)
+    if attempts:
+        lane.generation, lane.witness = lane.generation + 1, lane.witness or witness.new_name()
+        columns = {"next_nonce": lane.next_nonce, "generation": lane.generation, "witness": lane.witness}
+        Lane.objects.filter(pk=lane.pk).update(**columns)
+        # Before anything is broadcast.
+        transaction.on_commit(lambda: witness.write(lane))
     return attempts
 
 
@@ -189,21 +191,21 @@ def _budget(lane: Lane, rows: Mapping[int, Transaction], result: Result, now: da
     """Return what the rows of a commit may spend, with the limits locked, also of those that it closes."""
     if not result.attempts:
         return Budget(None, [], now, lock=True)
-    chosen = [each.row for each in (*result.attempts, *result.closings) if each.row is not None]
-    locked = [rows[row.pk] for row in chosen if row.pk in rows]
+    chosen = [*(each.row for each in result.attempts), *(each.row for each in result.closings)]
+    locked = [rows[row.pk] for row in chosen if row is not None and row.pk in rows]
     return Budget(locked[0].relayer if locked else lane.relayer, locked, now, lock=True)
 
 
 def _for_rows_in_flight(rows: Mapping[int, Transaction], new: Sequence[NewAttempt], budget: Budget) -> Chosen:
     """Return attempts for rows with a nonce. A spending limit of gas stops all but no-ops, which are counted, too.
 
-    A replacement may have waited: what it reserved counts from now on.
+    A replacement may have waited, and limits may have been set since.
     """
     chosen = []
     for each in new:
         if each.row is None or each.row.nonce is None or (row := rows.get(each.row.pk)) is None:
             continue
-        if each.purpose not in NOOPS and budget.exceeds_gas(row, each.gas_cost):
+        if each.purpose not in NOOPS and (budget.exceeds_gas(row, each.gas_cost) or budget.price_refusal(row)):
             continue
         if each.purpose == Attempt.Purpose.REPLACE:
             if budget.refusal(row) or budget.shortage(row, gas_cost=0):
@@ -236,7 +238,7 @@ def _for_unused_nonces(lane: Lane, new: Sequence[NewAttempt], now: datetime, bud
 def _for_requests(lane: Lane, rows: Mapping[int, Transaction], new: Sequence[NewAttempt], budget: Budget) -> Chosen:
     """Return requests in the order of their tentative nonces, until one cannot get its own: nonces have no gaps.
 
-    It was changed meanwhile, or others have used its spending limits, or the rules were changed.
+    It was changed or has expired meanwhile, or others have used its spending limits, or the rules were changed.
     """
     chosen = []
     for each in new:
@@ -259,20 +261,13 @@ def _last_numbers(rows: Sequence[Transaction]) -> dict[int, int]:
     return dict(found.values_list("transaction", "last"))
 
 
-def _payload_version(row: Transaction, purpose: Attempt.Purpose) -> int:
-    """Return which payload of a row an attempt has: a higher price is that of the newest attempt."""
-    if purpose == Attempt.Purpose.BUMP and row.last_attempt is not None:
-        return row.last_attempt.payload_version
-    return row.payload_version
-
-
 def _attempt(lane: Lane, row: Transaction, new: NewAttempt, number: int, now: datetime) -> Attempt:
     prices = new.draft.prices
     return Attempt(
         transaction=row,
         number=number,
         purpose=new.purpose,
-        payload_version=_payload_version(row, new.purpose),
+        payload_version=row.payload_version,
         lane=lane,
         epoch=lane.epoch,
         nonce=new.draft.nonce,

@@ -17,7 +17,7 @@ from transactions.lanes.readings import PENDING
 from transactions.lanes.work import Work
 from transactions.models import NOOP_PURPOSES, NOOPS, Attempt, Status, Transaction
 from transactions.rules import NO_PRIVATE_NODES
-from transactions.signed_payloads import is_superseded, signed_payload
+from transactions.settlement import chains
 from transactions.spending.budgets import GasBudget
 
 NOT_REPLACED = "It is not replaced yet: {}"
@@ -65,18 +65,19 @@ class Drafting:
             if last.purpose not in NOOPS:
                 return self._noop(row, NOOP_PURPOSES[row.requested_action], last.nonce, attempts)
         elif row.requested_action == Transaction.Action.REPLACE:
-            if replacement := self._replace(row, attempts):
-                return replacement
-            # The payload before must not block the others: its price is raised as ever.
+            # Nothing else is signed for it: the payload before may not leave any more.
+            replacement = self._replace(row, attempts)
+            if replacement is None:
+                self._gives_up(row, last, None)
+            return replacement
         elif row.requested_action == Transaction.Action.SPEED_UP:
             return self._speed_up(row, attempts)
-        elif reason := self._blocking(row, attempts):
-            self._result.actions.append((row, Transaction.Action.EXPIRE, reason))
-            return None
         spendable = self._spendable(row, attempts[-1])
         bump = monitoring.review_price(
             work.network, work.relayer.policies, row, attempts, self._found, spendable, work.now, self._gas_budget(row)
         )
+        if self._gives_up(row, last, bump):
+            return None
         if bump is not None:
             prices = self._allowed(row, bump)
             return self._bump(row, attempts, prices) if prices else None
@@ -95,6 +96,9 @@ class Drafting:
     def _speed_up(self, row: Transaction, attempts: Sequence[Attempt]) -> Unsigned | None:
         """Return the payload of the newest attempt at a requested price, or None until it is known and allowed."""
         work = self._work
+        if work.budget and (refusal := work.budget.price_refusal(row)):
+            self._result.reasons[row.pk] = row, f"Its price is not raised. {refusal}"
+            return None
         spendable = self._spendable(row, attempts[-1])
         bump = monitoring.requested_price(
             work.network, work.relayer.policies, row, attempts, self._found, spendable, self._gas_budget(row)
@@ -103,21 +107,20 @@ class Drafting:
         return self._bump(row, attempts, prices) if prices else None
 
     def _replace(self, row: Transaction, attempts: Sequence[Attempt]) -> Unsigned | None:
-        """Return the new payload of a row, or None while it cannot be sent; the payload before stays in flight."""
+        """Return the new payload of a row, or None while it cannot be sent; nodes may still have the one before."""
         work, last = self._work, attempts[-1]
         policies = work.relayer.policies
-        if work.relayer.paused:
-            self._result.reasons[row.pk] = row, NOT_REPLACED.format("the relayer is paused.")
-            return None
-        if routing.is_private(row, policies) and not work.has_private_nodes:
-            self._result.reasons[row.pk] = row, NOT_REPLACED.format(f"{NO_PRIVATE_NODES}.")
+        is_unreachable = routing.is_private(row, policies) and not work.has_private_nodes
+        if work.relayer.paused or is_unreachable:
+            reason = "the relayer is paused" if work.relayer.paused else NO_PRIVATE_NODES
+            self._result.reasons[row.pk] = row, NOT_REPLACED.format(f"{reason}.")
             return None
         bump = monitoring.requested_price(work.network, policies, row, attempts, self._found)
         prices = bump and self._allowed(row, bump)
         if not prices:
             return None
         account = self._account(work.cost_of_others(row))
-        planned = planning.plan_replacement(work.network, policies, row, prices, self._found, account, work.now)
+        planned = planning.plan_replacement(work.network, policies, row, prices, self._found, account)
         reason = planned if isinstance(planned, str) else self._refusal(row, planned.max_cost - row.value)
         if isinstance(planned, str) or reason:
             self._result.reasons[row.pk] = row, NOT_REPLACED.format(reason)
@@ -143,22 +146,26 @@ class Drafting:
             first_pending=work.first_pending,
         )
 
-    def _blocking(self, row: Transaction, attempts: Sequence[Attempt]) -> str:
-        """Return why a row whose client set the price expires: it blocks the others and cannot be mined."""
-        work, found = self._work, self._found
+    def _gives_up(self, row: Transaction, last: Attempt, bump: monitoring.Bump | None) -> bool:
+        """Have a row expire that blocks the others and cannot be mined; return whether it is one."""
+        work = self._work
         others_wait = len(work.in_flight) > 1 or bool(work.due)
         if row is not work.in_flight[0] or row.kind != Transaction.Kind.REQUEST:
-            return ""
-        return monitoring.blocking_price_reason(
-            work.network, work.relayer.policies, row, attempts, found, others_wait, work.lane.head_since, work.now
-        )
+            return False
+        reason = monitoring.blocking_reason(row, last, bump, others_wait, work.lane.head_since, work.now)
+        if reason:
+            _, why = self._result.reasons.pop(row.pk, (row, ""))
+            self._result.actions.append((row, Transaction.Action.EXPIRE, f"{reason} {why}".rstrip()))
+        return bool(reason)
 
     def _private_since(
         self, row: Transaction | None, purpose: Attempt.Purpose, attempts: Sequence[Attempt]
     ) -> int | None:
-        relayer, read = self._work.relayer, self._found.get(planning.BLOCK)
-        # Too low a block would have private transactions go to public nodes too early.
-        block = max(read if isinstance(read, int) else 0, routing.head_block(self._work.lane) or 0)
+        work, relayer, read = self._work, self._work.relayer, self._found.get(planning.BLOCK)
+        highest = chains.plausible_head(work.lane.watch, work.network, work.now)
+        # Too low a block would have private transactions go to public nodes too early, too high a one never.
+        believed = min(each for each in (read, highest) if each is not None) if isinstance(read, int) else 0
+        block = max(believed, routing.head_block(work.lane) or 0)
         return routing.private_since(purpose, row, relayer.policies, attempts, block, relayer.private_fallback_blocks)
 
     def _bump(self, row: Transaction, attempts: Sequence[Attempt], prices: Prices) -> Unsigned:
@@ -166,20 +173,12 @@ class Drafting:
         if last.purpose in NOOPS:
             draft, purpose = self._empty_draft(last.nonce, last.gas_limit, prices), Attempt.Purpose(last.purpose)
         else:
-            draft, purpose = self._repeated_draft(row, last, prices), Attempt.Purpose.BUMP
+            draft, purpose = self._draft(row, last.nonce, last.gas_limit, prices), Attempt.Purpose.BUMP
         cost = pricing.cost_after(last, prices)
         if self._work.budget:
             self._work.budget.spend_gas(row, cost - draft.value)
         since = self._private_since(row, purpose, attempts)
         return Unsigned(row, purpose, draft, cost, since)
-
-    def _repeated_draft(self, row: Transaction, last: Attempt, prices: Prices) -> Draft:
-        """Return the payload of the newest attempt at other prices; the row may have a replacement that waits."""
-        if not is_superseded(row, last):
-            return self._draft(row, last.nonce, last.gas_limit, prices)
-        signed = signed_payload(last)
-        to, value, data = signed["to"], int(signed["value_text"]), bytes(signed["data"])
-        return Draft(self._work.lane.chain_id, last.nonce, to, value, data, last.gas_limit, prices)
 
     def _refusal(self, row: Transaction, gas_cost: int) -> str:
         """Return the spending rule that does not allow a replacement, or ""."""
@@ -219,7 +218,7 @@ class Drafting:
         account = self._account(work.in_flight_cost, room)
         unsigned: list[Unsigned] = []
         policies = work.relayer.policies
-        decisions = planning.plan(work.network, policies, rows, found, account, work.now, work.budget)
+        decisions = planning.plan(work.network, policies, rows, found, account, work.budget)
         for decision in decisions:
             if isinstance(decision, Send):
                 draft = self._draft(decision.row, next_nonce, decision.gas_limit, decision.prices)

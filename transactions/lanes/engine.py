@@ -25,7 +25,7 @@ logger.addFilter(OutageFilter())
 # Lanes that one worker holds: each has rows in memory, and all share the threads below.
 MAX_LANES = 500
 DATABASE_THREADS = 6
-NODE_THREADS = 64
+NODE_THREADS = SIGNING_THREADS = 64
 # How often to poll for requests whose push reached another worker.
 POLL_SECONDS = 0.25
 # After a failure of the database.
@@ -52,7 +52,7 @@ class ActiveLanes:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.threads = WorkerThreads(DATABASE_THREADS, NODE_THREADS, settings.SIGNING_THREADS)
+        self.threads = WorkerThreads(DATABASE_THREADS, NODE_THREADS, SIGNING_THREADS)
         self._runners: dict[int, LaneRunner] = {}
         self._watches: dict[WatchKey, WatchRunner] = {}
         self._tasks: set[asyncio.Task[None]] = set()

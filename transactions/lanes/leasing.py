@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Case, DateTimeField, Exists, ExpressionWrapper, Max, OuterRef, Q, When
 
 from relayer_service.storage.clock import DatabaseNow
+from transactions import restores
 from transactions.models import OPEN, Lane, Status, Transaction, Waiting
 from transactions.settlement.unsettled import has_unsettled_rows
 
@@ -30,6 +31,7 @@ def due_lanes(limit: int) -> list[int]:
 
 def claim(lane_pk: int) -> Lane | None:
     """Return a lane under a new lease, or None if another worker has it."""
+    restores.check_all_lanes()
     claimed: list[Lane] = Lane.objects.filter(pk=lane_pk).claim(1, lease_length())
     return claimed[0] if claimed else None
 

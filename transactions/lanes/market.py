@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from chain import fee_history
 from chain.errors import ChainFault, ExecutionReverted, InsufficientData
-from chain.fee_history import plausible_base_fee
 from chain.fee_models import KINDS
 from chain.gas_price import FeeRules
 from chain.head import Head
 from chain.networks import BaseFeeRule, Network, NetworkKind
-from chain.readings import HEAD, ChainReading
+from chain.nodes import Node
+from chain.plausibility import plausible_base_fee, tip_limit
+from chain.readings import HEAD, ChainReading, gather_each
 from chain.transactions import Prices
+from relayer_service.storage.ttl_cache import TTLCache
 from transactions.lanes import payloads
 from transactions.lanes.payloads import has_base_fee
 from transactions.models import Transaction
@@ -34,8 +38,14 @@ LEGACY_HEADROOM: dict[str, Fraction] = {
     Speed.AVERAGE: Fraction(21, 20),
     Speed.SAFE_LOW: Fraction(1),
 }
+Readings = Mapping[str, ChainReading]
 # The reading of Linea's market by a no-op, for transactions whose own estimate is unknown.
 LINEA_MARKET = "market"
+# The maximum tip that is believed, among the values read.
+TIP_LIMIT = "tip_limit"
+# Tips that were believed recently: the highest of each minute, by chain, nodes and whether there is a base fee.
+TIP_MINUTES = 10
+_tips: TTLCache[Hashable, int] = TTLCache()
 
 
 @dataclass(frozen=True)
@@ -94,8 +104,9 @@ def read_market(
     model, head = KINDS[network.kind], checked(found, HEAD)
     floor = FeeRules.for_network(network).priority_fee_floor if model.pays_priority_fee else 0
     if not has_base_fee(network, policies):
-        base_fee = _base_fee_of_head(network, head)
-        quoted: int = checked(found, "gas_price")
+        # A single price is paid in full, the part for the base fee included.
+        limit = found.get(TIP_LIMIT, network.max_gas_price)
+        base_fee, quoted = min(_base_fee_of_head(network, head), limit), min(checked(found, "gas_price"), limit)
         return MarketPrice(speed, base_fee, floor if base_fee else 0, floor if base_fee else 0, quoted)
     if network.kind == NetworkKind.LINEA:
         market = model.market(network, {**found, "gas": _linea_gas(found, own_gas)}, speed)
@@ -105,8 +116,39 @@ def read_market(
                 checked(found, name)
         market = model.market(network, found, speed)
     base_fee = plausible_base_fee(network, market.base_fee, head)
-    tip = max(market.priority_fee, floor) if model.pays_priority_fee else 0
-    return MarketPrice(speed, base_fee, tip, floor)
+    believed = min(market.priority_fee, found.get(TIP_LIMIT, network.tip_ceiling))
+    return MarketPrice(speed, base_fee, max(believed, floor) if model.pays_priority_fee else 0, floor)
+
+
+def gather_values(
+    nodes: Sequence[Node], network: Network, policies: Mapping[str, Any], address: str, readings: Readings
+) -> dict[str, Any]:
+    """Read values as `gather_each` does, with the maximum tip to believe: by earlier readings, or by a second node.
+
+    The nodes are asked again, one by one, only if the tip is above that of earlier readings.
+    """
+    found = gather_each(nodes, network, readings)
+    tip, minute = _highest_tip(network, policies, lambda: found), int(time.monotonic() // 60)
+    is_tip = has_base_fee(network, policies)
+    source = network.chain_id, frozenset(nodes), is_tip
+    earlier = max(_tips.get((source, each)) or 0 for each in range(minute - TIP_MINUTES, minute))
+    limit = tip_limit(network.tip_ceiling if is_tip else network.max_gas_price, earlier)
+    if tip > limit and len(nodes) > 1:
+        wanted = market_readings(network, policies, address)
+        tips = [_highest_tip(network, policies, partial(gather_each, [node], network, wanted)) for node in nodes]
+        limit = max(limit, sorted(tips)[-2])
+    believed = max(min(tip, limit), _tips.get((source, minute)) or 0)
+    _tips.set((source, minute), believed, 60 * (TIP_MINUTES + 1))
+    return {**found, TIP_LIMIT: limit}
+
+
+def _highest_tip(network: Network, policies: Mapping[str, Any], read: Callable[[], Mapping[str, Any]]) -> int:
+    """Return the tip of the fastest speed, or the price if there is only one; 0 if the node does not report it."""
+    try:
+        market = read_market(network, policies, read(), Speed.FASTEST)
+    except ChainFault:
+        return 0
+    return market.tip if market.gas_price is None else market.current
 
 
 def _linea_gas(found: Mapping[str, Any], own_gas: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Attempts in flight: when to broadcast them again, and when to raise their price. Pure functions."""
+"""Attempts in flight: when to raise their price, and when to give them up. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,33 +12,30 @@ from django.conf import settings
 from chain import limits
 from chain.errors import ChainFault, InsufficientData
 from chain.fee_models import KINDS
-from chain.networks import Mempool, Network
+from chain.networks import Network
 from chain.readings import HEAD
 from chain.sending import Outcome
 from chain.transactions import Prices
 from transactions.lanes import pricing
 from transactions.lanes.market import BUMP_BLOCKS, MarketPrice, read_market
-from transactions.lanes.payloads import requested_prices, uses_gas_price
+from transactions.lanes.payloads import uses_gas_price
 from transactions.lanes.pricing import Ceiling, gwei, maximum
 from transactions.lanes.simulation import NOOP_GAS, buffered_gas, own_name
 from transactions.models import NOOPS, Attempt, Transaction
-from transactions.routing import REBROADCAST_BLOCKS as PRIVATE_REBROADCAST_BLOCKS
 from transactions.spending.budgets import GasBudget
 
 Speed = Transaction.Speed
 # The minimum of a wait for `BUMP_BLOCKS`, as blocks of some networks take less than a second.
 BUMP_SECONDS: dict[str, int] = {Speed.FASTEST: 10, Speed.FAST: 15, Speed.AVERAGE: 30, Speed.SAFE_LOW: 120}
-REBROADCAST_BLOCKS = 3
-MIN_REBROADCAST_SECONDS, MAX_REBROADCAST_SECONDS = 10, 60
-# Without a mempool nothing is kept for later.
-REBROADCAST_SECONDS_WITHOUT_MEMPOOL = 5
 # Rebroadcasts without effect after which the price is raised, whatever the market says.
 FUTILE_REBROADCASTS = 3
 FUTILE = "It was broadcast again and again without being mined."
-# How long a price that its client set, and that no block includes, may hold up others.
-REQUESTED_PRICE_PATIENCE = timedelta(minutes=10)
+# How long a price that its client set, and that no block includes, may hold up others; or an unsigned replacement.
+BLOCKING_PATIENCE = timedelta(minutes=10)
 # A tip counts as too low if the market's is more than a tenth above it: numerator and denominator.
 TIP_TOLERANCE = (11, 10)
+# Ceilings of one transaction: others of the lane can be raised above them.
+OWN_CEILINGS = {"requested", "spending"}
 
 
 @dataclass(frozen=True)
@@ -50,24 +47,8 @@ class Bump:
     # The ceiling that does not allow it, for metrics: "gas_price_cap", "requested", "market", "network", "balance" or
     # "spending".
     ceiling: str = ""
-
-
-def is_rebroadcast_due(attempt: Attempt, network: Network, now: datetime) -> bool:
-    """Return whether to broadcast the bytes of an attempt again: it is free, and nodes may have dropped them."""
-    if attempt.last_broadcast_at is None:
-        return True
-    seconds = min(max(REBROADCAST_BLOCKS * network.block_seconds, MIN_REBROADCAST_SECONDS), MAX_REBROADCAST_SECONDS)
-    if network.mempool == Mempool.NONE:
-        seconds = REBROADCAST_SECONDS_WITHOUT_MEMPOOL
-    return now - attempt.last_broadcast_at >= timedelta(seconds=seconds)
-
-
-def is_private_rebroadcast_due(attempt: Attempt, network: Network, now: datetime, head: int | None) -> bool:
-    """Return whether to send an attempt to private nodes again: those that accept it keep it for some blocks."""
-    is_kept = attempt.outcome in {Outcome.ACCEPTED, Outcome.KNOWN} and attempt.last_broadcast_at is not None
-    if not is_kept or attempt.broadcast_block is None or head is None:
-        return is_rebroadcast_due(attempt, network, now)
-    return head - attempt.broadcast_block >= PRIVATE_REBROADCAST_BLOCKS
+    # Whether no block includes the price before.
+    is_unminable: bool = field(default=False, compare=False)
 
 
 def is_review_due(row: Transaction, network: Network, now: datetime) -> bool:
@@ -104,16 +85,16 @@ def review_price(
     cause = _cause(network, last, old, market, is_next, now)
     if not cause:
         return None
-    is_noop = last.purpose in NOOPS
+    is_noop, is_unminable = last.purpose in NOOPS, bool(_unminable(last, old, market))
     if row.pricing != Transaction.Pricing.SPEED and not is_noop:
-        return Bump(None, f"{cause} Its client set the price, which is not raised.", "requested")
+        return Bump(None, f"{cause} Its client set the price, which is not raised.", "requested", is_unminable)
     if cause == FUTILE and maximum(old) >= settings.FEE_CEILING_MULTIPLE * market.current:
         # Far above the market already: the price is not what keeps it from being mined.
         return _stopped(old, pricing.market_ceiling(market, 0))
     ceilings = [_balance_ceiling(last, old, spendable)]
     if gas_budget is not None and not is_noop:
         ceilings.append(_spending_ceiling(last, old, gas_budget))
-    return _outbid(network, policies, attempts, old, market, ceilings)
+    return replace(_outbid(network, policies, attempts, old, market, ceilings), is_unminable=is_unminable)
 
 
 def requested_price(
@@ -146,6 +127,10 @@ def requested_price(
         market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
     except ChainFault:
         return None
+    limit = pricing.market_ceiling(market, 0)
+    if row.requested_action == Transaction.Action.SPEED_UP and maximum(old) >= limit.price:
+        # Step by step, requests would lead to any price.
+        return _stopped(old, limit)
     return _outbid(network, policies, attempts, old, market, ceilings)
 
 
@@ -174,19 +159,26 @@ def _outbid(
 
 def _cause(network: Network, last: Attempt, old: Prices, market: MarketPrice, is_next: bool, now: datetime) -> str:
     """Return why the price is due to be raised, or "" if it is not."""
-    limit, patience, waited = maximum(old), _patience(network, market.speed), _waited(last, now)
-    if limit < market.base_fee and waited >= patience / 2:
+    patience, waited = _patience(network, market.speed), _waited(last, now)
+    if waited >= patience / 2 and (reason := _unminable(last, old, market)):
+        return reason
+    if _is_outbid(old, market) and waited >= patience:
+        price = gwei(maximum(old))
+        return f"Its price of {price} is below the market price of {gwei(market.current)} for its speed."
+    if is_next and last.broadcasts > FUTILE_REBROADCASTS and waited >= 3 * patience:
+        return FUTILE
+    return ""
+
+
+def _unminable(last: Attempt, old: Prices, market: MarketPrice) -> str:
+    """Return why no block includes a transaction at its price now, or ""."""
+    limit = maximum(old)
+    if limit < market.base_fee:
         return f"Its price of {gwei(limit)} is below the next base fee of {gwei(market.base_fee)}."
     # Private nodes do not report prices that are too low.
     is_reported = last.accepted_at is None and last.private_since is None
     is_refused = is_reported and last.outcome in {Outcome.UNDERPRICED, Outcome.REPLACEMENT_UNDERPRICED}
-    if is_refused and waited >= patience / 2:
-        return f"A node refused its price of {gwei(limit)} as too low."
-    if _is_outbid(old, market) and waited >= patience:
-        return f"Its price of {gwei(limit)} is below the market price of {gwei(market.current)} for its speed."
-    if is_next and last.broadcasts > FUTILE_REBROADCASTS and waited >= 3 * patience:
-        return FUTILE
-    return ""
+    return f"A node refused its price of {gwei(limit)} as too low." if is_refused else ""
 
 
 def _patience(network: Network, speed: str) -> timedelta:
@@ -268,33 +260,22 @@ def _noop_gas(network: Network, found: Mapping[str, Any]) -> int:
     return limits.TRANSFER_GAS
 
 
-def blocking_price_reason(
-    network: Network,
-    policies: Mapping[str, Any],
-    row: Transaction,
-    attempts: Sequence[Attempt],
-    found: Mapping[str, Any],
-    has_others_waiting: bool,
-    head_since: datetime | None,
-    now: datetime,
+def blocking_reason(
+    row: Transaction, last: Attempt, bump: Bump | None, others_wait: bool, head_since: datetime | None, now: datetime
 ) -> str:
-    """Return the reason to expire a row whose requested price holds up the others of its lane, or "".
+    """Return the reason to expire a row that holds up the others of its lane, or "".
 
-    `head_since` is since when it is the next one to be mined.
+    Either no block includes its price, which its client or a spending limit does not allow to be raised, or its
+    replacement cannot be signed, and the payload before may not leave any more. `head_since` is since when it is the
+    next one to be mined.
     """
-    if row.pricing == Transaction.Pricing.SPEED or row.requested_action or not has_others_waiting:
+    if not others_wait or head_since is None or last.purpose in NOOPS:
         return ""
-    if head_since is None or now - head_since < REQUESTED_PRICE_PATIENCE or attempts[-1].purpose in NOOPS:
+    minutes = BLOCKING_PATIENCE // timedelta(minutes=1)
+    if row.requested_action == Transaction.Action.REPLACE:
+        waited = now - max(head_since, row.due_at) >= BLOCKING_PATIENCE
+        return f"Its replacement could not be signed for {minutes} minutes, and holds up others." if waited else ""
+    if row.requested_action or bump is None or not bump.is_unminable or bump.ceiling not in OWN_CEILINGS:
         return ""
-    try:
-        market = read_market(network, policies, found, row.speed, found.get(own_name(row, "gas")))
-    except ChainFault:
-        return ""
-    limit = maximum(requested_prices(row))
-    if limit >= market.base_fee:
-        return ""
-    minutes = REQUESTED_PRICE_PATIENCE // timedelta(minutes=1)
-    return (
-        f"Its price of {gwei(limit)} is below the next base fee of {gwei(market.base_fee)}, and it has held up other "
-        f"transactions for {minutes} minutes."
-    )
+    waited = now - head_since >= BLOCKING_PATIENCE
+    return f"{bump.reason} It has held up other transactions for {minutes} minutes." if waited else ""

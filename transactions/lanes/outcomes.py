@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Count, F, Min, Q, Sum
 from django.db.models.functions import Coalesce
 
 from chain.sending import Broadcast, Outcome
@@ -13,7 +14,8 @@ from relayer_service.storage.clock import database_now
 from transactions import metrics
 from transactions.changes import Changes, locking_rows
 from transactions.lanes.broadcasting import Sent
-from transactions.models import IN_FLIGHT, Attempt, Lane, Status, Transaction, amount_text
+from transactions.models import IN_FLIGHT, NOOPS, Attempt, Lane, Status, Transaction, amount_text
+from transactions.states import Cause
 from transactions.steps import step
 
 # A node has the transaction.
@@ -28,10 +30,13 @@ REASONS: dict[Outcome, str] = {
     Outcome.UNDERPRICED: "Its price is below what nodes accept now: it is broadcast again until they do.",
     Outcome.INSUFFICIENT_FUNDS: "The balance does not cover it: it is broadcast again until it does.",
     Outcome.POOL_LIMIT: "The transaction pools of the nodes are full: it is broadcast again.",
-    Outcome.FEE_CAP: "Its fee is above the limit that is configured on the nodes: it is broadcast again.",
+    Outcome.FEE_CAP: "Its fee is above the limit that is configured on the nodes: it is broadcast again for a while.",
     Outcome.REFUSED: "All nodes refuse it: its nonce is closed with a no-op.",
     Outcome.UNKNOWN: "No node has confirmed that it received the transaction: it is broadcast again.",
 }
+# When a payload that all nodes reject, without words for a final refusal, no longer holds up the nonces behind it.
+MIN_REJECTIONS, REJECTED_FOR = 10, timedelta(minutes=10)
+REJECTED = "No node has accepted it in {} tries, which all nodes answered: its nonce is closed with a no-op."
 
 
 def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) -> None:
@@ -54,6 +59,8 @@ def write_broadcasts(lane: Lane, sent: Sequence[Sent], head: int | None = None) 
             columns |= {"broadcasts": F("broadcasts") + 1, "first_broadcast_at": Coalesce("first_broadcast_at", now)}
             if result.outcome in RECEIVED:
                 columns["accepted_at"] = Coalesce("accepted_at", now)
+            if result.is_rejected_by_all:
+                columns |= {"rejections": F("rejections") + 1, "rejected_since": Coalesce("rejected_since", now)}
             Attempt.objects.filter(pk__in=keys).update(**columns)
         _write_statuses(rows, sent)
     step("outcomes_written")
@@ -68,6 +75,18 @@ def _is_refused_replacement(sent: Sent) -> bool:
     return is_new and sent.broadcast.outcome == Outcome.REFUSED
 
 
+def _hopeless_tries(sent: Sent, now: datetime) -> int:
+    """Return how often all nodes have rejected a payload, at any price, if that is often and long enough; else 0."""
+    if not sent.broadcast.is_rejected_by_all:
+        return 0
+    attempt, same = sent.attempt, Q(payload_version=sent.attempt.payload_version)
+    own = Attempt.objects.filter(transaction=attempt.transaction_id, epoch=attempt.epoch, nonce=attempt.nonce)
+    tries, since = Sum("rejections", filter=same), Min("rejected_since", filter=same)
+    found = own.aggregate(accepted=Count("accepted_at"), tries=tries, since=since)
+    is_hopeless = found["tries"] >= MIN_REJECTIONS and now - found["since"] >= REJECTED_FOR
+    return found["tries"] if is_hopeless and not found["accepted"] else 0
+
+
 def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent]) -> None:
     by_row = {each.attempt.transaction_id: each for each in sent}
     changes = Changes()
@@ -79,12 +98,15 @@ def _write_statuses(rows: Iterable[Transaction], sent: Sequence[Sent]) -> None:
             # A node has one of its attempts already.
             continue
         if each.broadcast.outcome in RECEIVED:
-            changes.move(row, Status.SUBMITTED, attempt=row.last_attempt)
+            changes.move(row, Cause.RECEIVED, attempt=row.last_attempt)
             continue
-        reason = REASONS[each.broadcast.outcome]
+        # Whatever nodes answer to a no-op, it is not replaced by another one.
+        can_close = not row.requested_action and each.attempt.purpose not in NOOPS
+        tries = _hopeless_tries(each, changes.now) if can_close else 0
+        reason = REJECTED.format(tries) if tries else REASONS[each.broadcast.outcome]
         if each.broadcast.error:
             reason = f"{reason} The node answered: {each.broadcast.error}"
-        if each.broadcast.outcome == Outcome.REFUSED and not row.requested_action:
+        if can_close and (tries or each.broadcast.outcome == Outcome.REFUSED):
             changes.update(row, requested_action=Transaction.Action.CLOSE, action_reason=reason, status_reason=reason)
         elif row.status_reason != reason:
             changes.update(row, status_reason=reason)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from chain import limits
@@ -24,6 +23,7 @@ from transactions.lanes.pricing import PriceTooHigh, first_price, maximum
 from transactions.lanes.simulation import buffered_gas, check_block_limit, is_simulated, own_name, row_readings
 from transactions.models import Transaction, Waiting
 from transactions.spending.budgets import Budget
+from transactions.states import Cause
 
 MAX_WAIT_SECONDS = 60
 # The readings of charges on top of gas: of the row, and of the network.
@@ -69,26 +69,16 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Fail:
+class Closing:
+    """A row that ends without a nonce."""
+
     row: Transaction
+    cause: Cause
     reason: str
     revert_data: bytes = b""
 
 
-@dataclass(frozen=True)
-class Expire:
-    row: Transaction
-    reason: str
-
-
-@dataclass(frozen=True)
-class Cancel:
-    row: Transaction
-    reason: str
-
-
-Closing = Fail | Expire | Cancel
-Decision = Send | Wait | Fail | Expire
+Decision = Send | Wait | Closing
 
 
 def readings(
@@ -112,14 +102,13 @@ def plan(
     rows: Sequence[Transaction],
     found: Mapping[str, Any],
     account: Account,
-    now: datetime,
     budget: Budget | None = None,
 ) -> list[Decision]:
     """Return a decision for each row, in order; `found` has the value or `ChainFault` of each reading.
 
     A row that has to wait is overtaken by the following ones. Rows for which there is no room have no decision.
     """
-    planner = _Planner(network, policies, found, account, now, budget)
+    planner = _Planner(network, policies, found, account, budget)
     decisions = [planner.decide(row) for row in rows]
     return [decision for decision in decisions if decision is not None]
 
@@ -131,14 +120,13 @@ def plan_replacement(
     prices: Prices,
     found: Mapping[str, Any],
     account: Account,
-    now: datetime,
 ) -> Send | str:
     """Return how to send the new payload of a row in flight at this price, or why that is not possible yet.
 
     `account` does not include the cost of the row. A payload that cannot be sent is tried again: unlike a row without
     a nonce, it is not failed, as the payload before may be mined.
     """
-    return _Planner(network, policies, found, account, now).replace(row, prices)
+    return _Planner(network, policies, found, account).replace(row, prices)
 
 
 class _Unfunded(Exception):
@@ -158,11 +146,10 @@ class _Planner:
         policies: Mapping[str, Any],
         found: Mapping[str, Any],
         account: Account,
-        now: datetime,
         budget: Budget | None = None,
     ) -> None:
         self.budget = budget
-        self.network, self.policies, self.found, self.account, self.now = network, policies, found, account, now
+        self.network, self.policies, self.found, self.account = network, policies, found, account
         self.model = KINDS[network.kind]
         self.room = account.room
         self.reserved = account.in_flight_cost
@@ -170,8 +157,6 @@ class _Planner:
         self.has_unmined = account.has_unmined
 
     def decide(self, row: Transaction) -> Decision | None:
-        if self.now >= row.valid_until:
-            return Expire(row, _expired(row))
         if self.room <= 0:
             return None
         decision = self._decide(row)
@@ -200,10 +185,10 @@ class _Planner:
             self._check(transaction)
             # The rules may have been tightened after it was accepted.
             if self.budget and (refusal := self.budget.refusal(row)):
-                return Fail(row, refusal)
+                return Closing(row, Cause.REFUSED, refusal)
             return self._send(row, transaction)
         except (PolicyRefused, NotATransaction) as error:
-            return Fail(row, _sentence(str(error)))
+            return Closing(row, Cause.REFUSED, _sentence(str(error)))
         except (PriceTooHigh, _OverLimit) as error:
             return _wait(row, str(error))
         except _Unfunded as error:
@@ -217,6 +202,7 @@ class _Planner:
         """Raise an error if the row can never be sent under the policies and the rules of the network."""
         check_receiver(self.policies, transaction)
         limits.check(transaction, self.network)
+        limits.check_size(transaction, self.network)
         minimum = limits.minimum_gas(transaction, self.network) if self.model.has_ethereum_gas else 0
         if transaction.gas and transaction.gas < minimum:
             raise NotATransaction(f"its gas limit is {transaction.gas}, and it needs at least {minimum}")
@@ -289,7 +275,7 @@ class _Planner:
             return _wait(row, f"{fault} It is simulated again, as earlier transactions are not mined yet.")
         if self.found.get(BLOCK, self.found[HEAD].number) < self.account.block:
             return _wait(row, f"{fault} It is simulated again, as the node is behind.")
-        return Fail(row, str(fault), fault.data)
+        return Closing(row, Cause.REFUSED, str(fault), fault.data)
 
 
 def backoff(tries: int) -> float:
@@ -299,11 +285,6 @@ def backoff(tries: int) -> float:
 
 def _wait(row: Transaction, reason: str, waiting: str = "") -> Wait:
     return Wait(row, reason, backoff(row.tries), waiting)
-
-
-def _expired(row: Transaction) -> str:
-    reason = f"It was not sent before its valid_until, {row.valid_until:%Y-%m-%dT%H:%M:%SZ}."
-    return f"{reason} {row.status_reason}" if row.status_reason else reason
 
 
 def _sentence(text: str) -> str:

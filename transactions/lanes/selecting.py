@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from django.db import transaction
 
 from transactions import routing
 from transactions.lanes.drafting import is_expiring
 from transactions.lanes.monitoring import is_review_due
-from transactions.lanes.planning import Cancel, Closing, Expire, Fail, Wait
+from transactions.lanes.planning import Closing, Wait
 from transactions.lanes.work import Work
 from transactions.models import Lane, Transaction, Waiting
 from transactions.settlement import adoption, holds
+from transactions.states import Cause
 
 # Raising the price of one nonce moves those behind it too: only the lowest are reviewed.
 REVIEWED = 3
 # How often a row is considered that staff have to decide about.
 STAFF_SECONDS = 60
 EXPIRED = "It was not executed before its `valid_until`."
-# How a pending row ends, by the action that was requested for it.
-CLOSINGS: dict[str, Callable[[Transaction, str], Closing]] = {
-    Transaction.Action.CANCEL: Cancel,
-    Transaction.Action.EXPIRE: Expire,
-    Transaction.Action.CLOSE: Fail,
+# Why a pending row ends, by the action that was requested for it.
+CLOSINGS: dict[str, Cause] = {
+    Transaction.Action.CANCEL: Cause.CANCELED,
+    Transaction.Action.EXPIRE: Cause.EXPIRED,
+    Transaction.Action.CLOSE: Cause.REFUSED,
 }
 WITHOUT_PRIVATE_NODES = "It is private, and its network has no private nodes: add some to the relayer or the network."
 
@@ -59,9 +60,9 @@ def closings(work: Work) -> list[Closing]:
     found: list[Closing] = []
     for row in work.due:
         if row.is_ending:
-            found.append(CLOSINGS[row.requested_action](row, row.action_reason))
+            found.append(Closing(row, CLOSINGS[row.requested_action], row.action_reason))
         elif row.valid_until <= work.now:
-            found.append(Expire(row, EXPIRED))
+            found.append(Closing(row, Cause.EXPIRED, EXPIRED))
     return found
 
 

@@ -1,4 +1,4 @@
-"""One turn of a lane: recover, read, monitor what is in flight, plan, sign, commit, broadcast.
+"""One turn of a lane: end rows, recover, read, monitor what is in flight, plan, sign, commit, broadcast.
 
 The order is what makes it safe: bytes are signed, committed with their nonce, and only then broadcast. A turn that is
 interrupted anywhere leaves rows from which the next one continues.
@@ -8,32 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from chain.errors import ChainFault, NodesUnreachable
-from chain.readings import gather_each
+from chain.errors import ChainFault
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
+from relayers.tasks import check_soon
 from signers.backends.base import SignerError
 from transactions import routing
-from transactions.lanes import leasing, planning, selecting
-from transactions.lanes.broadcasting import Sent, broadcast, rebroadcasts
+from transactions.lanes import gate, leasing, planning, selecting
+from transactions.lanes.broadcasting import Sent, broadcast
 from transactions.lanes.commits import LeaseLost, NewAttempt, Result, commit
 from transactions.lanes.drafting import Drafting, Unsigned
 from transactions.lanes.outcomes import write_broadcasts
-from transactions.lanes.readings import account_readings, genesis_reading
+from transactions.lanes.readings import gather_with_account, genesis_reading
 from transactions.lanes.signing import Signed, sign
 from transactions.lanes.simulation import noop_readings
 from transactions.lanes.threads import Threads
 from transactions.lanes.work import BATCH, Work, load, load_attempts, load_budget
 from transactions.models import Attempt, Hold, Lane, Transaction, Waiting
+from transactions.reserves import settled_costs
 from transactions.routing import UNREADABLE_NODES, Route
 from transactions.settlement import chains, watching
 from transactions.steps import step
 
 # Between turns of a lane with nonces in flight: about a block.
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 2.0, 12.0
+# Between health checks that a lane requests: what disables its relayer may be another thing than its nodes.
+CHECK_PAUSE = timedelta(seconds=15)
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class Turn:
             # Nothing that was signed for the former chain is broadcast on another one.
             return Outlook(MAX_PAUSE_SECONDS)
         try:
+            await self._end_rows()
             await self._broadcast_again()
             if self._work.lane.next_nonce is None:
                 await self._look()
@@ -80,9 +85,6 @@ class Turn:
             except ChainReplaced:
                 await self._look()
                 return Outlook(0)
-        except NodesUnreachable as fault:
-            await self._expire_without_nodes()
-            return await self._wait_for(Waiting.NODES, str(fault))
         except ChainFault as fault:
             return await self._wait_for(Waiting.NODES, str(fault))
 
@@ -92,15 +94,24 @@ class Turn:
             raise LeaseLost
         self._work, self.relayer = work, work.relayer
 
+    async def _end_rows(self) -> None:
+        """Close pending rows that end without a nonce, and record which ones in flight have expired.
+
+        This needs no node. A row that cannot be closed now, as the lane is held, is tried once.
+        """
+        tried: set[int] = set()
+        while True:
+            result = Result(actions=selecting.expiring(self._work), closings=selecting.closings(self._work))
+            if tried.issuperset(keys := {row.pk for row in result.rows()}):
+                return
+            tried |= keys
+            await self._threads.database(commit, self.lane, result)
+            await self._load()
+
     async def _broadcast_again(self) -> None:
         """Broadcast what may never have left, and what is due again: this depends on no price and no signer."""
         work = self._work
-        attempts, head = [*work.reverted, *work.newest_attempts], routing.head_block(work.lane)
-        due: list[Attempt] = []
-        for route in Route:
-            routed = [attempt for attempt in attempts if work.route(attempt) is route]
-            due += rebroadcasts(routed, work.network, work.now, route, head)
-        if due:
+        if due := gate.due(work.lane, [*work.removed, *work.in_flight], work.network, work.now):
             await self._broadcast(due)
             await self._load()
 
@@ -112,14 +123,15 @@ class Turn:
         reviewed = selecting.due_for_review(work)
         unused = await self._threads.database(selecting.unused_nonces, work.lane)
         planned, waits = await self._threads.database(selecting.plannable, work)
-        result = Result(actions=selecting.expiring(work), closings=selecting.closings(work), waits=waits)
+        result = Result(waits=waits)
         outlook = self._outlook()
-        if reviewed or unused or planned or work.lane.waiting:
+        if reviewed or unused or planned or work.lane.waiting or (work.relayer.system_disabled and work.due):
             await self._threads.database(load_attempts, work, reviewed)
             await self._threads.database(load_budget, work, [*reviewed, *planned])
             needs_noop = bool(unused) or any(row.is_ending for row in reviewed)
             found = await self._read([*reviewed, *planned], needs_noop=needs_noop)
             step("read")
+            await self._check_health()
             drafting = Drafting(work, found, result)
             unsigned = [*drafting.review(reviewed), *drafting.close_unused(unused), *drafting.plan(planned)]
             step("planned")
@@ -131,28 +143,29 @@ class Turn:
                 await self._threads.database(leasing.set_waiting, work.lane, *selecting.lane_waiting(result.waits))
         attempts = await self._threads.database(commit, self.lane, result) if result else []
         await self._broadcast(attempts)
-        has_more = len(planned) == BATCH and any(each.purpose == Attempt.Purpose.SEND for each in attempts)
-        if has_more or result.actions or (result.closings and not work.lane.holds):
-            # More requests may have room, and actions are carried out now.
+        has_changed = result.waits or result.closings or any(each.purpose == Attempt.Purpose.SEND for each in attempts)
+        if result.actions or (len(work.due) >= BATCH and has_changed):
+            # Others may have room, and actions are carried out now. A turn that changed nothing is not repeated.
             return Outlook(0)
         return outlook
 
     async def _read(self, rows: Sequence[Transaction], *, needs_noop: bool) -> Mapping[str, Any]:
         """Read account, market and estimates in one batch; raise the fault of the account if it has one."""
         work = self._work
-        readings = account_readings(work.lane.address)
-        readings |= planning.readings(work.network, work.relayer.policies, rows, work.lane.address)
+        policies, address = work.relayer.policies, work.lane.address
+        readings = planning.readings(work.network, policies, rows, address)
         if needs_noop:
-            readings |= noop_readings(work.network, work.lane.address)
+            readings |= noop_readings(work.network, address)
         known_genesis = work.lane.watch.genesis_hash if work.lane.watch else ""
         if known_genesis and chains.can_be_replaced(work.network):
             readings["genesis"] = genesis_reading()
-        found: dict[str, Any] = await self._node(gather_each, work.nodes, work.network, readings)
-        for name in ("balance", "count"):
-            if isinstance(found[name], ChainFault):
-                raise found[name]
+        sources = work.nodes, work.network, policies, address
+        found: dict[str, Any] = await self._node(gather_with_account, *sources, readings)
         if isinstance(genesis := found.get("genesis"), str) and genesis not in {known_genesis, ""}:
             raise ChainReplaced
+        if (work.lane.next_nonce or 0) - found["count"] > len(work.in_flight):
+            # The node is behind: its balance is one from before rows were paid that are mined.
+            work.costs |= await self._threads.database(settled_costs, work.lane, found["count"])
         return found
 
     async def _sign(self, unsigned: Sequence[Unsigned]) -> tuple[list[NewAttempt], str]:
@@ -182,7 +195,7 @@ class Turn:
         work = self._work
         head = routing.head_block(work.lane)
         for route, nodes in ((Route.PUBLIC, work.nodes), (Route.PRIVATE, work.private_nodes)):
-            routed = [attempt for attempt in attempts if work.route(attempt) is route]
+            routed = gate.on_route(route, attempts, work.lane)
             if not routed:
                 continue
             sent: list[Sent] = await self._threads.node(
@@ -191,10 +204,11 @@ class Turn:
             if sent:
                 await self._threads.database(write_broadcasts, work.lane, sent, head)
 
-    async def _expire_without_nodes(self) -> None:
-        """Close pending rows that have expired: that must not wait for nodes."""
-        if closings := selecting.closings(self._work):
-            await self._threads.database(commit, self.lane, Result(closings=closings))
+    async def _check_health(self) -> None:
+        """Have a disabled relayer checked, now that its account can be read: the health check enables it."""
+        relayer, now = self._work.relayer, self._work.now
+        if relayer.system_disabled and (relayer.checked_at is None or now - relayer.checked_at >= CHECK_PAUSE):
+            await self._threads.database(check_soon, [relayer.pk])
 
     async def _wait_for(self, waiting: Waiting, details: str) -> Outlook:
         await self._threads.database(leasing.set_waiting, self.lane, waiting, details)

@@ -6,18 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from django.db.models import Case, Min, Q, When
+from django.db.models import Min, Q
 
 from chain.networks import Network
 from chain.nodes import Node
-from relayer_service.storage.clock import DatabaseNow, database_now
+from relayer_service.storage.clock import database_now
 from relayers.models import Relayer
-from transactions import routing
-from transactions.models import IN_FLIGHT, Attempt, Lane, Status, Transaction
+from transactions import restores
+from transactions.lanes import gate
+from transactions.models import IN_FLIGHT, IS_PENDING, Attempt, Lane, Transaction
 from transactions.networks import network_of
 from transactions.reserves import in_flight_costs
-from transactions.routing import Route
-from transactions.settlement import unsettled
 from transactions.spending.budgets import Budget
 
 # The maximum number of transactions that get a nonce in one turn.
@@ -34,12 +33,12 @@ class Work:
     now: datetime
     # Ascending by nonce, each with its newest attempt.
     in_flight: list[Transaction]
-    # The maximum cost of each of them, by primary key.
+    # The maximum cost of each of them, and of others that the balance does not include, by primary key.
     costs: dict[int, int]
-    # Pending rows that are due, in the order of acceptance.
+    # Pending rows that are due: expired ones first, then in the order in which they became due.
     due: list[Transaction]
-    # Attempts of final rows whose nonces a deep reorg has made unused again.
-    reverted: list[Attempt] = field(default_factory=list)
+    # Final rows whose nonces a deep reorg has made unused again, each with its mined attempt.
+    removed: list[Transaction] = field(default_factory=list)
     # The first of all pending rows, due or not.
     first_pending: int | None = None
     # When the next pending row is due that is not now.
@@ -51,16 +50,13 @@ class Work:
 
     @property
     def assigns_nonces(self) -> bool:
-        """Whether requests may get a nonce: neither paused nor held. The commit checks the hold again."""
-        return not self.relayer.paused and not self.lane.holds and self.lane.next_nonce is not None
+        """Whether requests may get a nonce: neither paused, disabled nor held. The commit checks the hold again."""
+        is_enabled = not self.relayer.paused and not self.relayer.system_disabled
+        return is_enabled and not self.lane.holds and self.lane.next_nonce is not None
 
     @property
     def has_private_nodes(self) -> bool:
         return any(weight for _, weight in self.private_nodes)
-
-    def route(self, attempt: Attempt) -> Route:
-        """Return the nodes that an attempt goes to now."""
-        return routing.choose(attempt, self.relayer.private_fallback_blocks, routing.head_block(self.lane))
 
     @property
     def in_flight_cost(self) -> int:
@@ -75,10 +71,6 @@ class Work:
         """The traces of its transactions, by primary key."""
         return {row.pk: row.traceparent for row in (*self.in_flight, *self.due) if row.traceparent}
 
-    @property
-    def newest_attempts(self) -> list[Attempt]:
-        return [row.last_attempt for row in self.in_flight if row.last_attempt]
-
 
 def load(lane: Lane) -> Work | None:
     """Return the work of a lane, or None if its lease was lost or it has no relayer. Nothing is cached."""
@@ -86,37 +78,33 @@ def load(lane: Lane) -> Work | None:
     found: Lane | None = rows.first()
     if found is None or found.relayer is None:
         return None
+    if restores.check(found):
+        return load(lane)
+    now = database_now()
     open_rows = Transaction.objects.filter(lane=found).select_related("last_attempt")
     in_flight = open_rows.filter(status__in=IN_FLIGHT, epoch=found.epoch).order_by("nonce")
-    is_due = Q(due_at__lte=DatabaseNow()) | Q(valid_until__lte=DatabaseNow())
-    pending = open_rows.filter(status=Status.PENDING)
-    # Expired ones first: they need no room.
-    is_expired = Case(When(valid_until__lte=DatabaseNow(), then=0), default=1)
-    due = pending.filter(is_due).order_by(is_expired, "sequence")[:BATCH]
-    rest = pending.aggregate(first=Min("sequence"), next_due=Min("due_at", filter=~is_due))
+    pending, is_due, has_expired = open_rows.filter(IS_PENDING), Q(due_at__lte=now), Q(valid_until__lte=now)
+    # Expired ones first: they need no room. The others in the order of their index.
+    due = list(pending.filter(has_expired).order_by("valid_until")[:BATCH])
+    due += pending.filter(is_due, ~has_expired).order_by("due_at", "sequence")[: BATCH - len(due)]
+    rest = pending.aggregate(first=Min("sequence"), next_due=Min("due_at", filter=~is_due & ~has_expired))
     sent = list(in_flight)
+    # The chain waits for a nonce that no row in flight has.
+    has_removed = (found.next_nonce or 0) - (found.chain_nonce or 0) > len(sent)
     return Work(
         lane=found,
         relayer=found.relayer,
         network=network_of(found.relayer),
         nodes=found.relayer.node_urls(),
         private_nodes=found.relayer.private_node_urls(),
-        now=database_now(),
+        now=now,
         in_flight=sent,
         costs=in_flight_costs(sent),
-        due=list(due),
-        reverted=_reverted(found, sent),
+        due=due,
+        removed=list(gate.removed_rows(found)) if has_removed else [],
         first_pending=rest["first"],
         next_due=rest["next_due"],
     )
-
-
-def _reverted(lane: Lane, in_flight: Sequence[Transaction]) -> list[Attempt]:
-    """Return the attempts of final rows that a deep reorg has removed: the nonces above wait for theirs."""
-    if (lane.next_nonce or 0) - (lane.chain_nonce or 0) <= len(in_flight):
-        # No other row has a nonce that the chain waits for.
-        return []
-    return [row.mined_attempt for row in unsettled.removed_rows(lane) if row.mined_attempt]
 
 
 def load_attempts(work: Work, rows: list[Transaction]) -> None:

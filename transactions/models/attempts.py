@@ -48,6 +48,10 @@ class Attempt(models.Model):
     last_broadcast_at = models.DateTimeField(null=True)
     broadcast_block = models.PositiveBigIntegerField(null=True, help_text="The head block at its last broadcast.")
     accepted_at = models.DateTimeField(null=True)
+    rejections = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="Broadcasts to which every node answered that it does not accept it."
+    )
+    rejected_since = models.DateTimeField(null=True, help_text="When all nodes rejected it first.")
     outcome = models.CharField(max_length=32, blank=True, help_text="Of the last broadcast.")
     error = models.CharField(max_length=200, blank=True)
     minimum_price_text = models.CharField(

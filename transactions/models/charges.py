@@ -16,6 +16,7 @@ class Charge(models.Model):
     limit = models.ForeignKey(
         SpendingLimit, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
     )
+    # Until the transaction is mined or ends, it has no hour (`OPEN_HOUR`).
     hour = models.PositiveIntegerField(help_text="The hour since 1970 that it counts in.")
     amount_text = models.CharField("amount", max_length=78)
     reserved_text = models.CharField(

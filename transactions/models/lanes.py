@@ -103,6 +103,13 @@ class Lane(Leased):
         default=0, db_default=0, help_text="+1 with every requested action: the worker that has the lane polls it."
     )
 
+    generation = models.PositiveBigIntegerField(
+        default=0, db_default=0, help_text="+1 with every commit of signed attempts. It falls if a backup is restored."
+    )
+    witness = models.CharField(
+        max_length=32, blank=True, default="", db_default="", help_text="Where `witness.py` stores its generation."
+    )
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["chain_id", "address"], name="lane_account"),

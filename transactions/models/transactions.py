@@ -32,8 +32,13 @@ IN_FLIGHT = (Status.SENT, Status.SUBMITTED)
 OPEN = (Status.PENDING, *IN_FLIGHT, Status.MINED)
 UNSUCCESSFUL = (Status.FAILED, Status.CANCELED, Status.EXPIRED)
 FINAL = (Status.CONFIRMED, *UNSUCCESSFUL)
-# The condition of the index of open rows, which a query for some of these statuses needs besides.
+# The conditions of the indexes of open and pending rows, which a query for some of these statuses needs besides.
 IS_OPEN = with_literals(Q(status__in=OPEN))
+IS_PENDING = with_literals(Q(status=Status.PENDING))
+# Final rows that may not have executed the dearest of their payloads, as far as one node has reported.
+UNCORROBORATED = Q(corroborated_at=None) & (
+    Q(status__in=UNSUCCESSFUL) | Q(status=Status.CONFIRMED, payload_version__gt=1)
+)
 
 
 class Transaction(Resource):
@@ -72,6 +77,8 @@ class Transaction(Resource):
     epoch = models.PositiveIntegerField(default=0, help_text="The lane's epoch of its nonce.")
     kind = models.CharField(max_length=16, choices=Kind, default=Kind.REQUEST)
     requested_by = models.CharField(max_length=255, blank=True, help_text="The token or user that requested it.")
+    # The family of the token that requested it; empty for staff, the service and earlier releases.
+    requester = models.CharField(max_length=32, blank=True, default="", db_default="", editable=False)
     # Without a constraint, which would lock this table while it is added. Planning fails a row whose policy is gone.
     token_spending = models.ForeignKey(
         SpendingPolicy,
@@ -96,7 +103,7 @@ class Transaction(Resource):
     status_reason = models.TextField(blank=True, help_text="Why it is in this status, and not further.")
     # +1 with every change: each writer compares the version that it has read.
     version = models.PositiveIntegerField(default=1)
-    # Of a pending row, when it is considered next.
+    # Of a pending row, when it is considered next; of one in flight, since when a replacement is to be signed.
     due_at = models.DateTimeField(default=DatabaseNow, editable=False)
     tries = models.PositiveIntegerField(default=0, help_text="How often it was considered and had to wait.")
     requested_action = models.CharField(max_length=16, blank=True, choices=Action)
@@ -154,6 +161,7 @@ class Transaction(Resource):
     )
     contract_address = models.CharField(max_length=42, blank=True)
     revert_data = models.BinaryField(default=b"")
+    corroborated_at = models.DateTimeField(null=True, help_text="When a second node reported the same result.")
     contradicted_at = models.DateTimeField(
         null=True, help_text="When the chain was found to contradict its final status."
     )
@@ -173,6 +181,12 @@ class Transaction(Resource):
                 condition=Q(idempotency_key__isnull=False),
                 name="transaction_idempotency_key",
             ),
+            # A lane outlives its relayer: a retry through the next relayer of the account is the same request.
+            models.UniqueConstraint(
+                fields=["lane", "idempotency_key"],
+                condition=Q(idempotency_key__isnull=False),
+                name="transaction_lane_key",
+            ),
             models.CheckConstraint(
                 condition=~Q(status=Status.PENDING) | Q(nonce=None), name="transaction_pending_without_nonce"
             ),
@@ -190,11 +204,13 @@ class Transaction(Resource):
         ]
         indexes = [
             models.Index("lane", "status", "sequence", name="transaction_open", condition=Q(status__in=OPEN)),
+            models.Index("lane", "due_at", "sequence", name="transaction_due", condition=Q(status=Status.PENDING)),
             # The kind comes last, so that totals are counted from the index alone.
             models.Index(fields=["relayer", "-sequence", "kind"], name="transaction_relayer"),
             models.Index(fields=["relayer", "status", "-sequence", "kind"], name="transaction_relayer_status"),
             models.Index("valid_until", name="transaction_expiry", condition=Q(status=Status.PENDING)),
             models.Index("finished_at", name="transaction_finished", condition=Q(finished_at__isnull=False)),
+            models.Index("finished_at", name="transaction_uncorroborated", condition=UNCORROBORATED),
             models.Index("lane", name="transaction_unclaimed", condition=Q(unclaimed_until__isnull=False)),
             # For lists of all relayers: few rows, as most transactions are requests that are confirmed.
             models.Index(

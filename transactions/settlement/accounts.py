@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from transactions.models import FINAL, IN_FLIGHT, Hold, Lane, Transaction
+from chain.plausibility import MAX_BLOCKS_BEHIND, is_above
+from transactions.models import FINAL, IN_FLIGHT, Attempt, Hold, Lane, Transaction
+from transactions.settlement.epochs import NONCES, READINGS
 from transactions.settlement.holds import doubt_commits, end_hold, hold, note, window_of
-from transactions.settlement.reading import MAX_BLOCKS_BEHIND, ChainView, Counts
+from transactions.settlement.reading import ChainView, Counts
 from transactions.settlement.settling import Watched
 
 # After lost commits, nonces up to two windows above every known one are sealed: one for what the lost commits may
@@ -29,8 +31,11 @@ def review(
     `identity` is that of the database server in this transaction; `is_explained`, whether attempts explain every nonce
     of a row that was used in a final block.
     """
+    if not view.is_believed:
+        return False
     counts = view.counts.get(lane.address, Counts())
     before = _state(lane)
+    _lower_blocks(lane, watched, view)
     if lane.next_nonce is None:
         _begin(lane, counts, view, identity)
     else:
@@ -47,27 +52,27 @@ def review(
     return bool(changed & {"chain_nonce", "next_nonce", "holds", "seal_below"}) or lane.gap_block is not None
 
 
-COLUMNS = (
-    "chain_nonce",
-    "chain_block",
-    "final_nonce",
-    "final_block",
-    "search_block",
-    "searched_block",
-    "searches",
-    "search_again_at",
-    "gap_block",
-    "head_since",
-    "first_nonce",
-    "next_nonce",
-    "seal_below",
-    "database_identity",
-    "holds",
-)
-
-
 def _state(lane: Lane) -> dict[str, Any]:
-    return {name: getattr(lane, name) for name in COLUMNS}
+    names = (*READINGS, *NONCES, "searches", "database_identity", "holds")
+    return {name: getattr(lane, name) for name in names}
+
+
+def _lower_blocks(lane: Lane, watched: Sequence[Watched], view: ChainView) -> None:
+    """Lower stored blocks above the head: a node was believed that reported one which does not exist."""
+    head, doubted = view.head.number, lane.holds.get(Hold.LOST_COMMITS)
+    for name in ("chain_block", "gap_block", "searched_block"):
+        if is_above(getattr(lane, name), head):
+            setattr(lane, name, head)
+    if is_above(lane.final_block, head):
+        lane.final_nonce = lane.final_block = None
+    if is_above(lane.search_block, head):
+        # Below every block that came since it was stored: a head that does not exist is not believed for long.
+        lane.search_block, lane.searched_block = max(0, (view.final_number or 0) - 16 * SEARCH_STEP), None
+    if doubted is not None and is_above(doubted.get("block"), head):
+        note(lane, Hold.LOST_COMMITS, block=head)
+    for name in ("private_since", "broadcast_block"):
+        if high := [one.pk for each in watched for one in each.attempts if is_above(getattr(one, name), head)]:
+            Attempt.objects.filter(pk__in=high).update(**{name: head})
 
 
 def _begin(lane: Lane, counts: Counts, view: ChainView, identity: str) -> None:
@@ -93,10 +98,13 @@ def _begin(lane: Lane, counts: Counts, view: ChainView, identity: str) -> None:
 
 def _count(lane: Lane, counts: Counts, view: ChainView) -> None:
     """Set the counts. They only rise, unless a block at least as high says otherwise."""
+    final, final_block = counts.final, counts.final_block
     if counts.latest not in {None, lane.chain_nonce} and view.head.number >= (lane.chain_block or 0):
         lane.chain_nonce, lane.chain_block = counts.latest, view.head.number
-    if counts.final is not None and counts.final > (-1 if lane.final_nonce is None else lane.final_nonce):
-        lane.final_nonce, lane.final_block = counts.final, counts.final_block
+    if final is None or final_block is None or final == lane.final_nonce:
+        return
+    if lane.final_nonce is None or final > lane.final_nonce or final_block >= (lane.final_block or 0):
+        lane.final_nonce, lane.final_block = final, final_block
 
 
 def _compare_identity(lane: Lane, view: ChainView, identity: str) -> None:
@@ -142,11 +150,14 @@ def _seal(lane: Lane, counts: Counts) -> None:
     if doubted is None or counts.final is None or counts.final_block is None:
         return
     assert lane.next_nonce is not None
+    end = max(counts.final, lane.next_nonce) + SEALED_WINDOWS * window_of(lane)
     if lane.seal_below is None:
         # The node that was asked then may have been behind, and a block of that time is no newer than the change.
         if counts.final_block > doubted["block"] + MAX_BLOCKS_BEHIND:
-            lane.seal_below = max(counts.final, lane.next_nonce) + SEALED_WINDOWS * window_of(lane)
+            lane.seal_below = end
         return
+    # Counts rise: a node that is asked later can only lower it if the one before was wrong.
+    lane.seal_below = min(lane.seal_below, end)
     if min(counts.final, lane.next_nonce) < lane.seal_below:
         return
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce__lt=lane.seal_below)
@@ -168,7 +179,11 @@ def _advance_search(lane: Lane, counts: Counts, is_explained: bool) -> None:
 def _find_gap(lane: Lane, watched: Sequence[Watched], view: ChainView) -> None:
     """Note since which block the chain waits for a nonce that no row has, with rows above it in flight."""
     in_flight = [each.nonce for each in watched if each.row.status in IN_FLIGHT]
-    if lane.chain_nonce is None or lane.chain_nonce in in_flight or max(in_flight, default=0) <= lane.chain_nonce:
+    count = -1 if lane.chain_nonce is None else lane.chain_nonce
+    # A nonce below the first one is missing if what used it was not final: it may be gone since first contact.
+    first = lane.first_nonce or 0
+    lowest = first if lane.final_nonce is None else min(first, lane.final_nonce)
+    if not lowest <= count < max(in_flight, default=0) or count in in_flight:
         lane.gap_block = None
         return
     # Rows may have been added since the view: those that are in flight still are.

@@ -26,6 +26,7 @@ from transactions.settlement.reading import Receipt
 from transactions.settlement.searching import UsedNonce
 from transactions.settlement.settling import NO_RECEIPT, REVERTED, receipt_columns
 from transactions.signed_payloads import signed_payload
+from transactions.states import Cause
 
 logger = logging.getLogger(__name__)
 
@@ -35,29 +36,41 @@ UNCLAIMED = (
     "A transaction with this payload was found on the chain after the database may have lost commits: {}. "
     "Staff must decide whether it is this request, on its page in the admin or with manage.py resolve_claims."
 )
+UNPROVEN = "one node reports {}, without a signature of the account for this chain: a second one must have it, too."
+UNCORROBORATED = "before it is queued again, a second node must have the transaction that used it, too: {}."
+
+
+class NotBelieved(Exception):
+    """One node alone reports who used a nonce; the message is the end of the reason of the row that has it."""
 
 
 class ChangedMeanwhile(Exception):
     """A row changed after it was read. The transaction is rolled back; the next look tries again."""
 
 
-def settle(lane: Lane, used: UsedNonce, receipt: Receipt) -> bool:
+def settle(lane: Lane, used: UsedNonce, receipt: Receipt, agreed: bool | None) -> bool:
     """Assign a used nonce to a row, with the lane locked; return False if a row explains it already.
 
     First the row that has the nonce, if it requests exactly this transaction; then the oldest one without a nonce that
-    does; else it is external.
+    does; else it is external. `agreed` is whether a second node has the transaction, None if the relayer has one node.
     """
     owner = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=used.nonce).first()
     if owner is None and used.nonce != lane.next_nonce:
         return False
     if owner is not None and (owner.status not in IN_FLIGHT or owner.attempts.filter(hash=used.hash).exists()):
         return False
+    # Of a nonce that no row has, no payload was signed: staff may have accepted its use.
+    is_accepted = owner is None and used.nonce < (lane.accepted_below or 0)
+    if not (used.is_proven or agreed or is_accepted):
+        raise NotBelieved(UNPROVEN.format(used.hash))
     version = None if owner is None else _own_version(owner, used)
+    if owner is not None and version is None and agreed is False:
+        raise NotBelieved(UNCORROBORATED.format(used.hash))
     if owner is not None and version is not None:
         _adopt(lane, _lock(owner), used, version)
     else:
         if owner is not None:
-            _take_nonce(_lock(owner), used)
+            _take_nonce(_lock(owner), used, is_corroborated=bool(agreed))
         heir = _find_heir(lane, used)
         if heir is not None:
             _adopt(lane, _lock(heir), used, heir.payload_version)
@@ -107,14 +120,14 @@ def _find_heir(lane: Lane, used: UsedNonce) -> Transaction | None:
     return next((row for row in waiting.order_by("sequence") if has_payload(row, used)), None)
 
 
-def _take_nonce(owner: Transaction, used: UsedNonce) -> None:
+def _take_nonce(owner: Transaction, used: UsedNonce, *, is_corroborated: bool) -> None:
     """Take the nonce from a row whose attempts can never be mined any more: a request is queued again."""
     changes = Changes()
     if owner.kind == Transaction.Kind.REQUEST:
         reason = f"Another transaction used its nonce {used.nonce}: {used.hash}. It is queued again."
         changes.move(
             owner,
-            Status.PENDING,
+            Cause.NONCE_TAKEN,
             reason,
             nonce=None,
             sent_at=None,
@@ -123,10 +136,11 @@ def _take_nonce(owner: Transaction, used: UsedNonce) -> None:
             tries=0,
             # The newest payload and price are those that are sent next.
             requested_action=owner.requested_action if owner.is_ending else "",
+            corroborated_at=changes.now if is_corroborated else None,
             **NO_RECEIPT,
         )
     else:
-        changes.move(owner, Status.FAILED, f"Another transaction used its nonce {used.nonce}.", nonce=None)
+        changes.move(owner, Cause.GAP_TAKEN, f"Another transaction used its nonce {used.nonce}.", nonce=None)
     # At once, as another row gets the nonce in this transaction.
     changes.save()
 
@@ -138,7 +152,7 @@ def _adopt(lane: Lane, row: Transaction, used: UsedNonce, version: int) -> None:
     reason = f"It was found on the chain as {used.hash}."
     columns: dict[str, Any] = {"nonce": used.nonce, "epoch": lane.epoch, "last_attempt": attempt}
     if row.status == Status.PENDING:
-        changes.move(row, Status.SUBMITTED, reason, attempt=attempt, sent_at=changes.now, **columns)
+        changes.move(row, Cause.ADOPTED, reason, attempt=attempt, sent_at=changes.now, **columns)
     else:
         changes.update(row, status_reason=reason, **columns)
     changes.save()
@@ -190,7 +204,7 @@ def _insert_external(lane: Lane, used: UsedNonce, receipt: Receipt) -> None:
     attempt = _add_attempt(lane, row, used)
     changes = Changes()
     columns: dict[str, Any] = {"last_attempt": attempt, "mined_attempt": attempt, "mined_at": now}
-    changes.move(row, Status.CONFIRMED, attempt=attempt, **columns, **receipt_columns(receipt))
+    changes.move(row, Cause.FOUND, attempt=attempt, **columns, **receipt_columns(receipt, attempt))
     changes.save()
     logger.warning("Nonce %s of the lane %s was used by another program: %s", used.nonce, lane, used.hash)
     metrics.observe_nonce_taken(lane.chain_id)
@@ -255,25 +269,17 @@ def link(row: Transaction, external: Transaction, why: str = "") -> bool:
         found.delete()
         attempt.refresh_from_db()
         changes = Changes()
-        status, reason = (Status.CONFIRMED, "") if columns["succeeded"] else (Status.FAILED, REVERTED)
-        changes.move(request, status, reason, attempt=attempt, mined_attempt=attempt, last_attempt=attempt, **columns)
+        cause, reason = (Cause.SUCCEEDED, "") if columns["succeeded"] else (Cause.REVERTED, REVERTED)
+        changes.move(request, cause, reason, attempt=attempt, mined_attempt=attempt, last_attempt=attempt, **columns)
         changes.save()
         record([acted(request, f"Linked to {attempt.hash}, which was found on the chain. {why}".strip())])
     return True
 
 
 COPIED = (
-    "nonce",
-    "epoch",
-    "mined_at",
-    "block_number",
-    "block_hash",
-    "succeeded",
-    "gas_used",
-    "effective_gas_price_text",
-    "l1_fee_text",
-    "contract_address",
-)
+    "nonce", "epoch", "mined_at", "block_number", "block_hash", "succeeded", "gas_used", "effective_gas_price_text",
+    "l1_fee_text", "contract_address",
+)  # fmt: skip
 
 
 def _can_link(request: Transaction, found: Transaction) -> bool:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
 
+from chain import plausibility
 from chain.networks import Network, networks
 from chain.nodes import Node
 from relayer_service.storage.clock import database_now
+from relayer_service.storage.ttl_cache import TTLCache
 from transactions.models import ChainWatch, Hold, Lane
 from transactions.settlement import epochs, holds
 from transactions.settlement.reading import ChainView
@@ -21,12 +23,11 @@ logger = logging.getLogger(__name__)
 
 # The network of a local development node.
 DEVELOPMENT = "hardhat"
-# After this time without a new head, in blocks and at least in seconds, lower heads are believed.
-STALE_HEAD_BLOCKS = 10
-STALE_HEAD_SECONDS = 60
 REPLACED = "The nodes have another first block. If this is intended: manage.py release_lanes --new-chain"
 # The anchor is written now and then: any final block will do.
 ANCHOR_STEP = 64
+# Heads that were not believed, by watch and URL, while no node reported another: the first, and its time.
+_claims: TTLCache[int, Mapping[str, tuple[int, datetime]]] = TTLCache()
 
 
 def find_watch(chain_id: int, relayer_nodes: Sequence[Node]) -> ChainWatch:
@@ -41,11 +42,26 @@ def can_be_replaced(network: Network) -> bool:
     return network.name == DEVELOPMENT or network.name not in networks()
 
 
-def highest_head(watch: ChainWatch, network: Network) -> int | None:
+def highest_head(watch: ChainWatch, network: Network, now: datetime) -> int | None:
     """Return the head that nodes must be near; None if it is too old, as one node may have been wrong about it."""
-    patience = timedelta(seconds=max(STALE_HEAD_SECONDS, STALE_HEAD_BLOCKS * network.block_seconds))
-    is_stale = watch.head_at is None or database_now() - watch.head_at > patience
+    is_stale = watch.head_at is None or now - watch.head_at > plausibility.patience(network)
     return None if is_stale else watch.head_number
+
+
+def plausible_head(watch: ChainWatch | None, network: Network, now: datetime) -> int | None:
+    """Return the highest head that one node is believed; None if any is: the first one, or on a development chain."""
+    if watch is None or watch.head_number is None or watch.head_at is None or can_be_replaced(network):
+        return None
+    return plausibility.highest_head(network, watch.head_number, watch.head_at, now)
+
+
+def has_risen(watch: ChainWatch, network: Network, view: ChainView) -> bool:
+    """Return whether a node whose head is not believed has reported rising ones for long, and no node another."""
+    head, patience, now = view.head.number, plausibility.patience(network), database_now()
+    claims = _claims.get(watch.pk) or {}
+    first, since = min(claims.get(view.url, (head, now)), (head, now))
+    _claims.set(watch.pk, {**claims, view.url: (first, since)}, patience.total_seconds())
+    return head > first and now - since >= patience
 
 
 def is_other_chain(watch: ChainWatch, view: ChainView) -> bool:
@@ -96,12 +112,18 @@ def _locked(lanes: Any) -> Any:
     return locked.select_related("relayer__notification", "watch").order_by("pk")
 
 
-def store(watch: ChainWatch, view: ChainView, highest: int | None) -> None:
+def store(watch: ChainWatch, view: ChainView, highest: int | None, network: Network) -> None:
     """Store the head and, now and then, the anchor. A lower head is stored only if the highest one is stale."""
+    if not view.is_believed:
+        return
+    _claims.remove(watch.pk)
     columns: dict[str, Any] = {}
     is_new = view.head.number != watch.head_number if highest is None else view.head.number > highest
     if is_new:
-        columns |= {"head_number": view.head.number, "head_at": database_now()}
+        now = database_now()
+        if highest is not None and watch.head_at is not None:
+            now = plausibility.anchor_time(network, watch.head_at, view.head.number - highest, now)
+        columns |= {"head_number": view.head.number, "head_at": now}
     if view.genesis_hash and not watch.genesis_hash:
         columns["genesis_hash"] = view.genesis_hash
     columns |= _anchor(watch, view)

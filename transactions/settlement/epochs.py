@@ -7,24 +7,15 @@ from django.db.models import Exists, OuterRef
 from transactions.changes import Changes, lock_rows
 from transactions.models import OPEN, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.settlement import holds
+from transactions.states import Cause
 
 REPLACED = "The chain was replaced by another one, on which this transaction was not sent."
-# What is known of the old chain.
+# What a lane was read from the chain, and the nonces that this decided.
 READINGS = (
-    "first_nonce",
-    "next_nonce",
-    "chain_nonce",
-    "chain_block",
-    "final_nonce",
-    "final_block",
-    "search_block",
-    "searched_block",
-    "search_again_at",
-    "gap_block",
-    "head_since",
-    "seal_below",
-    "accepted_below",
-)
+    "chain_nonce", "chain_block", "final_nonce", "final_block", "search_block", "searched_block", "search_again_at",
+    "gap_block", "head_since",
+)  # fmt: skip
+NONCES = ("first_nonce", "next_nonce", "seal_below", "accepted_below")
 
 
 def start_epoch(lane: Lane) -> None:
@@ -36,13 +27,13 @@ def start_epoch(lane: Lane) -> None:
     rows = Transaction.objects.filter(lane=lane, status__in=OPEN)
     changes = Changes()
     for row in lock_rows(rows.filter(signed)).values():
-        changes.move(row, Status.FAILED, REPLACED)
+        changes.move(row, Cause.CHAIN_REPLACED, REPLACED)
     changes.save()
     lane.epoch += 1
     Transaction.objects.filter(lane=lane, status=Status.PENDING).update(epoch=lane.epoch)
-    for name in READINGS:
+    for name in (*READINGS, *NONCES):
         setattr(lane, name, None)
-    lane.save(update_fields=["epoch", *READINGS])
+    lane.save(update_fields=["epoch", *READINGS, *NONCES])
     if lane.watch_id is not None:
         forget_chain(lane.watch_id)
     for reason in (Hold.CHAIN, Hold.EXTERNAL, Hold.LOST_COMMITS):

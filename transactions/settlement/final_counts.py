@@ -42,6 +42,8 @@ def _remember(reader: NodeReader, address: str, counts: Counts, view: ChainView)
     assert view.final_number is not None
     with _lock:
         samples = _samples.setdefault((reader.network.chain_id, address), deque())
+        while samples and samples[-1][0].number > view.head.number:
+            samples.pop()
         spacing = max(1, (view.head.number - view.final_number) // (MAX_SAMPLES - 2))
         if not samples or view.head.number >= samples[-1][0].number + spacing:
             samples.append((view.head, counts.latest))

@@ -15,24 +15,11 @@ from relayer_service.audit import actors
 from relayer_service.audit.recording import acted, record
 from relayer_service.storage.clock import database_now, timestamp
 from relayers.states import event_data
+from transactions import witness
 from transactions.events import RELAYER_HELD, RELAYER_RELEASED, LaneHoldData
 from transactions.models import Hold, Lane, Transaction
 from transactions.networks import network_of
 from transactions.settlement.identity import database_identity
-
-# Part of the interface of this module.
-__all__ = [
-    "allows_closing",
-    "allows_nonces",
-    "database_identity",
-    "doubt_commits",
-    "end_hold",
-    "held_at",
-    "hold",
-    "noops_due",
-    "note",
-    "window_of",
-]
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +82,7 @@ def doubt_commits(lane: Lane, details: str) -> None:
 
 
 def allows_nonces(lane: Lane) -> bool:
-    """Return whether a request may get a nonce in this transaction: no hold, and the same database server.
+    """Return whether a request may get a nonce in this transaction: no hold, and a database that lost no commits.
 
     The row of the lane is locked, and was read after the lock.
     """
@@ -107,7 +94,7 @@ def allows_closing(lane: Lane) -> bool:
 
     Unlike a nonce, that does not depend on first contact. The row of the lane is locked, and was read after the lock.
     """
-    if lane.holds:
+    if lane.holds or witness.is_ahead(lane):
         return False
     # An empty one was stored before the server revealed its identity: the next look stores it.
     return not lane.database_identity or lane.database_identity == database_identity()

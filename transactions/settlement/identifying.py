@@ -11,7 +11,7 @@ from relayer_service.storage.clock import database_now
 from relayer_service.storage.databases import release_connection
 from transactions.changes import Changes, lock_rows
 from transactions.models import IN_FLIGHT, Lane, Transaction
-from transactions.settlement import adoption
+from transactions.settlement import adoption, second_node
 from transactions.settlement.reading import ChainView, Counts, NodeReader
 from transactions.settlement.searching import search
 from transactions.steps import step
@@ -20,9 +20,8 @@ from transactions.steps import step
 MAX_NONCES = 8
 # After a search in vain: doubled each time, up to the limit.
 SEARCH_AGAIN, MAX_SEARCH_AGAIN, MAX_DOUBLED = timedelta(minutes=1), timedelta(hours=1), 10
-NOT_FOUND = (
-    "Its nonce {} was used in a final block, by none of its attempts; the transaction that used it was not found yet."
-)
+USED = "Its nonce {} was used in a final block, by none of its attempts; "
+NOT_FOUND = "the transaction that used it was not found yet."
 
 
 def identify(reader: NodeReader, lane: Lane, view: ChainView) -> bool:
@@ -59,6 +58,7 @@ def _identify(reader: NodeReader, lane: Lane, nonce: int, final_block: int) -> b
     release_connection()
     result = search(reader, lane.address, nonce, start, final_block)
     receipts = reader.receipts([result.found.hash]) if result.found else {}
+    agreed = second_node.has_transaction(reader, lane.address, result.found) if receipts and result.found else None
     step("identified")
     with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
         held = Lane.objects.held([lane]).select_for_update(no_key=True, of=("self",))
@@ -75,8 +75,12 @@ def _identify(reader: NodeReader, lane: Lane, nonce: int, final_block: int) -> b
         try:
             # A savepoint: nothing is written if a row changed meanwhile.
             with transaction.atomic():
-                return adoption.settle(locked, result.found, receipt)
+                return adoption.settle(locked, result.found, receipt, agreed)
         except adoption.ChangedMeanwhile:
+            return False
+        except adoption.NotBelieved as doubt:
+            _go_on_later(locked, final_block if result.found.is_proven else result.searched_block, final_block)
+            _explain(locked, nonce, str(doubt))
             return False
 
 
@@ -104,11 +108,12 @@ def _go_on_later(lane: Lane, searched_block: int, final_block: int) -> None:
     lane.save(update_fields=["searched_block", "searches", "search_again_at"])
 
 
-def _explain(lane: Lane, nonce: int) -> None:
-    """Write into the row why it has not progressed."""
+def _explain(lane: Lane, nonce: int, why: str = NOT_FOUND) -> None:
+    """Write into the row why it has not progressed; what was found is kept while the search goes on."""
     rows = Transaction.objects.filter(lane=lane, epoch=lane.epoch, nonce=nonce, status__in=IN_FLIGHT)
-    reason = NOT_FOUND.format(nonce)
-    for row in lock_rows(rows.exclude(status_reason=reason)).values():
+    reason = f"{USED.format(nonce)}{why}"
+    known = USED.format(nonce) if why == NOT_FOUND else reason
+    for row in lock_rows(rows.exclude(status_reason__startswith=known)).values():
         changes = Changes()
         changes.update(row, status_reason=reason)
         changes.save()

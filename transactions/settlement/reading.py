@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -16,12 +16,12 @@ from chain.attempts import Call
 from chain.errors import NodesUnreachable
 from chain.networks import Network
 from chain.nodes import Node
+from chain.plausibility import MAX_BLOCKS_BEHIND, at_most
+from relayer_service.storage.clock import shared_time
 
 # Accounts and receipts in one batch: nodes limit the calls in a batch.
 ACCOUNTS_IN_BATCH = 50
 RECEIPTS_IN_BATCH = 100
-# A node that is further behind the highest head is not asked: its counts are old and its receipts are missing.
-MAX_BLOCKS_BEHIND = 3
 # The limit of the columns.
 MAX_NUMBER = 2**63 - 1
 FINALIZED = "finalized"
@@ -70,6 +70,21 @@ class ChainView:
     hashes: Mapping[int, str] = field(default_factory=dict)
     counts: Mapping[str, Counts] = field(default_factory=dict)
     receipts: Mapping[str, Receipt] = field(default_factory=dict)
+    # What a second node reported of some transactions; None if there is no other, or none was asked.
+    second_url: str = ""
+    second: Mapping[str, Receipt] | None = None
+    # Whether the head is the node's, and not an earlier one instead of it.
+    is_believed: bool = True
+
+    def is_corroborated(self, receipt: Receipt) -> bool:
+        """Return whether the second node has the transaction in the same block, with the same success."""
+        found = (self.second or {}).get(receipt.hash)
+        return found is not None and (found.block, found.succeeded) == (receipt.block, receipt.succeeded)
+
+    def at_earlier_head(self, number: int) -> ChainView:
+        """Return what is left if the head is not believed: nothing is final, and counts are not stored."""
+        counts = {address: Counts(each.latest, each.pending) for address, each in self.counts.items()}
+        return replace(self, head=Block(number, ""), final_number=None, counts=counts, is_believed=False)
 
     def is_final(self, number: int) -> bool:
         return self.final_number is not None and number <= self.final_number
@@ -87,13 +102,16 @@ class Question:
     # Whether to read block 0, and its known hash.
     needs_genesis: bool = False
     genesis_hash: str = ""
+    # The highest head that one node is believed; None if there is no bound.
+    limit: int | None = None
 
 
 class NodeReader:
     """Reads from one node: a second batch must describe the chain that the first one described."""
 
-    def __init__(self, url: str, network: Network) -> None:
-        self.url, self.network = url, network
+    def __init__(self, url: str, network: Network, second: NodeReader | None = None) -> None:
+        # `second` is another node of the relayer, if it has one, to ask what this one alone reports.
+        self.url, self.network, self.second = url, network, second
 
     def call(self, calls: Sequence[Call], check: nodes.Check = lambda found: None) -> list[Any]:
         """Return the answers; raise `NodesUnreachable` if the node does not answer or fails the check."""
@@ -114,7 +132,7 @@ class NodeReader:
         blocks: list[Block | None] = [newest]
         if self.network.finality_depth is None:
             blocks.append(finalized := _block(next(found)))
-            final = counted_at = finalized.number if finalized else None
+            final = counted_at = finalized.number if finalized and finalized.number <= newest.number else None
         else:
             depth = newest.number - self.network.finality_depth
             final = depth if depth >= 0 else None
@@ -145,7 +163,7 @@ class NodeReader:
         return ("" if number is None else hex(number)), number
 
     def _check(self, answers: list[Any], question: Question) -> None:
-        newest = head.read(answers[0], self.network, time.time())
+        newest = head.read(answers[0], self.network, shared_time())
         if _block(answers[0]) is None:
             raise Fault(head.NO_HEAD)
         if question.needs_genesis and question.genesis_hash:
@@ -163,13 +181,14 @@ class NodeReader:
         found = map(_block, self.call([_header(number) for number in numbers]))
         return {block.number: block.hash for block in found if block}
 
-    def receipts(self, hashes: Iterable[str]) -> dict[str, Receipt]:
-        """Return the receipts that the node has. A missing one proves nothing."""
+    def receipts(self, hashes: Iterable[str], highest_block: int = MAX_NUMBER) -> dict[str, Receipt]:
+        """Return the receipts that the node has, up to a block. A missing one proves nothing."""
         found = {}
         for part in _parts(list(hashes), RECEIPTS_IN_BATCH):
             calls = [Call("eth_getTransactionReceipt", [each], is_optional=True) for each in part]
             for expected, answer in zip(part, self.call(calls), strict=True):
-                if (receipt := read_receipt(expected, answer)) is not None:
+                receipt = read_receipt(expected, answer)
+                if receipt is not None and receipt.block.number <= highest_block:
                     found[expected] = receipt
         return found
 
@@ -183,7 +202,7 @@ def readers(relayer_nodes: Sequence[Node], network: Network) -> Iterator[NodeRea
     for position, url in enumerate(urls):
         if position and time.monotonic() >= deadline:
             return
-        yield NodeReader(url, network)
+        yield NodeReader(url, network, next((NodeReader(each, network) for each in urls if each != url), None))
 
 
 def read_receipt(expected: str, answer: Any) -> Receipt | None:
@@ -192,11 +211,12 @@ def read_receipt(expected: str, answer: Any) -> Receipt | None:
     if number is None or status not in {0, 1}:
         return None
     block_hash, found, contract = (answer.get(name) for name in ("blockHash", "transactionHash", "contractAddress"))
-    if not isinstance(block_hash, str) or str(found).lower() != expected:
+    # Hexadecimal: not every text can be stored.
+    if quantity(block_hash) is None or str(found).lower() != expected:
         return None
     return Receipt(
         expected,
-        Block(number, block_hash.lower()),
+        Block(number, str(block_hash).lower()),
         status == 1,
         _bounded(member_quantity(answer, "gasUsed")),
         member_quantity(answer, "effectiveGasPrice"),
@@ -213,7 +233,7 @@ def _header(block: str | int) -> Call:
 def _block(answer: Any) -> Block | None:
     number = _bounded(member_quantity(answer, "number"))
     value = answer.get("hash") if isinstance(answer, dict) else None
-    return Block(number, value.lower()) if number is not None and isinstance(value, str) else None
+    return Block(number, str(value).lower()) if number is not None and quantity(value) is not None else None
 
 
 def _count_calls(addresses: Sequence[str], final_tag: str) -> list[Call]:
@@ -233,7 +253,8 @@ def _read_counts(
         return None if isinstance(answer, ChainError) else _bounded(quantity(answer))
 
     def counts() -> Counts:
-        latest, pending, final = count(), count(), count() if final_tag else None
+        latest, pending = count(), count()
+        final = at_most(latest, count() if final_tag else None)
         return Counts(latest, pending, *((None, None) if None in {final, final_block} else (final, final_block)))
 
     return {address: counts() for address in addresses}

@@ -5,19 +5,6 @@ from __future__ import annotations
 from transactions.models import ChainWatch, Hold, Lane
 from transactions.settlement import epochs, holds
 
-# What was read from the chain before, whose blocks have other numbers.
-READINGS = (
-    "chain_nonce",
-    "chain_block",
-    "final_nonce",
-    "final_block",
-    "search_block",
-    "searched_block",
-    "search_again_at",
-    "gap_block",
-    "head_since",
-)
-
 
 def release(lane: Lane, reason: Hold, why: str) -> bool:
     """End a hold of a lane whose row is locked, and accept what caused it; return False if it does not have it."""
@@ -40,9 +27,9 @@ def _accept_nonces(lane: Lane, used_below: int | None) -> None:
 
 def _accept_chain(lane: Lane, watch_pk: int | None, genesis_hash: str) -> None:
     """Accept the chain that the nodes have. The other lanes that use them stay held until they are released."""
-    for name in READINGS:
+    for name in epochs.READINGS:
         setattr(lane, name, None)
     lane.watch = None if watch_pk is None else ChainWatch.objects.filter(pk=watch_pk).first()
-    lane.save(update_fields=[*READINGS, "watch"])
+    lane.save(update_fields=[*epochs.READINGS, "watch"])
     if lane.watch is not None and lane.watch.genesis_hash != genesis_hash:
         epochs.forget_chain(lane.watch.pk, genesis_hash)

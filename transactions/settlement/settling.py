@@ -7,21 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from chain.networks import Network
-from transactions.models import FINAL, IN_FLIGHT, NOOP_PURPOSES, Attempt, Hold, Lane, Status, Transaction
+from chain.plausibility import at_most
+from relayer_service.net.addresses import mask
+from transactions.models import FINAL, IN_FLIGHT, NOOPS, Attempt, Hold, Lane, Status, Transaction
 from transactions.settlement.reading import ChainView, Counts, Receipt
 from transactions.signed_payloads import is_superseded
+from transactions.states import Cause
 
-# The status that a no-op ends in, by its purpose.
-NOOP_STATUS: Mapping[str, Status] = {
-    Attempt.Purpose.CANCEL: Status.CANCELED,
-    Attempt.Purpose.EXPIRE: Status.EXPIRED,
-    Attempt.Purpose.CLOSE: Status.FAILED,
-    Attempt.Purpose.GAP: Status.CONFIRMED,
-}
 REVERTED = "The transaction was executed and reverted."
 CANCELED_TOO_LATE = "The cancellation came too late."
 REPLACED_TOO_LATE = "The replacement came too late: the transaction before it was mined."
 REORGED = "A reorg removed its block. It is broadcast again."
+DISPUTED = "Nodes contradict each other: "
+# What was signed last was executed: one node is believed.
+EXECUTED = {Cause.SUCCEEDED, Cause.GAP_CLOSED}
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Watched:
     def has_rivals(self) -> bool:
         """Whether its attempts have different payloads: the request, what replaced it, and a no-op instead of it."""
         # Versions of payloads begin at 1.
-        return len({0 if each.purpose in NOOP_STATUS else each.payload_version for each in self.attempts}) > 1
+        return len({0 if each.purpose in NOOPS else each.payload_version for each in self.attempts}) > 1
 
 
 @dataclass(frozen=True)
@@ -58,9 +57,17 @@ class Reorged:
 @dataclass(frozen=True)
 class Finished:
     row: Transaction
-    status: Status
+    cause: Cause
     reason: str
     receipt: Receipt
+    # Whether a second node reported the same.
+    is_corroborated: bool = False
+
+
+@dataclass(frozen=True)
+class Disputed:
+    row: Transaction
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -76,7 +83,7 @@ class Contradicted:
     details: str
 
 
-Verdict = Mined | Reorged | Finished | Consumed | Contradicted
+Verdict = Mined | Reorged | Finished | Disputed | Consumed | Contradicted
 
 
 def blocks_to_check(watched: Sequence[Watched]) -> list[int]:
@@ -89,11 +96,26 @@ def receipts_to_read(lane: Lane, watched: Sequence[Watched], view: ChainView, ne
     count = view.counts.get(lane.address, Counts()).latest or 0
     hashes = []
     for each in watched:
-        if each.row.status in IN_FLIGHT and each.nonce < count:
+        is_used = each.row.status in IN_FLIGHT and each.nonce < count
+        if is_used or is_disputed(each.row) or (each.row.mined_attempt and _needs_receipt(lane, each, view, network)):
             hashes += [attempt.hash for attempt in each.attempts]
-        elif each.row.mined_attempt is not None and _needs_receipt(lane, each, view, network):
-            hashes.append(each.row.mined_attempt.hash)
     return hashes
+
+
+def receipts_to_compare(lane: Lane, watched: Sequence[Watched], view: ChainView, network: Network) -> list[str]:
+    """Return the hashes to read from other nodes, too: of rows that may end without having executed their payload."""
+
+    def is_compared(each: Watched) -> bool:
+        verdict = _judge(lane, each, view, network)
+        is_doubted = each.has_rivals or Hold.LOST_COMMITS in lane.holds
+        is_otherwise = isinstance(verdict, Finished) and (is_doubted or verdict.cause not in EXECUTED)
+        return is_otherwise or is_disputed(each.row)
+
+    return [attempt.hash for each in watched if is_compared(each) for attempt in each.attempts]
+
+
+def is_disputed(row: Transaction) -> bool:
+    return row.status == Status.MINED and row.status_reason.startswith(DISPUTED)
 
 
 def _needs_receipt(lane: Lane, each: Watched, view: ChainView, network: Network) -> bool:
@@ -161,29 +183,58 @@ def _judge_mined(lane: Lane, each: Watched, view: ChainView, network: Network) -
     receipt = view.receipts.get(attempt.hash)
     if not canonical or (receipt is not None and receipt.block.hash != row.block_hash):
         return Reorged(row)
-    if receipt is None or not is_deep(lane, each, view, network):
+    if receipt is None and is_disputed(row):
+        found = (view.receipts.get(other.hash) for other in each.attempts)
+        is_agreed = any(other and (view.second is None or view.is_corroborated(other)) for other in found)
+        return Reorged(row) if is_agreed else None
+    if not is_deep(lane, each, view, network):
         return None
-    status, reason = outcome(row, attempt, receipt)
-    return Finished(row, status, reason, receipt)
+    if receipt is None:
+        # The node that reported it was wrong if the nonce is unused at this depth, or was used by another attempt.
+        count = view.counts.get(lane.address, Counts()).latest
+        is_unused = count is not None and count <= each.nonce
+        return Reorged(row) if is_unused or any(other.hash in view.receipts for other in each.attempts) else None
+    cause, reason = outcome(row, attempt, receipt)
+    is_corroborated = view.is_corroborated(receipt)
+    if Hold.LOST_COMMITS in lane.holds and view.second is not None and not is_corroborated:
+        # What ends the seal has requests signed that may have been sent.
+        return None
+    if cause not in EXECUTED and view.second is not None:
+        if dispute := _dispute(each, receipt, view, view.second):
+            return Disputed(row, dispute)
+        if is_disputed(row) and not is_corroborated:
+            return None
+    return Finished(row, cause, reason, receipt, is_corroborated)
 
 
-def outcome(row: Transaction, attempt: Attempt, receipt: Receipt) -> tuple[Status, str]:
-    """Return the final status of a row, and its reason, by what was mined for its nonce."""
+def _dispute(each: Watched, receipt: Receipt, view: ChainView, second: Mapping[str, Receipt]) -> str:
+    """Return both answers if the second node has another attempt in a block, or another result; else ""."""
+    for found in (second.get(attempt.hash) for attempt in each.attempts):
+        if found is not None and (found.hash, found.succeeded) != (receipt.hash, receipt.succeeded):
+            # Sorted, as the next look may ask them the other way round.
+            both = ((view.url, receipt), (view.second_url, found))
+            result = "{} reports {} in block {} with status {:d}".format
+            answers = sorted(result(mask(url), one.hash, one.block.number, one.succeeded) for url, one in both)
+            return f"{DISPUTED}{'; '.join(answers)}. It becomes final when they agree."
+    return ""
+
+
+def outcome(row: Transaction, attempt: Attempt, receipt: Receipt) -> tuple[Cause, str]:
+    """Return why a row becomes final, and its reason, by what was mined for its nonce."""
     if row.kind != Transaction.Kind.REQUEST:
-        return Status.CONFIRMED, ""
-    if attempt.purpose in NOOP_STATUS:
-        # A cancellation takes over the no-op of an expiry that was signed before.
-        purpose = NOOP_PURPOSES.get(row.requested_action, Attempt.Purpose(attempt.purpose))
-        return NOOP_STATUS[purpose], row.action_reason
+        return Cause.GAP_CLOSED, ""
+    if attempt.purpose in NOOPS:
+        # The action decides: a cancellation takes over the no-op of an expiry that was signed before.
+        return Cause.NOOP_MINED, row.action_reason
     late = too_late(row, attempt)
     if receipt.succeeded:
-        return Status.CONFIRMED, late
-    return Status.FAILED, f"{REVERTED} {late}".rstrip()
+        return Cause.SUCCEEDED, late
+    return Cause.REVERTED, f"{REVERTED} {late}".rstrip()
 
 
 def too_late(row: Transaction, attempt: Attempt | None) -> str:
     """Return which request of its client came after the attempt that is mined, or ""."""
-    if attempt is None or attempt.purpose in NOOP_STATUS:
+    if attempt is None or attempt.purpose in NOOPS:
         return ""
     replaced = REPLACED_TOO_LATE if is_superseded(row, attempt) else ""
     canceled = CANCELED_TOO_LATE if row.requested_action == Transaction.Action.CANCEL else ""
@@ -202,13 +253,15 @@ def _judge_final(row: Transaction, view: ChainView) -> Verdict | None:
     return None
 
 
-def receipt_columns(receipt: Receipt) -> dict[str, Any]:
-    price, l1_fee = receipt.effective_gas_price, receipt.l1_fee
+def receipt_columns(receipt: Receipt, attempt: Attempt) -> dict[str, Any]:
+    """Return the columns of a receipt, without gas and a price that the signed bytes do not allow."""
+    max_price = int(attempt.max_fee_text or attempt.gas_price_text or receipt.effective_gas_price or 0)
+    price, l1_fee = at_most(max_price, receipt.effective_gas_price), receipt.l1_fee
     return {
         "block_number": receipt.block.number,
         "block_hash": receipt.block.hash,
         "succeeded": receipt.succeeded,
-        "gas_used": receipt.gas_used,
+        "gas_used": at_most(attempt.gas_limit, receipt.gas_used),
         "effective_gas_price_text": "" if price is None else str(price),
         "l1_fee_text": "" if l1_fee is None else str(l1_fee),
         "contract_address": receipt.contract_address,

@@ -1,38 +1,21 @@
 """Final rows that a reorg can still take from the chain, or has taken: it may be deeper than `confirmations`.
 
 Their status stays, and they keep their nonce: no other payload is ever signed for it. The lane broadcasts their bytes
-again, so that what was reported as executed is executed, and so that the nonces above it are.
+again (`lanes/gate.py`), so that what was reported as executed is executed, and so that the nonces above it are.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from relayer_service.storage.clock import DatabaseNow
-from transactions.models import FINAL, Lane, Transaction
+from transactions.models import FINAL, Transaction
 
 # Nodes may never report a final count: then a lane is not watched for longer than this.
 WATCHED_TIME = timedelta(days=1)
-
-
-def removed_rows(lane: Lane) -> QuerySet[Transaction]:
-    """Return the final rows whose nonce the chain waits for again, ascending, each with its `mined_attempt`.
-
-    An attempt without bytes (`raw`) was signed elsewhere, and cannot be broadcast here.
-    """
-    if lane.chain_nonce is None:
-        return Transaction.objects.none()
-    rows = Transaction.objects.filter(
-        lane=lane,
-        epoch=lane.epoch,
-        status__in=FINAL,
-        nonce__gte=lane.chain_nonce,
-        mined_attempt__isnull=False,
-    )
-    return rows.select_related("mined_attempt").order_by("nonce")
 
 
 def has_unsettled_rows() -> Exists:

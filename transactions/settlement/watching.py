@@ -13,12 +13,13 @@ from django.db.models.functions import Coalesce, Greatest
 
 from chain.errors import ChainFault, NodesUnreachable
 from chain.networks import Network
+from chain.plausibility import MAX_BLOCKS_BEHIND, is_believed
 from relayer_service.audit.actors import ActorKind, acting_as
 from relayer_service.storage.clock import database_now
 from relayer_service.storage.databases import release_connection
 from transactions.models import FINAL, IN_FLIGHT, Attempt, ChainWatch, Hold, Lane, Status, Transaction
 from transactions.networks import network_of
-from transactions.settlement import accounts, chains, final_counts, holds, identifying, settling, writing
+from transactions.settlement import accounts, chains, final_counts, holds, identifying, second_node, settling, writing
 from transactions.settlement.identity import database_identity
 from transactions.settlement.reading import ChainView, Counts, NodeReader, Question, readers
 from transactions.settlement.settling import Consumed, Watched
@@ -57,8 +58,8 @@ def look(lanes: Sequence[Lane]) -> Look:
     watch = chains.find_watch(network.chain_id, nodes)
     # The lanes in memory may be older.
     epochs = dict(Lane.objects.filter(pk__in=[lane.pk for lane in lanes]).values_list("pk", "epoch"))
-    rows, highest = load(lanes), chains.highest_head(watch, network)
-    question = _question(lanes, rows, watch, network, highest)
+    rows = load(lanes)
+    question = _question(lanes, rows, watch, network)
     release_connection()
     reader, view = _read(readers(nodes, network), question, lanes, rows, watch)
     if chains.is_other_chain(watch, view):
@@ -68,6 +69,8 @@ def look(lanes: Sequence[Lane]) -> Look:
             return Look(view.head.number, changed)
         begun = look(lanes)
         return Look(begun.head_number, changed | begun.changed)
+    compared = (settling.receipts_to_compare(lane, rows.get(lane.pk, ()), view, network) for lane in lanes)
+    view = second_node.compare(reader, view, [each for hashes in compared for each in hashes])
     changed, unexplained = set(), []
     for start in range(0, len(lanes), LANES_IN_BATCH):
         with transaction.atomic(), acting_as(ActorKind.WORKER, "chain watch"):
@@ -75,7 +78,7 @@ def look(lanes: Sequence[Lane]) -> Look:
         changed |= settled.changed
         unexplained += settled.unexplained
         step("settled")
-    chains.store(watch, view, highest)
+    chains.store(watch, view, question.highest_head, network)
     for lane in unexplained:
         try:
             if identifying.identify(reader, lane, view):
@@ -86,14 +89,15 @@ def look(lanes: Sequence[Lane]) -> Look:
     return Look(view.head.number, changed)
 
 
-def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Network, highest: int | None) -> Question:
-    numbers = {*settling.blocks_to_check([each for watched in rows.values() for each in watched])}
+def _question(lanes: Sequence[Lane], rows: Rows, watch: ChainWatch, network: Network) -> Question:
+    now, numbers = database_now(), {*settling.blocks_to_check([each for found in rows.values() for each in found])}
     if watch.anchor_number is not None:
         numbers.add(watch.anchor_number)
     return Question(
         addresses=[lane.address for lane in lanes],
         numbers=sorted(numbers),
-        highest_head=highest,
+        highest_head=chains.highest_head(watch, network, now),
+        limit=chains.plausible_head(watch, network, now),
         last_head=watch.head_number,
         needs_genesis=chains.can_be_replaced(network),
         genesis_hash=watch.genesis_hash,
@@ -104,7 +108,7 @@ def load(lanes: Sequence[Lane]) -> Rows:
     """Return the rows that a view can change: open ones with a nonce, and final ones that a reorg can contradict."""
     own = Transaction.objects.filter(lane__in=lanes, epoch=F("lane__epoch"), nonce__isnull=False)
     # Not all of a lane whose final count is unknown.
-    unsure = Greatest(Coalesce("lane__final_nonce", 0), Coalesce("lane__chain_nonce", 0) - MAX_CHECKED)
+    unsure = Greatest(Coalesce("lane__final_nonce", 0), Coalesce("lane__next_nonce", 0) - MAX_CHECKED)
     recent = own.filter(status__in=FINAL, nonce__gte=unsure, mined_attempt__isnull=False)
     related = ("mined_attempt", "last_attempt")
     found = [
@@ -126,29 +130,40 @@ def load(lanes: Sequence[Lane]) -> Rows:
 def _read(
     candidates: Iterable[NodeReader], question: Question, lanes: Sequence[Lane], rows: Rows, watch: ChainWatch
 ) -> tuple[NodeReader, ChainView]:
-    """Return the view of the first node that answers both batches.
+    """Return the view of the first node that answers both batches and whose head is believed.
 
-    A node with another chain is believed only if no other node has the known one.
+    If no head is, the last one that was takes its place. A node with another chain is believed only if no other node
+    has the known one.
     """
-    reasons, others = set(), []
+    reasons, others, claims = set(), [], list[tuple[NodeReader, ChainView]]()
     for reader in candidates:
         try:
             view = reader.view(question)
             if chains.is_other_chain(watch, view):
                 others.append((reader, view))
-                continue
-            hashes = [
-                each
-                for lane in lanes
-                for each in settling.receipts_to_read(lane, rows.get(lane.pk, ()), view, reader.network)
-            ]
-            counted = final_counts.complete(reader, view)
-            return reader, replace(counted, receipts=reader.receipts(hashes))
+            elif is_believed(view.head.number, question.limit, [claim.head.number for _, claim in claims]):
+                return reader, _complete(reader, view, question, lanes, rows)
+            else:
+                claims.append((reader, view))
         except NodesUnreachable as error:
             reasons.add(error.reasons)
+    if claims:
+        risen = [each for each in claims if chains.has_risen(watch, each[0].network, each[1])]
+        reader, view = risen[0] if risen else (claims[0][0], claims[0][1].at_earlier_head(watch.head_number or 0))
+        return reader, _complete(reader, view, question, lanes, rows)
     if others:
         return others[0]
     raise NodesUnreachable("; ".join(sorted(reasons)))
+
+
+def _complete(reader: NodeReader, view: ChainView, question: Question, lanes: Sequence[Lane], rows: Rows) -> ChainView:
+    """Return a view with final counts, and with the receipts of rows."""
+    hashes = [
+        each for lane in lanes for each in settling.receipts_to_read(lane, rows.get(lane.pk, ()), view, reader.network)
+    ]
+    counted = final_counts.complete(reader, view)
+    highest = max(view.head.number + MAX_BLOCKS_BEHIND, question.limit or 0)
+    return replace(counted, receipts=reader.receipts(hashes, highest))
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import Any
 from transactions import metrics
 from transactions.changes import Changes, lock_rows
 from transactions.events import TRANSACTION_CONTRADICTED, TRANSACTION_REORGED
-from transactions.models import Attempt, Status, Transaction
+from transactions.models import Attempt, Transaction
 from transactions.settlement.settling import (
     NO_RECEIPT,
     REORGED,
     Consumed,
     Contradicted,
+    Disputed,
     Finished,
     Mined,
     Reorged,
@@ -22,6 +23,7 @@ from transactions.settlement.settling import (
     receipt_columns,
 )
 from transactions.signed_payloads import is_superseded, signed_payload
+from transactions.states import Cause, InvalidTransition
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +37,14 @@ def write(verdicts: Iterable[Verdict]) -> set[int]:
     changes, lanes = Changes(), set()
     for verdict in chosen:
         row = rows.get(verdict.row.pk)
-        if row is not None:
+        if row is None:
+            continue
+        try:
             _write(changes, row, verdict)
             lanes.add(row.lane_id)
+        except InvalidTransition:
+            # The rows of other lanes do not wait for it.
+            logger.exception("A verdict about the transaction %s is not written", row.identifier)
     changes.save()
     return lanes
 
@@ -45,16 +52,22 @@ def write(verdicts: Iterable[Verdict]) -> set[int]:
 def _write(changes: Changes, row: Transaction, verdict: Verdict) -> None:
     match verdict:
         case Mined(_, mined, receipt):
-            changes.move(row, Status.MINED, attempt=mined, mined_attempt=mined, **receipt_columns(receipt))
+            changes.move(row, Cause.MINED, attempt=mined, mined_attempt=mined, **receipt_columns(receipt, mined))
         case Reorged():
             event, attempt = TRANSACTION_REORGED, row.mined_attempt
             if row.last_attempt is not None and row.last_attempt.private_since is not None:
                 # Private nodes do not keep what was in a block: it is due again.
                 Attempt.objects.filter(pk=row.last_attempt.pk).update(broadcast_block=None)
-            changes.move(row, Status.SUBMITTED, REORGED, attempt=attempt, event=event, **NO_RECEIPT)
-        case Finished(_, status, reason, receipt):
-            columns = {**receipt_columns(receipt), **_executed_payload(row)}
-            changes.move(row, status, reason, attempt=row.mined_attempt, **columns)
+            changes.move(row, Cause.REORGED, REORGED, attempt=attempt, event=event, **NO_RECEIPT)
+        case Finished(_, cause, reason, receipt, is_corroborated):
+            assert row.mined_attempt is not None
+            columns = {**receipt_columns(receipt, row.mined_attempt), **_executed_payload(row)}
+            columns["corroborated_at"] = changes.now if is_corroborated else None
+            changes.move(row, cause, reason, attempt=row.mined_attempt, **columns)
+        case Disputed(_, reason):
+            if row.status_reason != reason:
+                logger.warning("The transaction %s is not final. %s", row.identifier, reason)
+                changes.update(row, status_reason=reason)
         case Contradicted(_, details):
             logger.critical(
                 "The chain contradicts the status %s of the transaction %s: %s", row.status, row.identifier, details

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
 
 from relayers.models import Relayer
 from spending import rules
@@ -19,32 +20,27 @@ from transactions.spending.holders import (
     limit_rule,
     limit_verdict,
     payload_of,
-    read_holders,
     read_rules,
     refusals,
 )
-from transactions.spending.windows import HOURS
 
 OTHERS_GAS = "The gas of a transaction that another token requested; replace it, so that it counts on this limit."
 
 
-def check_rules(relayer: Relayer, token_spending_id: int | None, payload: Payload) -> list[Holder]:
-    """Return who has rules for a request; raise `SpendingRefused` if one of them does not allow it at all."""
-    if relayer.spending_id is None and token_spending_id is None:
-        return []
-    holders = read_holders(relayer, token_spending_id)
-    for name, verdict in refusals(holders, payload):
+def check_rules(relayer: Relayer, holders: Sequence[Holder], row: Transaction) -> None:
+    """Raise `SpendingRefused` if the rules of a holder do not allow a request at all."""
+    payload = payload_of(row, relayer.address)
+    for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
         raise SpendingRefused(name, verdict, relayer.pk, payload)
-    return holders
 
 
-def within_window(end: datetime, holders: Sequence[Holder], now: datetime) -> datetime:
-    """Return when a request of these holders expires: before it stops to count, if they have limits.
-
-    In flight for longer, it could be mined together with what the limits allow on the next day.
-    """
-    has_limits = any(holder.limits for holder in holders)
-    return min(end, now + timedelta(hours=HOURS)) if has_limits else end
+def gas_refusals(holders: Sequence[Holder], row: Transaction) -> Iterator[tuple[str, Verdict]]:
+    """Yield the limits of gas that a request is never within: of 0, or below its own gas limit and price."""
+    cost = (row.requested_gas_limit or 1) * int(row.gas_price_text or row.max_fee_text or 1)
+    for holder, limit in ((each, limit) for each in holders for limit in each.limits):
+        if limit.name == GAS and cost > limit.maximum:
+            text = f"Gas cost of at least {cost} wei; the maximum in 24 hours is {limit.maximum} wei."
+            yield holder.name, Verdict(limit_rule(GAS), False, text)
 
 
 def check_price_is_counted(row: Transaction, payload: Payload, token_spending_id: int | None) -> None:

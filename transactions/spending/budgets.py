@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from django.db import transaction
@@ -14,6 +15,7 @@ from relayers.models import Relayer
 from spending import rules
 from spending.rules import Limit, Payload, Rules, Verdict
 from transactions.models import Charge, Transaction
+from transactions.spending.accepting import gas_refusals
 from transactions.spending.counters import Counters
 from transactions.spending.holders import (
     GAS,
@@ -23,6 +25,7 @@ from transactions.spending.holders import (
     Holder,
     Key,
     SpendingRefused,
+    ceiling_faults,
     limit_rule,
     limit_verdict,
     payload_of,
@@ -30,6 +33,7 @@ from transactions.spending.holders import (
     refusal_text,
     refusals,
 )
+from transactions.spending.windows import OPEN_HOUR
 
 
 class GasBudget(NamedTuple):
@@ -52,7 +56,7 @@ class Budget:
         former: int | None = None,
     ) -> None:
         self._relayer_policy = relayer.spending_id if relayer is not None else None
-        self._sender = relayer.address if relayer is not None else None
+        self._sender, self._relayer = relayer.address if relayer is not None else None, relayer
         policies = {self._relayer_policy, former, *(row.token_spending_id for row in rows)} - {None}
         self.is_limited = bool(policies)
         if not self.is_limited:
@@ -103,7 +107,17 @@ class Budget:
             verdict = limit_verdict(limit, 0, amount)
             if not verdict.allowed:
                 return refusal_text(holder.name, verdict)
-        return ""
+        return self.price_refusal(row)
+
+    def price_refusal(self, row: Transaction) -> str:
+        """Return why a row cannot be sent at the prices that its client set, or ""."""
+        if not self.is_limited or self._relayer is None:
+            return ""
+        texts = {"gas_price": row.gas_price_text, "max_fee_per_gas": row.max_fee_text}
+        texts["max_priority_fee_per_gas"] = row.max_priority_fee_text
+        values = {name: int(text or 0) for name, text in texts.items()}
+        faults = ceiling_faults(values, self._relayer, self.holders(row))
+        return next((f"Its {name} {fault}." for name, (fault,) in faults.items()), "")
 
     def shortage(self, row: Transaction, gas_cost: int) -> str:
         """Return which limit a row without a nonce has to wait for, or "" if it is within all of them."""
@@ -140,14 +154,14 @@ class Budget:
         )
 
     def spend(self, row: Transaction, gas_cost: int) -> None:
-        """Count a row that gets a nonce: its amounts from this hour on, and its gas at the maximum."""
+        """Count a row that gets a nonce: its amounts, and its gas at the maximum."""
         if not self.is_limited:
             return
         for holder, limit, amount in self._wanted(row, gas_cost):
             self._set(row, holder.key(limit), amount)
 
     def spend_amounts(self, row: Transaction) -> None:
-        """Count the amounts of a row in flight from this hour on: the maximum of its payloads."""
+        """Count the amounts of a row in flight: the maximum of its payloads."""
         if not self.is_limited:
             return
         for holder, limit, amount in self._wanted(row):
@@ -174,7 +188,7 @@ class Budget:
             return
         relayer_pk, payload = row.relayer_id or 0, replace(payload, sender=self._sender)
         holders = self.holders(row)
-        for name, verdict in refusals(holders, payload):
+        for name, verdict in chain(refusals(holders, payload), gas_refusals(holders, row)):
             raise SpendingRefused(name, verdict, relayer_pk, payload)
         self._amounts[row.pk] = rules.amounts(payload)
         for holder in holders:
@@ -230,20 +244,20 @@ class Budget:
         return int(charge.reserved_text) if charge else 0
 
     def _set(self, row: Transaction, key: Key, amount: int) -> None:
-        """Replace what a row counts by this amount, from the current hour on."""
-        hour, charge = self._counters.hour, self._charges.get((row.pk, key))
+        """Replace what an open row counts by this amount."""
+        charge = self._charges.get((row.pk, key))
         if charge is None:
             charge = Charge(transaction=row)
             self._charges[row.pk, key] = charge
             self._added.append(charge)
-        elif (charge.hour, charge.amount_text, charge.reserved_text) == (hour, str(amount), str(amount)):
+        elif (charge.hour, charge.amount_text, charge.reserved_text) == (OPEN_HOUR, str(amount), str(amount)):
             return
         else:
             self._counters.add(key, charge.hour, -int(charge.amount_text))
             if charge.pk is not None:
                 self._changed[charge.pk] = charge
-        self._counters.add(key, hour, amount)
-        charge.hour, charge.amount_text, charge.reserved_text = hour, str(amount), str(amount)
+        self._counters.add(key, OPEN_HOUR, amount)
+        charge.hour, charge.amount_text, charge.reserved_text = OPEN_HOUR, str(amount), str(amount)
 
 
 def recharge(row: Transaction, payload: Payload, now: datetime, former: int | None = None) -> None:

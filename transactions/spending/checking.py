@@ -1,4 +1,4 @@
-"""The invariant of spending limits: each is the sum of its charges."""
+"""The invariants of spending limits: each is the sum of its charges, and what is final is not open."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from django.db.models import Q
 
 from relayer_service.storage.clock import database_now
 from spending.models import SpendingLimit
-from transactions.models import Charge, Lane, Transaction
-from transactions.spending.windows import first_counted, hour_of
+from transactions.changes import locking_rows
+from transactions.models import FINAL, Charge, Lane, Transaction
+from transactions.spending.settling import settle
+from transactions.spending.windows import OPEN_HOUR, first_counted, hour_of
+
+OPEN_AND_FINAL = Q(hour=OPEN_HOUR, transaction__status__in=FINAL) & ~Q(amount_text="0")
 
 
 def limit_violations(lane: Lane) -> list[str]:
-    """Return the limits of a lane's relayer and tokens that are not the sums of their charges, by hour.
+    """Return the limits of a lane's relayer and tokens that are not the sums of their charges, or open for final rows.
 
     A transaction also counts on the limits of a token that requested it before another one replaced it.
     """
@@ -35,8 +39,16 @@ def _violations(limit: SpendingLimit) -> list[str]:
     for hour, amount in Charge.objects.filter(limit=limit, hour__gte=first).values_list("hour", "amount_text"):
         sums[hour] += int(amount)
     counted = {int(hour): int(amount) for hour, amount in limit.hours.items() if int(hour) >= first}
-    return [
+    final = Charge.objects.filter(OPEN_AND_FINAL, limit=limit).select_related("transaction")
+    return [f"transaction {each.transaction} is final, and open on the limit {limit}" for each in final] + [
         f"the limit {limit} counts {counted.get(hour, 0)} in hour {hour}, and its charges are {sums[hour]}"
         for hour in sorted(sums.keys() | counted)
         if counted.get(hour, 0) != sums[hour]
     ]
+
+
+@transaction.atomic
+def settle_final() -> None:
+    """Date what final transactions count as open: a process of the last release ended them during an upgrade."""
+    charges = Charge.objects.filter(OPEN_AND_FINAL, limit__hours__has_key=str(OPEN_HOUR))
+    settle(locking_rows().filter(pk__in=charges.values("transaction")), database_now())

@@ -14,7 +14,7 @@ from relayer_service.storage.updating import update_each
 from spending.models import SpendingLimit
 from transactions.models import Charge, Transaction
 from transactions.spending.holders import Key
-from transactions.spending.windows import hour_of, used, with_amount
+from transactions.spending.windows import OPEN_HOUR, hour_of, used, with_amount
 
 COLUMNS = ("id", "policy_id", "name", "hours")
 # In one order for all writers, so that none waits for another in a circle.
@@ -87,7 +87,7 @@ class NewCharges:
         self._limits = [counters.limit(key) for key in amounts]
         self._seen = [json.dumps(limit.hours) for limit in self._limits]
         for key, amount in amounts.items():
-            counters.add(key, counters.hour, amount)
+            counters.add(key, OPEN_HOUR, amount)
         self._texts = [str(amount) for amount in amounts.values()]
 
     def seen(self) -> tuple[list[int], list[str]]:
@@ -97,7 +97,7 @@ class NewCharges:
     def as_part(self) -> Also:
         """Return what writes them with the transaction, in one PostgreSQL statement."""
         keys, hours = [limit.pk for limit in self._limits], [json.dumps(limit.hours) for limit in self._limits]
-        return Also(CHARGE, [keys, hours, self._counters.hour, keys, self._texts])
+        return Also(CHARGE, [keys, hours, OPEN_HOUR, keys, self._texts])
 
     def save(self, row: Transaction) -> None:
         """Write them after the transaction."""
@@ -107,7 +107,7 @@ class NewCharges:
             "amount_text": self._texts,
             "reserved_text": self._texts,
         }
-        insert(Charge, {"transaction": row.pk, "hour": self._counters.hour}, each)
+        insert(Charge, {"transaction": row.pk, "hour": OPEN_HOUR}, each)
 
 
 def _read(keys: Collection[Key], *, lock: bool) -> dict[Key, SpendingLimit]:

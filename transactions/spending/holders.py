@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from chain.plausibility import tip_limit
 from relayer_service.api.error_codes import ErrorCode
 from relayer_service.api.exceptions import Forbidden
 from relayers.models import Relayer
@@ -13,6 +15,7 @@ from spending import rules
 from spending.models import SpendingPolicy
 from spending.rules import Limit, Payload, Rules, Verdict
 from transactions.models import Transaction
+from transactions.networks import network_of
 
 RELAYER, TOKEN = "relayer", "token"
 GAS = "gas"
@@ -21,6 +24,9 @@ LIMIT_RULES = {"value": "max_value_per_day", GAS: "max_gas_cost_per_day"}
 LIMIT_WORDS = {"value": ("Value", " wei"), GAS: ("Gas cost of at most", " wei")}
 TOKEN_LIMIT_RULE = "tokens.max_amount_per_day"  # noqa: S105  # not a password
 SELECTOR_BYTES = 4
+ABOVE_AUTOMATIC = (
+    "must not be above {} wei, the maximum of automatic prices: the relayer or the token has spending rules"
+)
 NO_POLICY = "The spending rules of the token that requested it no longer exist."
 
 # The policy and the name of a limit.
@@ -107,6 +113,22 @@ def refusals(holders: Sequence[Holder], payload: Payload) -> Iterator[tuple[str,
     """Yield the rules that do not allow a payload, whatever was spent before."""
     for holder in holders:
         yield from ((holder.name, each) for each in rules.verdicts(holder.rules, payload) if not each.allowed)
+
+
+def ceiling_faults(values: Mapping[str, Any], relayer: Relayer, holders: Iterable[Holder]) -> dict[str, list[str]]:
+    """Return the explicit prices that exceed what the service itself would pay, by field, if anyone has rules.
+
+    Nothing is read from nodes. A gas price, all of which is paid, may be as high as one node is believed at once. The
+    cap of the relayer is checked elsewhere.
+    """
+    if not any(holder.rules for holder in holders):
+        return {}
+    network = network_of(relayer)
+    maximums = {"max_priority_fee_per_gas": network.tip_ceiling, "max_fee_per_gas": network.max_gas_price}
+    maximums["gas_price"] = tip_limit(network.max_gas_price, 0)
+    return {
+        name: [ABOVE_AUTOMATIC.format(maximum)] for name, maximum in maximums.items() if values.get(name, 0) > maximum
+    }
 
 
 def limit_verdict(limit: Limit, used: int, amount: int) -> Verdict:

@@ -1,4 +1,7 @@
-"""Reporting refusals: an audit entry and an event, which outlive the transaction that was rolled back."""
+"""Reporting refusals: an audit entry and an event, which outlive the transaction that was rolled back.
+
+Of each rule, relayer and token, one of both in a minute: the entry counts the others, the next event has their count.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from django.db import transaction
 
 from notifications.emitting import emit
 from relayer_service.audit import actors
-from relayer_service.audit.recording import acted, record
+from relayer_service.audit.recording import record_repeated
 from relayers.models import Relayer
 from relayers.states import event_data
 from transactions.events import TRANSACTION_REFUSED, RefusalData
@@ -29,22 +32,24 @@ def recorded() -> Iterator[None]:
 def report(refusal: SpendingRefused) -> None:
     """Record and announce a refusal, with no more of its payload than receiver and function."""
     with transaction.atomic():
-        relayer = Relayer.objects.select_related("notification").filter(pk=refusal.relayer_pk).first()
-        if relayer is None:
-            return
-        record([acted(relayer, _reason(refusal))])
-        emit(TRANSACTION_REFUSED, relayer.notification, _data(refusal, relayer))
+        rows = Relayer.objects.select_related("notification").select_for_update(of=("self",), no_key=True)
+        relayer = rows.filter(pk=refusal.relayer_pk).first()
+        if relayer and (count := record_repeated(relayer, _reason(refusal), _cause(refusal))):
+            emit(TRANSACTION_REFUSED, relayer.notification, _data(refusal, relayer, count))
+
+
+def _cause(refusal: SpendingRefused) -> str:
+    return f"by the spending rule {refusal.verdict.rule} of the {refusal.holder}."
 
 
 def _reason(refusal: SpendingRefused) -> str:
     to, called = refusal.payload.to, selector(refusal.payload)
     target = f"to {to}" if to else "that creates a contract"
     function = f", function {called}" if called else ""
-    rule = f"the spending rule {refusal.verdict.rule} of the {refusal.holder}"
-    return f"Refused a transaction {target}{function} by {rule}."
+    return f"Refused a transaction {target}{function} {_cause(refusal)}"
 
 
-def _data(refusal: SpendingRefused, relayer: Relayer) -> RefusalData:
+def _data(refusal: SpendingRefused, relayer: Relayer, count: int) -> RefusalData:
     return RefusalData(
         **event_data(relayer),
         actor=str(actors.current()),
@@ -54,4 +59,5 @@ def _data(refusal: SpendingRefused, relayer: Relayer) -> RefusalData:
         requested_by=actors.current().name,
         to=refusal.payload.to,
         selector=selector(refusal.payload) or None,
+        count=count,
     )

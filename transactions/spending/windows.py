@@ -1,4 +1,4 @@
-"""Amounts by hour, of which those of the last 24 hours count. Pure functions.
+"""Amounts by hour, of which those of the last 24 hours count, and what is open. Pure functions.
 
 An hour counts until all of it is older than 24 hours, so that no period of 24 hours exceeds a limit.
 """
@@ -10,6 +10,8 @@ from datetime import datetime
 
 SECONDS_PER_HOUR = 3600
 HOURS = 24
+# The hour of what is not final: as it may be mined at any time, it never gets old. The column's maximum.
+OPEN_HOUR = 2**31 - 1
 
 # Amounts as decimal text, by hour since 1970, which is text in JSON too.
 Hours = Mapping[str, str]

@@ -21,7 +21,7 @@ from relayers.tasks import check_soon
 from transactions import metrics
 from transactions.accepting import Request, accept
 from transactions.models import IN_FLIGHT, Lane, Status, TopUp, Transaction
-from transactions.reserves import in_flight_costs
+from transactions.reserves import in_flight_costs, settled_costs
 from transactions.spending import refusals
 from transactions.spending.holders import SpendingRefused, rule_text
 from transactions.steps import step
@@ -155,17 +155,20 @@ def _obstacle(shortage: Shortage, quote: Quote, now: datetime) -> str:
         rules.limit_fault(shortage.amounts, shortage.amount, [*map(int, sent)], network)
         or quote.fault
         or rules.funds_fault(
-            funding.identifier, quote.cost, quote.balance, reserved(funding), funding.policies, network
+            funding.identifier, quote.cost, quote.balance, reserved(funding, quote.count), funding.policies, network
         )
     )
 
 
-def reserved(funding: Relayer) -> int:
-    """Return what the open transactions of a relayer can cost that are not in its balance yet."""
-    rows = Transaction.objects.filter(lane__in=Lane.objects.filter(relayer=funding))
-    in_flight = in_flight_costs(rows.filter(status__in=IN_FLIGHT).select_related("last_attempt"))
+def reserved(funding: Relayer, count: int | None = None) -> int:
+    """Return what the transactions of a relayer can cost that are not in its balance yet, read with this count."""
+    lane = Lane.objects.filter(relayer=funding).first()
+    rows = Transaction.objects.filter(lane=lane)
+    costs = in_flight_costs(rows.filter(status__in=IN_FLIGHT).select_related("last_attempt"))
+    if lane is not None and count is not None:
+        costs |= settled_costs(lane, count)
     queued = rows.filter(status=Status.PENDING).values_list("value_text", flat=True)
-    return sum([*in_flight.values(), *map(int, queued)])
+    return sum([*costs.values(), *map(int, queued)])
 
 
 def _accept(shortage: Shortage, now: datetime) -> tuple[Transaction | None, str]:

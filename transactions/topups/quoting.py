@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from chain.errors import ChainFault
-from chain.readings import gather_each
 from relayer_service.storage.encryption import DecryptionError
 from relayers.models import Relayer
 from transactions.lanes import planning
 from transactions.lanes.planning import Account, Send
-from transactions.lanes.readings import account_readings
+from transactions.lanes.readings import gather_with_account
 from transactions.models import Transaction
 from transactions.networks import network_of
 from transactions.routing import UNREADABLE_NODES
@@ -30,6 +29,8 @@ class Quote:
 
     cost: int = 0
     balance: int = 0
+    # The transaction count of who pays, which the balance was read with.
+    count: int = 0
     fault: str = ""
 
 
@@ -39,18 +40,15 @@ def quote(funding: Relayer, receiver: str, amount: int, now: datetime) -> Quote:
         return Quote(fault=f"The funding relayer {funding.identifier} has no address.")
     network = network_of(funding)
     row = Transaction(pk=NO_KEY, to=receiver, value_text=str(amount), valid_until=now + timedelta(hours=1))
-    readings = account_readings(funding.address)
-    readings |= planning.readings(network, funding.policies, [row], funding.address)
+    readings = planning.readings(network, funding.policies, [row], funding.address)
     try:
-        found = gather_each(funding.node_urls(), network, readings)
+        found = gather_with_account(funding.node_urls(), network, funding.policies, funding.address, readings)
     except DecryptionError:
         return Quote(fault=NO_NODES.format(funding.identifier, UNREADABLE_NODES))
     except ChainFault as fault:
         return Quote(fault=NO_NODES.format(funding.identifier, fault))
-    if isinstance(found["balance"], ChainFault):
-        return Quote(fault=NO_NODES.format(funding.identifier, found["balance"]))
     account = Account(funding.address, UNLIMITED, in_flight_cost=0, room=1, has_unmined=False)
-    decision = planning.plan(network, funding.policies, [row], found, account, now)[0]
+    decision = planning.plan(network, funding.policies, [row], found, account)[0]
     if isinstance(decision, Send):
-        return Quote(decision.max_cost, found["balance"])
+        return Quote(decision.max_cost, found["balance"], found["count"])
     return Quote(fault=CANNOT_SEND.format(funding.identifier, decision.reason))

@@ -62,7 +62,10 @@ def settled_block(top_up: TopUp, row: Transaction, lane: Lane, now: datetime) ->
     if not is_settled and (row.finished_at is None or now - row.finished_at < WATCHED_TIME):
         return None
     head = lane.watch.head_number if lane.watch else None
-    return max(each for each in (top_up.block, row.block_number, lane.final_block, head) if each is not None)
+    if head is not None:
+        # None of the other blocks exists that is above it.
+        return head
+    return max(each for each in (top_up.block, row.block_number, lane.final_block) if each is not None)
 
 
 def is_of_former_chain(row: Transaction, lane: Lane) -> bool:

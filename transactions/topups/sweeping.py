@@ -15,6 +15,7 @@ from chain import head, nodes
 from chain.answers import quantity
 from chain.attempts import Call
 from chain.errors import NodesUnreachable
+from chain.plausibility import is_above
 from relayer_service.background.pools import at_once
 from relayer_service.background.tasks import OutageFilter
 from relayer_service.extensions import is_enabled
@@ -74,13 +75,13 @@ def _decide(decision: Decision) -> None:
 
 def follow() -> None:
     """Write after which block the transactions of open top-ups change no balance any more."""
-    rows = TopUp.objects.filter(state=TopUp.State.OPEN, final_block=None, transaction__status__in=FINAL)
+    rows = TopUp.objects.filter(state=TopUp.State.OPEN, transaction__status__in=FINAL)
     now = database_now()
     for top_up in rows.select_related("transaction__lane__watch"):
         assert top_up.transaction is not None
         block = rules.settled_block(top_up, top_up.transaction, top_up.transaction.lane, now)
-        if block is not None:
-            TopUp.objects.filter(pk=top_up.pk, final_block=None).update(final_block=block)
+        if block is not None and (top_up.final_block is None or is_above(top_up.final_block, block)):
+            TopUp.objects.filter(pk=top_up.pk, final_block=top_up.final_block).update(final_block=block)
             step("top_up_settled")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from relayer_service.fleet.files import write_private
 from relayer_service.fleet.references import Variables
 from relayer_service.fleet.sections import section_classes
 
@@ -14,7 +15,7 @@ class Command(BaseCommand):
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--output", type=Path, help="the file to write (default: standard output)")
+        parser.add_argument("-o", "--output", type=Path, help="the file to write (default: standard output)")
 
     def handle(self, *args: Any, **options: Any) -> None:
         variables = Variables()
@@ -24,7 +25,7 @@ class Command(BaseCommand):
             self.stdout.write(text)
         else:
             try:
-                options["output"].write_text(f"{text}\n", encoding="utf-8")
+                write_private(options["output"], f"{text}\n")
             except OSError as error:
                 raise CommandError(f"Cannot write {options['output']}: {error.strerror}") from None
         self.stderr.write(f"Wrote {len(variables.names)} variables in place of secrets, without their values.")

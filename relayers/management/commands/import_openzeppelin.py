@@ -2,13 +2,13 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from relayer_service.fleet.files import write_private
 from relayer_service.fleet.references import Fault
 from relayer_service.storage.resources import CONTROL_CHARACTER
 from relayers.openzeppelin.conversion import CONFIG_FILE, Conversion
@@ -109,22 +109,10 @@ def write_all(contents: dict[Path, Any]) -> None:
     written: list[Path] = []
     try:
         for file, content in contents.items():
-            write_new(file, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n")
+            # A link never replaces another file.
+            write_private(file, f"{json.dumps(content, indent=2, ensure_ascii=False)}\n", place=os.link)
             written.append(file)
     except OSError as error:
         for each in written:
             each.unlink(missing_ok=True)
         raise CommandError(f"Nothing was written. Cannot write {file}: {error.strerror}") from None
-
-
-def write_new(file: Path, text: str) -> None:
-    """Write a file that appears complete, and never replaces another one."""
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as temporary:
-            temporary.write(text)
-            temporary.flush()
-            os.fsync(descriptor)
-        file.hardlink_to(name)
-    finally:
-        Path(name).unlink()

@@ -177,6 +177,7 @@ def test_workers_of_the_last_release_find_tasks_under_the_same_names() -> None:
         "tokens.tasks.announce_expiring_tokens",
         "tokens.tasks.record_use",
         "transactions.tasks.prune_transactions",
+        "transactions.tasks.release_charges",
         "transactions.tasks.top_up_relayers",
         "transactions.tasks.wake_due_lanes",
         "transactions.tasks.wake_lane",

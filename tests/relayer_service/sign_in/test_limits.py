@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.contrib.auth.hashers import MD5PasswordHasher
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
+from django.db import OperationalError
 from django.urls import reverse
 from django.utils import timezone
 
@@ -121,14 +123,20 @@ def test_an_address_is_forgotten_after_30_days() -> None:
     assert list(SignInAddress.objects.values_list("address", flat=True)) == [OFFICE]
 
 
-def test_many_at_once_pass_a_limit_by_those_in_flight_alone(
-    transactional_db: None, hashed: list[str], settings: Any
-) -> None:
-    settings.WEB_THREADS = 32
-    works = [partial(sign_in, "nobody", "wrong") for _ in range(20)]
-    statuses = {response.status_code for response in in_threads(*works)}
-    assert statuses <= {200, 429, 503}
-    assert len(hashed) <= 3 + SIGNING_IN.size
+@pytest.mark.parametrize("attempts", [0, 2])
+def test_successes_count_nothing(attempts: int) -> None:
+    fail("alice", times=attempts)
+    assert {sign_in("alice").status_code for _ in range(6)} == {302}
+    assert fail("alice", times=4 - attempts) == [200] * (3 - attempts) + [429]
+
+
+def test_an_attempt_that_could_not_be_judged_counts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("django.contrib.auth.forms.authenticate", Mock(side_effect=OperationalError))
+        for _ in range(4):
+            with pytest.raises(OperationalError):
+                sign_in("alice")
+    assert fail("alice", times=4) == [200] * 3 + [429]
 
 
 def test_passwords_are_hashed_on_half_of_the_cores(

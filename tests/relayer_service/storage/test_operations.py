@@ -13,11 +13,12 @@ from django.db import IntegrityError, connection, connections
 from django.db.migrations import Migration
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
-from django.db.models import CheckConstraint, F, Index, Q
+from django.db.models import CheckConstraint, F, Index, Q, UniqueConstraint
 
 from relayer_service.storage.operations import (
     AddConstraintNotValid,
     AddIndexConcurrently,
+    AddUniqueIndexConcurrently,
     RemoveIndexConcurrently,
     ValidateConstraint,
 )
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 TABLE = "sample_item"
 INDEX = Index(F("name"), F("sequence"), name="item_by_name")
 CHECK = CheckConstraint(condition=~Q(name="bad"), name="item_not_bad")
+UNIQUE = UniqueConstraint(fields=["name"], condition=~Q(name=""), name=INDEX.name)
 SQLITE_INDEXES = "SELECT name, 1 FROM sqlite_master WHERE type = 'index' AND tbl_name = 'sample_item'"
 POSTGRESQL_INDEXES = (
     "SELECT indexrelid::regclass::text, indisvalid::int FROM pg_index WHERE indrelid = 'sample_item'::regclass"
@@ -82,6 +84,20 @@ def test_an_index_is_added_and_removed_in_both_directions() -> None:
     unapply(RemoveIndexConcurrently("Item", INDEX.name), state=state)
     assert index_state() == 1
     unapply(AddIndexConcurrently("Item", INDEX))
+    assert index_state() is None
+
+
+def test_a_unique_index_is_added_again_once_duplicates_are_gone() -> None:
+    twice = [Item.objects.create(name="same") for _ in range(2)]
+    with pytest.raises(IntegrityError):
+        apply(AddUniqueIndexConcurrently("Item", UNIQUE))
+    twice[1].delete()
+    for _ in range(2):
+        apply(AddUniqueIndexConcurrently("Item", UNIQUE))
+        assert index_state() == 1
+    with pytest.raises(IntegrityError):
+        Item.objects.create(name="same")
+    unapply(AddUniqueIndexConcurrently("Item", UNIQUE))
     assert index_state() is None
 
 

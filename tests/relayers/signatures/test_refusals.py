@@ -283,12 +283,31 @@ def test_with_spending_rules_a_message_is_not_as_long_as_a_hash(caller: Api, tex
     assert reason.startswith(expected)
 
 
+def test_repeated_refusals_of_a_rule_are_one_entry_a_minute_with_their_count(caller: Api) -> None:
+    row = relayer(spending=SpendingPolicy.objects.create(rules={"max_value": "1"}))
+    bodies = [{"message": letter * 32} for letter in "abc"]
+    assert [caller.post(SIGN, body).status for body in bodies] == [403, 403, 403]
+    assert caller.post(SIGN_TYPED_DATA, HASHES).status == 403
+    message, typed_data = AuditEntry.objects.for_row(row).order_by("pk")
+    assert message.reason.startswith("Refused to sign a message, by the spending rule messages. Digest: 0x")
+    assert typed_data.reason.startswith("Refused to sign typed data, by the spending rule ")
+    assert (message.changes, typed_data.changes) == ({"count": "3"}, {})
+
+
 def test_the_first_spending_rules_of_a_token_bind_at_once(caller: Api) -> None:
     """Another process has set them, and this one has the token in its cache."""
     relayer()
     assert caller.post(SIGN, {"message": "a" * 32}).status == 200
     AccessToken.objects.update(spending=SpendingPolicy.objects.create(rules={"max_value": "1"}))
     assert caller.post(SIGN, {"message": "a" * 32}).status == 403
+
+
+def test_nothing_is_signed_under_rules_that_no_longer_exist(caller: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token was deleted and its policy pruned, while this process still has it in its cache."""
+    relayer()
+    monkeypatch.setattr(AccessToken, "read_spending_id", lambda self: 2**31)
+    answer = caller.post(SIGN, MESSAGE)
+    assert (answer.status, answer.headers["error-code"]) == (403, "spending_refused")
 
 
 def test_spending_rules_without_content_and_messages_are_not_judged(

@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from tests.api import Api
+from tests.transactions.factories import FAMILY
 from tokens.writes import issue
 
 
@@ -16,5 +17,5 @@ def extension(settings: Any) -> None:
 
 @pytest.fixture
 def sender(user: User) -> Api:
-    """A client whose token may send with every relayer."""
-    return Api(issue(name="payments", user=user, scopes=["send"])[1])
+    """A client whose token may send with every relayer, and requested what the factories create."""
+    return Api(issue(name="payments", user=user, scopes=["send"], family=FAMILY)[1])

@@ -110,7 +110,8 @@ def test_a_pending_transaction_is_replaced_at_once(sender: Api, lane: Lane) -> N
     body = {**TRANSFER, "value": 5, "data": "0x01", "gas_price": 7, "gas_limit": 50_000}
     answer = sender("PUT", path_of(row), body)
     row.refresh_from_db()
-    changed = {"version": 2, "value": "5", "data": "0x01", "gas_price": "7", "speed": None, "gas_limit": 50_000}
+    data = {"data": "0x01", "data_size": 1}
+    changed = {"version": 2, "value": "5", **data, "gas_price": "7", "speed": None, "gas_limit": 50_000}
     assert (answer.status, answer.body) == (200, bodies.success({**ACCEPTED, **changed, **of_row(row)}))
     assert (row.payload_version, row.requested_action, row.tries) == (2, "", 0)
 

@@ -82,6 +82,14 @@ def test_a_gas_limit_that_is_reached_does_not_refuse(sender: Api, relayer: Relay
     assert (data["allowed"], [each["allowed"] for each in data["limits"]]) == (True, [False])
 
 
+def test_a_gas_limit_that_can_never_be_enough_refuses(sender: Api, relayer: Relayer) -> None:
+    limit_relayer(relayer, max_gas_cost_per_day="0")
+    data = sender.post(DRY_RUN, TRANSFER).body["data"]
+    text = "Gas cost of at least 1 wei; the maximum in 24 hours is 0 wei."
+    refused = {"source": "relayer", "rule": "max_gas_cost_per_day", "allowed": False, "text": text}
+    assert (data["allowed"], data["checks"][-1]) == (False, refused)
+
+
 def test_a_dry_run_reports_what_would_be_refused_otherwise(sender: Api) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     policies: dict[str, Any] = {"whitelist_receivers": []}

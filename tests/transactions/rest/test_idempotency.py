@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 
+from relayer_service.models import AuditEntry
+from relayers.models import Relayer
 from tests.api import Answer, Api
 from tests.concurrency import in_threads
 from tests.contract import bodies
 from tests.relayers import factories
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
 from tests.transactions import factories as lanes
 from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
 from tokens.writes import issue
@@ -61,6 +66,87 @@ def test_a_key_is_of_one_relayer_whichever_token_sends(sender: Api, user: User) 
     assert [answer.status for answer in answers] == [200, 200, 200]
     ids = [answer.body["data"]["id"] for answer in answers]
     assert (ids[0] == ids[1], ids[0] == ids[2], Transaction.objects.count()) == (True, False, 2)
+
+
+def recreate(relayer: Relayer) -> Relayer:
+    with transaction.atomic():
+        relayer.delete()
+        return factories.relayer()
+
+
+def test_a_key_survives_the_re_creation_of_its_relayer(sender: Api) -> None:
+    relayer = factories.relayer()
+    first = send(sender)
+    Transaction.objects.update(status="expired")
+    recreate(relayer)
+    again, other = send(sender), send(sender, {**TRANSFER, "value": 2})
+    assert (again.body["data"]["id"], again.headers["idempotent-replayed"]) == (first.body["data"]["id"], "true")
+    assert (other.status, other.body) == (409, bodies.failure(OTHER_BODY))
+    assert sender.get(f"{PATH}/{again.body['data']['id']}").body == again.body
+    assert Transaction.objects.count() == 1
+
+
+def test_a_key_survives_a_change_of_the_relayers_account(sender: Api) -> None:
+    relayer = factories.relayer()
+    first = send(sender)
+    Transaction.objects.update(status="expired")
+    Lane.objects.update(relayer=None)
+    Relayer.objects.update(signer=factories.signer("signer-2", OTHER_KEY), address=OTHER_ADDRESS)
+    again = send(sender)
+    assert (again.body["data"]["id"], again.body["data"]["from"]) == (first.body["data"]["id"], relayer.address)
+    assert Transaction.objects.count() == 1
+
+
+def test_if_relayer_and_account_have_the_key_that_of_the_relayer_counts(sender: Api) -> None:
+    relayer = factories.relayer()
+    own = send(sender)
+    other = Lane.objects.create(chain_id=relayer.expected_chain_id or 0, address=OTHER_ADDRESS)
+    lanes.transaction(other, idempotency_key=KEY)
+    Transaction.objects.update(status="expired")
+    Lane.objects.update(relayer=None)
+    Relayer.objects.filter(pk=relayer.pk).update(address=OTHER_ADDRESS)
+    assert send(sender).body["data"]["id"] == own.body["data"]["id"]
+    assert send(sender, {**TRANSFER, "value": 2}).status == 409
+
+
+def test_an_account_has_a_key_once(sender: Api) -> None:
+    lane = lanes.lane(factories.relayer())
+    send(sender)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        lanes.transaction(lane, relayer=None, idempotency_key=KEY)
+
+
+def test_the_migration_keeps_a_key_on_the_oldest_of_an_account(
+    sender: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lane = lanes.lane(factories.relayer())
+    with connection.cursor() as cursor:
+        cursor.execute("DROP INDEX transaction_lane_key")
+    rows = [lanes.transaction(lane, relayer_id=number, idempotency_key=KEY) for number in (7, 8, 9)]
+    lanes.transaction(lane, relayer_id=9, idempotency_key="other")
+    migration = import_module("transactions.migrations.0016_one_key_per_account")
+    migration.remove_duplicates(apps, connection.schema_editor())
+    keys = Transaction.objects.order_by("sequence").values_list("idempotency_key", flat=True)
+    assert list(keys) == [KEY, None, None, "other"]
+    oldest, *others = (row.identifier for row in rows)
+    reason = f"Its idempotency key 'order-4711' was removed: the older transaction {oldest} of the account has it."
+    assert capsys.readouterr().out == "".join(f"\n    Transaction {each}: {reason}" for each in others)
+    entries = AuditEntry.objects.filter(object_type="transaction").order_by("pk")
+    assert [(entry.object_id, entry.who, entry.reason) for entry in entries] == [
+        (each, "Command migrate", reason) for each in others
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_retries_beside_the_re_creation_of_a_relayer_are_one_transaction(sender: Api) -> None:
+    relayer = factories.relayer()
+    lanes.lane(relayer)
+    works = [lambda: send(sender)] * 4
+    answers = in_threads(*works, lambda: recreate(relayer), *works)
+    sent = [answer for answer in [*answers[:4], *answers[5:], send(sender)] if answer.status != 404]
+    assert {answer.status for answer in sent} == {200}
+    assert len({answer.body["data"]["id"] for answer in sent}) == 1
+    assert Transaction.objects.count() == 1
 
 
 def test_a_replay_does_not_depend_on_what_has_changed_since(sender: Api, settings: Any) -> None:

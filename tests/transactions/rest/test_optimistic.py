@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -27,8 +28,8 @@ def change_after_reading(monkeypatch: pytest.MonkeyPatch, change: Callable[[], o
         return
     read = optimistic.read
 
-    def read_and_change(relayer_id: str, token_id: int | None) -> optimistic.Seen:
-        seen = read(relayer_id, token_id)
+    def read_and_change(*asked: Any) -> optimistic.Seen:
+        seen = read(*asked)
         change()
         return seen
 

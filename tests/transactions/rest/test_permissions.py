@@ -15,7 +15,7 @@ from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tests.transactions.rest.requests import PATH, TRANSFER
 from tokens.scopes import Scope
-from tokens.writes import issue
+from tokens.writes import issue, rotate
 from transactions.models import Lane, Transaction
 
 DOCUMENT = Path(__file__).parents[3] / "openapi-extensions.yaml"
@@ -25,7 +25,8 @@ MISSING = PATH.replace("relayer-1", "nobody")
 
 
 def client(user: User, *scopes: str, relayers: tuple[str, ...] = ()) -> Api:
-    return Api(issue(name="tests", user=user, scopes=list(scopes), allowed_relayers=list(relayers))[1])
+    values = {"scopes": list(scopes), "allowed_relayers": list(relayers), "family": lanes.FAMILY}
+    return Api(issue(name="tests", user=user, **values)[1])
 
 
 def paths_of(row: Transaction) -> list[str]:
@@ -160,6 +161,69 @@ def test_the_transaction_of_another_relayer_is_not_found(sender: Api) -> None:
     assert sender("DELETE", CANCEL_ALL.replace("relayer-1", "relayer-2")).body["data"]["total_processed"] == 0
     row.refresh_from_db()
     assert (row.status, row.version) == ("pending", 1)
+
+
+OF_OTHERS = bodies.failure("Another token requested this transaction: changing it requires the scope manage")
+
+
+@pytest.mark.parametrize("requester", ["another", ""])
+@pytest.mark.parametrize("requested_by", ["shop (rms_AAAAAAAAAAAA_…)", "admin", "Top-up of relayer poor"])
+def test_what_others_requested_is_not_changed(sender: Api, requester: str, requested_by: str) -> None:
+    lane = lanes.lane(factories.relayer())
+    row = lanes.transaction(lane, requester=requester, requested_by=requested_by)
+    for method, path, body in requests_of(row)[:3]:
+        answer = sender(method, path, body)
+        assert (answer.status, answer.body) == (403, OF_OTHERS)
+        assert answer.headers["error-code"] == "not_requester"
+    own = lanes.transaction(lane)
+    shown = sender("DELETE", CANCEL_ALL).body["data"]
+    assert shown["queued_for_cancellation_transaction_ids"] == [own.identifier]
+    row.refresh_from_db()
+    assert (row.status, row.version, shown["total_processed"]) == ("pending", 1, 1)
+
+
+def test_with_manage_a_token_changes_what_others_requested(user: User) -> None:
+    row = lanes.transaction(lanes.lane(factories.relayer()), requester="another")
+    manager = client(user, "send", "manage")
+    for method, path, body in reversed(requests_of(row)):
+        Transaction.objects.update(status="pending", finished_at=None)
+        assert manager(method, path, body).status == 200
+    row.refresh_from_db()
+    # Whoever replaces it.
+    assert row.requester == "another"
+
+
+def test_a_rotated_token_changes_what_its_predecessors_requested(user: User) -> None:
+    factories.relayer()
+    first, text = issue(name="shop", user=user, scopes=["send"])
+    sent = Api(text).post(PATH, TRANSFER).body["data"]["id"]
+    second = rotate(first.pk)
+    third = rotate(second.new.pk)
+    later = Api(second.text).post(PATH, TRANSFER).body["data"]["id"]
+    clients = [Api(each) for each in (text, second.text, third.text)]
+    for each in clients:
+        assert [each("PUT", f"{PATH}/{row}", TRANSFER).status for row in (sent, later)] == [200, 200]
+
+
+def test_what_a_token_requested_before_the_upgrade_stays_its_own(user: User) -> None:
+    lane = lanes.lane(factories.relayer())
+    first, text = issue(name="shop", user=user, scopes=["send"])
+    second = rotate(first.pk)
+    third = rotate(second.new.pk)
+    for token in (first, second.new, third.new):
+        row = lanes.transaction(lane, requester="", requested_by=str(token))
+        for each in (text, second.text, third.text):
+            assert Api(each)("PUT", f"{PATH}/{row.identifier}", TRANSFER).status == 200
+    assert Api(third.text)("DELETE", CANCEL_ALL).body["data"]["total_processed"] == 3
+
+
+def test_a_name_that_quotes_another_key_makes_nothing_ones_own(user: User) -> None:
+    token, text = issue(name="shop", user=user, scopes=["send"])
+    quoted = lanes.transaction(
+        lanes.lane(factories.relayer()), requester="", requested_by=f"{token} (rms_AAAAAAAAAAAA_…)"
+    )
+    top_up = lanes.transaction(quoted.lane, requester="", requested_by=f"Top-up of relayer {token}")
+    assert [Api(text)("DELETE", f"{PATH}/{row.identifier}").status for row in (quoted, top_up)] == [403, 403]
 
 
 @pytest.mark.parametrize("ending", ["", "/00000000-0000-4000-8000-000000000000", "/by-nonce/1"])

@@ -16,6 +16,7 @@ from tests.relayers import factories
 from tests.transactions import factories as lanes
 from tests.transactions.plans import walks_the_primary_key
 from tests.transactions.rest.requests import PATH, RECEIVER
+from transactions import reasons
 from transactions.models import Lane, Status, Transaction
 
 AT = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -71,6 +72,7 @@ def test_a_transaction_is_shown_with_the_attempt_that_was_mined(sender: Api, lan
         "to": RECEIVER,
         "value": "0",
         "data": None,
+        "data_size": 0,
         "gas_limit": 50_000,
         "gas_price": None,
         "max_fee_per_gas": "30",
@@ -195,10 +197,33 @@ def test_positions_are_those_of_the_queue_of_the_relayer(sender: Api, lane: Lane
     other = lanes.lane(factories.relayer(identifier="relayer-2", network="hoodi"))
     lanes.transaction(other)
     listed = sender.get(f"{PATH}?per_page=2").body["data"]
-    reasons = [f"Position {number} of 3 in the queue of this relayer." for number in (3, 2)]
-    assert [each["status_reason"] for each in listed] == reasons
+    expected = [f"Position {number} of 3 in the queue of this relayer." for number in (3, 2)]
+    assert [each["status_reason"] for each in listed] == expected
     one = sender.get(f"{PATH}/{rows[0].identifier}").body["data"]
     assert one["status_reason"] == "Position 1 of 3 in the queue of this relayer."
+
+
+def test_a_long_queue_is_counted_up_to_a_maximum(sender: Api, lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasons, "MAX_POSITION", 3)
+    rows = [lanes.transaction(lane) for _ in range(6)]
+    found = []
+    with CaptureQueriesContext(connection) as queries:
+        for row in (rows[0], rows[2], rows[3], rows[5]):
+            found.append(sender.get(f"{PATH}/{row.identifier}").body["data"]["status_reason"])
+    places = ["Position 1 of 3+", "Position 3 of 3+", "Position 3+ of 3+", "Position 3+ of 3+"]
+    assert found == [f"{place} in the queue of this relayer." for place in places]
+    assert [
+        each["sql"][-7:] for each in queries if 'SELECT "transactions_transaction"."sequence" AS' in each["sql"]
+    ] == ["LIMIT 4"] * 4
+
+
+def test_one_transaction_takes_three_queries(sender: Api, lane: Lane) -> None:
+    row = lanes.transaction(lane)
+    sender.get(f"{PATH}/{row.identifier}")
+    with CaptureQueriesContext(connection) as queries:
+        assert sender.get(f"{PATH}/{row.identifier}").status == 200
+    # The relayer, the transaction, and the queue for its position.
+    assert len(queries) == 3
 
 
 def test_a_list_of_any_length_takes_the_same_number_of_queries(sender: Api, lane: Lane) -> None:

@@ -23,6 +23,7 @@ from transactions.lanes import leasing
 from transactions.lanes.commits import NewAttempt, Result, commit
 from transactions.lanes.signing import Signed
 from transactions.models import Attempt, Lane, Status, Transaction
+from transactions.states import Cause
 
 pytestmark = pytest.mark.django_db
 
@@ -84,9 +85,10 @@ def test_a_cancellation_in_flight_keeps_its_first_requester(sender: Api, admin_c
     assert sender("DELETE", f"{PATH}/{row.identifier}{QUERY}").status == 200
     assert sender("DELETE", f"{PATH}/{row.identifier}?reason=again").status == 200
     press(admin_client, row, "cancel", "me too")
+    Transaction.objects.update(status=Status.MINED, mined_attempt=factories.attempt(row, purpose="cancel"))
     with transaction.atomic():
         changes, locked = Changes(), locking_rows().get()
-        changes.move(locked, Status.CANCELED, locked.action_reason)
+        changes.move(locked, Cause.NOOP_MINED, locked.action_reason)
         changes.save()
     assert announced() == [("transaction.canceled", "token payments", REASON)]
 
@@ -136,6 +138,6 @@ def test_a_request_of_the_last_release_has_an_unknown_actor(lane: Lane) -> None:
     row = factories.transaction(lane, requested_action="cancel")
     with transaction.atomic():
         changes = Changes()
-        changes.move(row, Status.CANCELED)
+        changes.move(row, Cause.CANCELED)
         changes.save()
     assert announced() == [("transaction.canceled", "unknown", "")]

@@ -28,6 +28,7 @@ ACCEPTED: dict[str, Any] = {
     "to": RECEIVER,
     "value": "1",
     "data": None,
+    "data_size": 0,
     "gas_limit": None,
     "gas_price": None,
     "max_fee_per_gas": None,
@@ -68,7 +69,7 @@ def of_row(row: Transaction) -> dict[str, str]:
             {**TRANSFER, "max_fee_per_gas": 9, "max_priority_fee_per_gas": "0x9"},
             {"max_fee_per_gas": "9", "max_priority_fee_per_gas": "9", "speed": None},
         ),
-        ({"value": 0, "data": "600160"}, {"to": None, "value": "0", "data": "0x600160"}),
+        ({"value": 0, "data": "600160"}, {"to": None, "value": "0", "data": "0x600160", "data_size": 3}),
     ],
 )  # fmt: skip
 def test_a_transaction_is_accepted_as_it_was_sent(sender: Api, body: dict[str, Any], shown: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
 from functools import partial
 from threading import Thread
 from typing import Any
@@ -27,8 +26,9 @@ from tests.transactions import factories as lanes
 from tests.transactions.limits import let_hours_pass, limit_relayer, policy, used
 from tests.transactions.rest.requests import PATH, RECEIVER, TRANSFER
 from tokens.models import AccessToken, verified_tokens
-from tokens.writes import issue
+from tokens.writes import AccessTokenWrite, issue, rotate
 from transactions.models import Charge, Transaction
+from transactions.spending.settling import settle
 from transactions.spending.windows import hour_of
 
 OTHER = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC"
@@ -90,6 +90,7 @@ def test_a_rule_refuses_with_its_name_an_audit_entry_and_an_event(sender: Api) -
         "requested_by": "payments",
         "to": RECEIVER,
         "selector": "0xa9059cbb",
+        "count": 1,
     }
 
 
@@ -132,7 +133,8 @@ def test_the_rules_of_the_token_hold_as_well(sender: Api, user: User) -> None:
 def test_a_limit_of_gas_holds_for_prices_of_others_transactions(sender: Api, user: User) -> None:
     """Their gas counts on the rules of the token that requested them."""
     factories.relayer()
-    client, chosen = limited(user, max_gas_cost_per_day="1000")
+    client, chosen = limited(user, max_gas_cost_per_day=str(10**15))
+    AccessToken.objects.update(scopes=["send", "manage"])
     own, other = (each.post(PATH, TRANSFER).body["data"]["id"] for each in (client, sender))
     price = {"gas_price": 10**9}
     answer = client.post(f"{PATH}/{other}/speed-up", price)
@@ -168,6 +170,31 @@ def test_the_first_rules_of_a_token_bind_at_once(sender: Api) -> None:
     assert Transaction.objects.latest("sequence").token_spending == rules
 
 
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_first_rules_after_a_rotation_bind_the_other_token_at_once(
+    user: User, monkeypatch: pytest.MonkeyPatch, chosen: int
+) -> None:
+    """Another process has set them, and this one has both tokens in its cache."""
+    factories.relayer()
+    old, text = issue(name="payments", user=user, scopes=["send"])
+    rotation = rotate(old.pk)
+    clients = [Api(text), Api(rotation.text)]
+    accepted = [client.post(PATH, TRANSFER).body["data"]["id"] for client in clients]
+    monkeypatch.setattr("tokens.models.forget", lambda keys: None)
+    with transaction.atomic():
+        write = AccessTokenWrite(AccessToken.objects.get(pk=(rotation.old, rotation.new)[chosen].pk))
+        write.change({"spending_rules": {"max_value_per_day": "5"}})
+        write.save()
+    assert [pay(client, 6) for client in clients] == [403, 403]
+    body = {**TRANSFER, "value": 6}
+    assert [client("PUT", f"{PATH}/{row}", body).status for client, row in zip(clients, accepted, strict=True)] == [
+        403,
+        403,
+    ]
+    # They share what was spent, too.
+    assert [pay(clients[0], 3), pay(clients[1], 3), pay(clients[1], 2)] == [200, 403, 200]
+
+
 def test_a_token_that_was_deleted_meanwhile_keeps_its_rules(user: User) -> None:
     factories.relayer()
     client, _ = limited(user, max_value="1")
@@ -177,31 +204,25 @@ def test_a_token_that_was_deleted_meanwhile_keeps_its_rules(user: User) -> None:
     assert pay(client, 2) == 403
 
 
-@pytest.mark.parametrize("rule", ["max_value_per_day", "max_gas_cost_per_day"])
-def test_what_counts_on_a_limit_expires_before_it_stops_to_count(user: User, rule: str) -> None:
-    """Otherwise it could wait in flight, and be mined together with what is sent on the next day."""
+def test_a_limit_does_not_change_when_a_request_expires(user: User) -> None:
+    """However long it is in flight, it counts."""
     factories.relayer()
-    client, chosen = limited(user, **{rule: "1000"})
+    client, _ = limited(user, max_value_per_day="1000")
     body = {**TRANSFER, "valid_until": "2099-01-01T00:00:00Z"}
-    row = Transaction.objects.get(identifier=client.post(PATH, body).body["data"]["id"])
-    assert row.valid_until - row.created_at == timedelta(hours=24)
-    assert client("PUT", f"{PATH}/{row.identifier}", {**body, "value": 2}).status == 200
-    row.refresh_from_db()
-    assert timedelta(hours=24) <= row.valid_until - row.created_at < timedelta(hours=25)
-    # Only limits per day are counted.
-    chosen.rules = {"max_value": "1000"}
-    chosen.save()
-    assert client.post(PATH, body).body["data"]["valid_until"].startswith("2099-01-01")
+    accepted = client.post(PATH, body).body["data"]
+    replaced = client("PUT", f"{PATH}/{accepted['id']}", {**body, "value": 2}).body["data"]
+    assert accepted["valid_until"] == replaced["valid_until"] == "2099-01-01T00:00:00.000000Z"
 
 
 def test_rules_of_a_token_that_were_deleted_refuse(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
     client, chosen = limited(user, max_value="6")
     factories.relayer()
-    assert pay(client, 1) == 200
+    accepted = client.post(PATH, TRANSFER).body["data"]["id"]
     AccessToken.objects.update(spending=None)
     chosen.delete()
     # The token is cached, with its policy.
     assert pay(client, 1) == 403
+    assert client("PUT", f"{PATH}/{accepted}", {**TRANSFER, "value": 2}).status == 403
 
 
 def test_amounts_of_tokens_count_on_their_own_limits(sender: Api) -> None:
@@ -214,12 +235,66 @@ def test_amounts_of_tokens_count_on_their_own_limits(sender: Api) -> None:
 def test_what_counted_leaves_the_limit_after_a_day(sender: Api) -> None:
     chosen = limit_relayer(factories.relayer(), max_value_per_day="10")
     assert pay(sender, 10) == 200
+    row = Transaction.objects.get()
+    row.nonce = 0
+    row.mined_attempt = lanes.attempt(row)
+    row.status, row.mined_at = "confirmed", database_now()
+    row.save()
+    with transaction.atomic():
+        settle([row], row.mined_at)
     let_hours_pass(24)
     assert (pay(sender, 1), used(chosen)) == (403, 10)
     let_hours_pass(1)
     assert (pay(sender, 9), used(chosen)) == (200, 9)
     # The old hour is dropped on write.
     assert len(SpendingLimit.objects.get().hours) == 1
+
+
+GAS_REFUSED = (
+    "Refused by the spending rule max_gas_cost_per_day of the {}: "
+    "Gas cost of at least {} wei; the maximum in 24 hours is {} wei."
+)
+PRICED = {"gas_limit": 50_000, "gas_price": 3}
+FEES = {"gas_limit": 50_000, "max_fee_per_gas": 3, "max_priority_fee_per_gas": 1}
+
+
+@pytest.mark.parametrize(
+    ("price", "maximum", "cost"),
+    [({}, 0, 1), ({"speed": "safeLow"}, 0, 1), (PRICED, 149_999, 150_000), (FEES, 149_999, 150_000)],
+)
+def test_what_a_gas_limit_can_never_allow_is_refused(
+    sender: Api, user: User, price: dict[str, Any], maximum: int, cost: int
+) -> None:
+    relayer = factories.relayer()
+    client, _ = limited(user, max_gas_cost_per_day=str(maximum))
+    answer = client.post(PATH, {**TRANSFER, **price})
+    assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format("token", cost, maximum)))
+    assert answer.headers["error-code"] == "spending_refused"
+    limit_relayer(relayer, max_gas_cost_per_day=str(maximum))
+    answer = sender.post(PATH, {**TRANSFER, **price})
+    assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format("relayer", cost, maximum)))
+    assert not Transaction.objects.exists()
+
+
+@pytest.mark.parametrize(("price", "maximum"), [({}, 1), (PRICED, 150_000), ({"gas_price": 0}, 0)])
+def test_what_a_gas_limit_may_allow_later_waits(sender: Api, price: dict[str, Any], maximum: int) -> None:
+    limit_relayer(factories.relayer(), max_gas_cost_per_day=str(maximum))
+    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
+
+
+def test_a_replacement_that_a_gas_limit_can_never_allow_is_refused(sender: Api) -> None:
+    limit_relayer(factories.relayer(), max_gas_cost_per_day="149999")
+    path = f"{PATH}/{sender.post(PATH, TRANSFER).body['data']['id']}"
+    answer = sender("PUT", path, {**TRANSFER, **PRICED})
+    assert (answer.status, answer.body) == (403, bodies.failure(GAS_REFUSED.format("relayer", 150_000, 149_999)))
+
+
+def test_an_amount_over_the_maximum_of_a_day_is_refused(user: User) -> None:
+    factories.relayer()
+    client, _ = limited(user, max_value_per_day="0")
+    answer = client.post(PATH, {**TRANSFER, "value": 1})
+    text = "Refused by the spending rule max_value_per_day of the token: Value 1 wei; 0 of 0 wei are left in 24 hours."
+    assert (answer.status, answer.body) == (403, bodies.failure(text))
 
 
 def test_a_replay_counts_once(sender: Api) -> None:

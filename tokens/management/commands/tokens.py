@@ -114,7 +114,7 @@ def add_issue_arguments(parser: ArgumentParser) -> None:
         help=f"what it is allowed to do: {' or '.join(extensions.available_scopes())}; can be repeated. "
         "Without scopes, it can use the operations of the interface document",
     )
-    parser.add_argument("--relayer", action="append", default=[], help="ID of a relayer it can send and sign with")
+    parser.add_argument("--relayer", action="append", default=[], help="ID of a relayer it can use and change")
 
 
 def available_scope(text: str) -> str:

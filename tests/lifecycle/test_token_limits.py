@@ -1,0 +1,223 @@
+"""What a token with `allowed_relayers` or spending rules manages: nothing that these limits rest on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from relayer_service.models import Job
+from relayers.models import Relayer
+from signers.models import Signer
+from spending.models import SpendingPolicy
+from tests.api import Answer, Api
+from tests.contract import bodies
+from tests.lifecycle.test_scopes import CONTRACT, OPERATIONS, RELAYER, ask
+from tests.relayer_service.jobs import run_jobs
+from tests.relayers import factories
+from tests.relayers.config_files import OTHER_KEY, rows
+from tokens.models import AccessToken
+from tokens.writes import issue
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/v1/relayers/relayer-1"
+PATCH, PAUSE, RESUME = (
+    ("PATCH", "/api/v1/relayers/{relayer_id}"),
+    ("POST", "/api/v1/relayers/pause"),
+    ("POST", "/api/v1/relayers/resume"),
+)
+WRITES = [each for each, (scope, _) in (OPERATIONS | CONTRACT).items() if scope == "manage"]
+OF_WEBHOOKS = [each for each in WRITES if "/notifications" in each[1]]
+NODES = [{"url": "https://a.example.com", "weight": 100}]
+RULES = {"max_value": "1"}
+REFUSED = "A token with {} cannot change this. It can set: {}"
+NOT_OF_RELAYERS = REFUSED.format("`allowed_relayers`", "nothing")
+NOT_FIELDS = REFUSED.format("`allowed_relayers`", "name, paused, policies, private_fallback_blocks")
+NOT_WITH_RULES = REFUSED.format("spending rules", "nothing")
+NOT_FIELDS_WITH_RULES = REFUSED.format("spending rules", "name, notification_id, paused, top_up")
+
+
+@pytest.fixture
+def fleet() -> None:
+    hook = factories.notification("hook-1")
+    for number in (1, 2, 3):
+        factories.relayer(identifier=f"relayer-{number}", notification=hook)
+    factories.signer("signer-2", key=OTHER_KEY)
+
+
+@pytest.fixture
+def limited(user: User, fleet: None) -> Api:
+    relayers = ["relayer-1", "relayer-2", "gone"]
+    return Api(issue(name="shop", user=user, scopes=["manage", "send", "sign"], allowed_relayers=relayers)[1])
+
+
+@pytest.fixture
+def ruled(user: User, fleet: None) -> Api:
+    made, text = issue(name="shop", user=user, scopes=["manage", "send", "sign"])
+    # It is in the cache when it gets its first rules.
+    assert Api(text).get(PATH).status == 200
+    AccessToken.objects.filter(pk=made.pk).update(spending=SpendingPolicy.objects.create(rules=RULES))
+    return Api(text)
+
+
+def refused(answer: Answer, message: str) -> bool:
+    assert (answer.status, answer.body) == (403, bodies.failure(message))
+    assert answer.headers["error-code"] == "token_limited"
+    return True
+
+
+def paused() -> list[str]:
+    return list(Relayer.objects.filter(paused=True).order_by("pk").values_list("identifier", flat=True))
+
+
+# With `allowed_relayers`.
+
+
+@pytest.mark.parametrize("operation", [each for each in WRITES if each not in (PATCH, PAUSE, RESUME)], ids=" ".join)
+def test_with_relayers_every_other_change_is_refused(limited: Api, operation: tuple[str, str]) -> None:
+    before = rows()
+    assert refused(ask(limited, operation), NOT_OF_RELAYERS)
+    assert (rows(), Job.objects.count()) == (before, 0)
+
+
+def test_with_relayers_it_changes_these(limited: Api) -> None:
+    policies = {"min_balance": 5}
+    body = {"name": "Mine", "paused": True, "policies": policies, "private_fallback_blocks": 3}
+    answer = limited.patch(PATH, body)
+    shown = {
+        "id": "relayer-1",
+        "name": "Mine",
+        "network": "sepolia",
+        "network_type": "evm",
+        "address": factories.ADDRESS,
+        "signer_id": "signer-1",
+        "notification_id": "hook-1",
+        "paused": True,
+        "system_disabled": False,
+        "policies": policies,
+        "private_fallback_blocks": 3,
+    }
+    assert (answer.status, answer.body) == (200, bodies.success(shown))
+
+
+def test_with_relayers_it_changes_no_others(limited: Api) -> None:
+    before = rows()
+    assert refused(limited.patch("/api/v1/relayers/relayer-3", {"name": "Mine"}), "Forbidden")
+    assert refused(limited.patch("/api/v1/relayers/relayer-3/", {"name": "Mine"}), "Forbidden")
+    assert rows() == before
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"signer_id": "signer-2"},
+        {"notification_id": None},
+        {"custom_rpc_urls": NODES},
+        {"private_rpc_urls": NODES},
+        {"network": "mainnet"},
+        {"chain_id": 1},
+        {"address": factories.ADDRESS},
+        {"allow_signing": ["messages"]},
+        {"spending_rules": None},
+        {"top_up": None},
+        {"of_a_later_release": 1},
+    ],
+    ids=lambda field: next(iter(field)),
+)
+def test_with_relayers_their_accounts_nodes_and_rules_stay(limited: Api, field: dict[str, Any]) -> None:
+    before = rows()
+    assert refused(limited.patch(PATH, {"name": "Mine", **field}), NOT_FIELDS)
+    assert rows() == before
+
+
+def test_with_relayers_a_job_pauses_and_resumes_these_alone(limited: Api) -> None:
+    Relayer.objects.filter(identifier="relayer-3").update(paused=True)
+    assert limited.post("/api/v1/relayers/resume", {"filter": {}}).body["data"]["total"] == 2
+    assert limited.post("/api/v1/relayers/pause", {"filter": {}}).body["data"]["total"] == 2
+    run_jobs()
+    assert paused() == ["relayer-1", "relayer-2", "relayer-3"]
+    assert limited.post("/api/v1/relayers/resume", {"filter": {}}).status == 201
+    run_jobs()
+    assert paused() == ["relayer-3"]
+    answer = limited.post("/api/v1/relayers/resume", {"filter": {"state": "paused"}})
+    assert answer.body["data"]["total"] == 0
+
+
+def test_with_relayers_it_reads_all_and_rotates_itself(user: User, fleet: None) -> None:
+    limits = {"scopes": ["manage", "rotate"], "allowed_relayers": ["relayer-1"]}
+    api = Api(issue(name="shop", user=user, **limits)[1])
+    paths = ["relayers", "relayers/relayer-3", "signers", "notifications/hook-1", "networks", "fee-tokens"]
+    assert [api.get(f"/api/v1/{path}").status for path in paths] == [200] * len(paths)
+    assert api.post("/api/v1/tokens/rotate").status == 201
+
+
+def test_without_scopes_relayers_limit_none_of_the_contracts_operations(user: User, fleet: None) -> None:
+    api = Api(issue(name="contract", user=user, allowed_relayers=["relayer-1"])[1])
+    answers = [ask(api, operation).status for operation in CONTRACT]
+    assert answers == [200, 201, 200, 200, 200]
+    assert Signer.objects.count() == 3
+
+
+# With spending rules.
+
+
+@pytest.mark.parametrize(
+    "operation", [each for each in WRITES if each not in (PATCH, PAUSE, RESUME, *OF_WEBHOOKS)], ids=" ".join
+)
+def test_with_rules_every_other_change_is_refused(ruled: Api, operation: tuple[str, str]) -> None:
+    before = rows()
+    assert refused(ask(ruled, operation), NOT_WITH_RULES)
+    assert rows() == before
+
+
+@pytest.mark.parametrize("operation", OF_WEBHOOKS, ids=" ".join)
+def test_with_rules_webhooks_can_be_managed(ruled: Api, operation: tuple[str, str]) -> None:
+    assert ask(ruled, operation).status not in {401, 403}
+
+
+def test_with_rules_it_names_and_pauses_relayers(ruled: Api) -> None:
+    answer = ruled.patch(PATH, {"name": "Mine", "paused": True, "notification_id": None, "top_up": None})
+    assert (answer.status, answer.body["data"]["name"], paused()) == (200, "Mine", ["relayer-1"])
+    assert ruled.post("/api/v1/relayers/resume", {"filter": {}}).body["data"]["total"] == 3
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"signer_id": "signer-2"},
+        {"custom_rpc_urls": NODES},
+        {"private_rpc_urls": NODES},
+        {"private_fallback_blocks": 1},
+        {"network": "mainnet"},
+        {"policies": {"whitelist_receivers": None}},
+        {"allow_signing": ["messages"]},
+        {"spending_rules": None},
+    ],
+    ids=lambda field: next(iter(field)),
+)
+def test_with_rules_what_they_rest_on_stays(ruled: Api, field: dict[str, Any]) -> None:
+    before = rows()
+    assert refused(ruled.patch(PATH, {"name": "Mine", **field}), NOT_FIELDS_WITH_RULES)
+    assert rows() == before
+
+
+def test_with_both_the_fields_of_both_are_left(user: User, fleet: None) -> None:
+    limits = {"allowed_relayers": ["relayer-1"], "spending_rules": RULES}
+    api = Api(issue(name="both", user=user, scopes=["manage"], **limits)[1])
+    assert refused(api.patch(PATH, {"policies": {}}), NOT_FIELDS_WITH_RULES)
+    assert refused(api.patch(PATH, {"notification_id": None}), NOT_FIELDS)
+    assert api.patch(PATH, {"name": "Mine"}).status == 200
+
+
+def test_rules_that_are_unknown_allow_nothing(ruled: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token was deleted and its policy pruned, while a process still had it in its cache."""
+    monkeypatch.setattr(AccessToken, "read_spending_id", lambda self: 2**31)
+    assert ruled.patch(PATH, {"policies": {"min_balance": 5}}).status == 403
+
+
+def test_rules_that_were_removed_limit_nothing(ruled: Api) -> None:
+    SpendingPolicy.objects.update(rules={})
+    assert ruled.patch(PATH, {"policies": {"min_balance": 5}}).status == 200
+    assert ruled.post("/api/v1/relayers", RELAYER).status == 201

@@ -1,0 +1,141 @@
+"""Explicit prices under spending rules are at most what automatic prices can be: others could burn funds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from relayers.models import Relayer
+from tests.api import Answer, Api
+from tests.contract import bodies
+from tests.relayers import factories
+from tests.transactions import factories as lanes
+from tests.transactions.limits import limit_relayer, policy
+from tests.transactions.rest.requests import PATH, TRANSFER
+from tokens.models import AccessToken, verified_tokens
+from tokens.writes import issue
+from transactions.models import Lane, Transaction
+
+GWEI = 10**9
+# On Sepolia, where all prices are below 10,000 gwei, and tips below a tenth.
+MAXIMUM = 10_000 * GWEI
+HIGHEST = {"gas_price": MAXIMUM // 10, "max_fee_per_gas": MAXIMUM, "max_priority_fee_per_gas": MAXIMUM // 10}
+FEES = {"max_fee_per_gas": MAXIMUM, "max_priority_fee_per_gas": MAXIMUM // 10}
+TOO_HIGH: list[tuple[dict[str, int], str]] = [
+    ({"gas_price": MAXIMUM // 10 + 1}, "gas_price"),
+    ({"max_fee_per_gas": MAXIMUM + 1, "max_priority_fee_per_gas": 1}, "max_fee_per_gas"),
+    ({"max_fee_per_gas": MAXIMUM, "max_priority_fee_per_gas": MAXIMUM // 10 + 1}, "max_priority_fee_per_gas"),
+]
+RULES = {"max_value": "500000000000000000", "max_value_per_day": "5000000000000000000"}
+
+
+@pytest.fixture
+def relayer() -> Relayer:
+    return factories.relayer()
+
+
+@pytest.fixture
+def lane(relayer: Relayer) -> Lane:
+    return lanes.lane(relayer)
+
+
+def limit(holder: str, relayer: Relayer) -> None:
+    """Set rules that do not concern gas."""
+    if holder == "relayer":
+        limit_relayer(relayer, **RULES)
+    else:
+        AccessToken.objects.update(spending=policy(**RULES))
+
+
+def fault(name: str, maximum: int) -> str:
+    rest = "the maximum of automatic prices: the relayer or the token has spending rules"
+    return f"{name}: must not be above {maximum} wei, {rest}"
+
+
+def refused(answer: Answer, name: str) -> None:
+    expected = bodies.bad_request(fault(name, HIGHEST[name]), code="not_allowed")
+    assert (answer.status, answer.body) == (400, expected)
+
+
+@pytest.mark.parametrize("holder", ["relayer", "token"])
+@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
+def test_a_price_above_automatic_ones_is_refused(
+    sender: Api, relayer: Relayer, holder: str, price: dict[str, int], name: str
+) -> None:
+    limit(holder, relayer)
+    refused(sender.post(PATH, {**TRANSFER, **price}), name)
+    assert not Transaction.objects.exists()
+
+
+@pytest.mark.parametrize("price", [FEES, {"gas_price": MAXIMUM // 10}, {"speed": "fastest"}])
+def test_the_price_of_automatic_ones_is_accepted(sender: Api, relayer: Relayer, price: dict[str, Any]) -> None:
+    limit("relayer", relayer)
+    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
+
+
+@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
+def test_without_rules_any_price_is_accepted(sender: Api, relayer: Relayer, price: dict[str, int], name: str) -> None:
+    limit_relayer(relayer)
+    assert sender.post(PATH, {**TRANSFER, **price}).status == 200
+
+
+def test_a_higher_cap_of_the_relayer_allows_no_higher_price(sender: Api, relayer: Relayer) -> None:
+    """A token that manages some relayers can change it."""
+    limit("relayer", relayer)
+    relayer.policies = {"gas_price_cap": 2**128 - 1}
+    relayer.save()
+    refused(sender.post(PATH, {**TRANSFER, "gas_price": MAXIMUM // 2}), "gas_price")
+
+
+@pytest.mark.parametrize("holder", ["relayer", "token"])
+@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
+def test_a_replacement_above_automatic_prices_is_refused(
+    sender: Api, relayer: Relayer, lane: Lane, holder: str, price: dict[str, int], name: str
+) -> None:
+    row = lanes.transaction(lane)
+    limit(holder, relayer)
+    refused(sender("PUT", f"{PATH}/{row.identifier}", {**TRANSFER, "value": 2, **price}), name)
+    assert Transaction.objects.get().payload_version == 1
+
+
+@pytest.mark.parametrize("holder", ["relayer", "token"])
+@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
+def test_a_speed_up_above_automatic_prices_is_refused(
+    sender: Api, relayer: Relayer, lane: Lane, holder: str, price: dict[str, int], name: str
+) -> None:
+    row = lanes.transaction(lane)
+    limit(holder, relayer)
+    refused(sender.post(f"{PATH}/{row.identifier}/speed-up", price), name)
+    assert Transaction.objects.get().pricing == "speed"
+
+
+def test_a_token_without_rules_does_not_raise_the_price_of_one_with_rules(user: User, relayer: Relayer) -> None:
+    other = Api(issue(name="other", user=user, scopes=["send", "manage"])[1])
+    text = issue(name="limited", user=user, scopes=["send"])[1]
+    AccessToken.objects.filter(name="limited").update(spending=policy(**RULES))
+    verified_tokens.clear()
+    accepted = Api(text).post(PATH, TRANSFER).body["data"]["id"]
+    refused(other.post(f"{PATH}/{accepted}/speed-up", {"gas_price": MAXIMUM}), "gas_price")
+
+
+def test_steps_up_end_below_automatic_prices(sender: Api, relayer: Relayer, lane: Lane) -> None:
+    limit("relayer", relayer)
+    row = lanes.transaction(lane, pricing="eip1559", speed="", max_fee_text=str(MAXIMUM), max_priority_fee_text="1")
+    answer = sender.post(f"{PATH}/{row.identifier}/speed-up")
+    refused(answer, "max_fee_per_gas")
+    # A gas price of this amount would be too high.
+    Transaction.objects.update(max_fee_text=str(MAXIMUM // 2))
+    assert sender.post(f"{PATH}/{row.identifier}/speed-up").status == 200
+
+
+@pytest.mark.parametrize(("price", "name"), TOO_HIGH)
+def test_a_dry_run_says_that_a_price_is_refused(
+    sender: Api, relayer: Relayer, price: dict[str, int], name: str
+) -> None:
+    limit("relayer", relayer)
+    answer = sender.post(f"{PATH}?dry_run=true", {**TRANSFER, **price}).body["data"]
+    _, text = fault(name, HIGHEST[name]).split(": ", 1)
+    assert answer["allowed"] is False
+    assert {"source": "policies", "rule": name, "allowed": False, "text": text} in answer["checks"]

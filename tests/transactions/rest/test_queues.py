@@ -1,0 +1,204 @@
+"""Shares of a relayer's queue: no token can keep the others out."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from relayer_service.storage.clock import database_now
+from tests.api import Answer, Api
+from tests.concurrency import in_threads
+from tests.contract import bodies
+from tests.relayers import factories
+from tests.transactions import factories as lanes
+from tests.transactions.rest.requests import PATH, TRANSFER
+from tokens.models import AccessToken
+from tokens.writes import issue, rotate
+from transactions import accepting
+from transactions.models import Lane, Transaction
+
+pytestmark = pytest.mark.django_db
+
+FULL = bodies.failure("Relayer has 8 pending transactions, the maximum")
+SHARE_USED = bodies.failure("Relayer has 4 pending transactions of this token, the maximum while others wait")
+
+
+@pytest.fixture(autouse=True)
+def limit(settings: Any) -> None:
+    settings.TRANSACTION_QUEUE_LIMIT = 8
+
+
+@pytest.fixture
+def lane() -> Lane:
+    return lanes.lane(factories.relayer())
+
+
+@pytest.fixture
+def other(user: User) -> Api:
+    return Api(issue(name="other", user=user, scopes=["send"])[1])
+
+
+def send(client: Api, times: int = 1, **headers: str) -> list[int]:
+    return [client.post(PATH, TRANSFER, headers=dict(headers)).status for _ in range(times)]
+
+
+def persist(client: Api) -> int:
+    """Send, and again if the database was busy: SQLite has one writer at a time, and limits how long others wait."""
+    while (status := client.post(PATH, TRANSFER).status) == 503:
+        pass
+    return status
+
+
+def refused(answer: Answer) -> tuple[int, Any, str]:
+    return answer.status, answer.body, answer.headers["error-code"]
+
+
+@pytest.mark.usefixtures("lane")
+def test_a_token_that_is_alone_has_the_whole_queue(sender: Api) -> None:
+    assert send(sender, 8) == [200] * 8
+    assert refused(sender.post(PATH, TRANSFER)) == (429, FULL, "queue_full")
+
+
+@pytest.mark.usefixtures("lane")
+def test_while_another_token_waits_a_token_has_half_of_the_queue(sender: Api, other: Api) -> None:
+    send(other)
+    assert send(sender, 4) == [200] * 4
+    assert refused(sender.post(PATH, TRANSFER)) == (429, SHARE_USED, "queue_full")
+    assert send(other, 3) == [200] * 3
+
+
+def test_what_staff_and_the_service_request_is_of_others(sender: Api, lane: Lane) -> None:
+    lanes.transaction(lane, requester="")
+    assert send(sender, 5) == [200] * 4 + [429]
+
+
+@pytest.mark.usefixtures("lane")
+def test_a_token_that_filled_the_queue_keeps_no_newcomer_out(sender: Api, other: Api) -> None:
+    send(sender, 8)
+    assert send(other, 5) == [200] * 4 + [429]
+    answer = sender.post(PATH, TRANSFER)
+    assert (answer.status, answer.body) == (429, bodies.failure(SHARE_USED["message"].replace("4", "8")))
+
+
+@pytest.mark.usefixtures("lane")
+def test_all_tokens_together_have_one_queue(sender: Api, other: Api, user: User) -> None:
+    send(sender, 4)
+    send(other, 4)
+    third = Api(issue(name="third", user=user, scopes=["send"])[1])
+    assert refused(third.post(PATH, TRANSFER)) == (429, FULL, "queue_full")
+
+
+def test_however_long_a_queue_is_each_has_its_share(sender: Api, lane: Lane) -> None:
+    for _ in range(20):
+        lanes.transaction(lane, requester="former")
+    assert send(sender, 5) == [200] * 4 + [429]
+
+
+@pytest.mark.usefixtures("lane")
+def test_rotating_a_token_gives_no_second_share(sender: Api, other: Api) -> None:
+    send(other)
+    send(sender, 2)
+    first = Api(rotate(AccessToken.objects.get(name="payments").pk).text)
+    assert send(first) == [200]
+    second = Api(rotate(AccessToken.objects.get(name="payments", replaced_at=None).pk).text)
+    assert [send(client) for client in (second, second, first, sender)] == [[200], [429], [429], [429]]
+
+
+@pytest.mark.usefixtures("lane")
+def test_a_replay_is_answered_whatever_is_used(sender: Api, other: Api) -> None:
+    send(other)
+    first = sender.post(PATH, TRANSFER, headers={"Idempotency-Key": "order-1"})
+    assert send(sender, 4) == [200] * 3 + [429]
+    again = sender.post(PATH, TRANSFER, headers={"Idempotency-Key": "order-1"})
+    assert (again.status, again.body["data"]["id"]) == (200, first.body["data"]["id"])
+
+
+@pytest.mark.usefixtures("lane")
+def test_a_dry_run_knows_the_share(sender: Api, other: Api) -> None:
+    send(other)
+    send(sender, 4)
+    clients = (sender, other)
+    checks = [client.post(f"{PATH}?dry_run=true", TRANSFER).body["data"]["checks"] for client in clients]
+    found = [check for each in checks for check in each if check["source"] == "queue"]
+    assert found == [
+        {"source": "queue", "rule": "queue", "allowed": False, "text": SHARE_USED["message"]},
+        {"source": "queue", "rule": "queue", "allowed": True, "text": "5 of 8 places are taken."},
+    ]
+
+
+@pytest.mark.parametrize("unlocked", [True, False])
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_requests_do_not_exceed_the_share(
+    sender: Api, other: Api, settings: Any, monkeypatch: pytest.MonkeyPatch, unlocked: bool
+) -> None:
+    settings.TRANSACTION_QUEUE_LIMIT = 32
+    if not unlocked:
+        monkeypatch.setattr(accepting, "_accept_unlocked", lambda request: None)
+    lanes.lane(factories.relayer())
+    send(other)
+    answers = in_threads(*[lambda: persist(sender)] * 32)
+    assert (sorted(answers), Transaction.objects.count()) == ([200] * 16 + [429] * 16, 17)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_concurrent_requests_with_one_key_for_the_last_place_each_is_answered(sender: Api) -> None:
+    lanes.lane(factories.relayer())
+    send(sender, 7)
+    headers = {"Idempotency-Key": "order-1"}
+    answers = in_threads(*[lambda: sender.post(PATH, TRANSFER, headers=dict(headers))] * 8)
+    assert [answer.status for answer in answers] == [200] * 8
+    assert len({answer.body["data"]["id"] for answer in answers}) == 1
+
+
+def wait_of(client: Api) -> int:
+    answer = client.post(PATH, TRANSFER)
+    assert answer.status == 429
+    return int(answer.headers["retry-after"])
+
+
+def fill(lane: Lane, **changes: Any) -> None:
+    for _ in range(8):
+        lanes.transaction(lane, **({"requester": "full"} | changes))
+
+
+def test_a_queue_that_moves_is_retried_after_a_block(sender: Api, lane: Lane) -> None:
+    fill(lane, created_at=database_now() - timedelta(hours=2), requester="")
+    fill(lane)
+    lanes.transaction(lane, requester="", status="sent", nonce=0, sent_at=database_now() + timedelta(hours=1))
+    assert wait_of(sender) == 12
+
+
+@pytest.mark.parametrize(
+    ("minutes", "changes", "expected"),
+    [
+        # As long again as nothing has moved.
+        (5, {}, (300, 900)),
+        # So that a repair is noticed.
+        (500, {}, (900, 900)),
+        # Until one expires.
+        (500, {"valid_until": timedelta(seconds=200)}, (12, 200)),
+        # Until one is considered again.
+        (0, {"due_at": timedelta(days=1)}, (900, 900)),
+    ],
+)
+def test_a_queue_that_does_not_move_is_retried_later(
+    sender: Api, lane: Lane, minutes: int, changes: dict[str, timedelta], expected: tuple[int, int]
+) -> None:
+    now = database_now()
+    times = {name: now + after for name, after in changes.items()}
+    fill(lane, created_at=now - timedelta(minutes=minutes), **times)
+    fill(lane, created_at=now - timedelta(minutes=minutes), requester="", **times)
+    least, most = expected
+    assert least <= wait_of(sender) <= most
+
+
+@pytest.mark.usefixtures("lane")
+def test_a_token_waits_for_its_own_transactions(sender: Api, other: Api) -> None:
+    send(other)
+    send(sender, 4)
+    now = database_now()
+    Transaction.objects.filter(requested_by__startswith="payments").update(created_at=now - timedelta(minutes=10))
+    assert 600 <= wait_of(sender) <= 900

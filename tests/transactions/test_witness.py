@@ -1,0 +1,201 @@
+"""The witness of a lane: a database that is behind it was restored, and holds all lanes before anything is signed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from pytest_django import DjangoCaptureOnCommitCallbacks
+
+from relayer_service.models import AuditEntry
+from tests.relayer_service.api.test_throttling import shared_cache
+from tests.relayers import factories as relayers
+from tests.relayers.config_files import OTHER_ADDRESS, OTHER_KEY
+from tests.transactions import factories
+from tests.transactions.test_commits import in_flight, send
+from transactions import actions, restores, witness
+from transactions.lanes import leasing, work
+from transactions.lanes.commits import NewAttempt, Result, commit
+from transactions.models import Lane, Status
+
+pytestmark = pytest.mark.django_db
+
+HELD = {"lost_commits": "The database is older than what was sent: it was restored from a backup."}
+
+
+@pytest.fixture(autouse=True)
+def folder(settings: Any, tmp_path: Path) -> Path:
+    settings.DATA_DIR = tmp_path
+    return tmp_path
+
+
+@pytest.fixture
+def on_redis(settings: Any, redis_url: str) -> None:
+    settings.DATA_DIR = settings.DATA_DIR / "missing"
+    settings.REDIS_URL, settings.CACHES = redis_url, shared_cache(redis_url)
+
+
+@pytest.fixture
+def lane() -> Lane:
+    """A lane that this worker holds, at the third generation."""
+    made = factories.lane(relayers.relayer(), generation=3, witness=witness.new_name())
+    claimed = leasing.claim(made.pk)
+    assert claimed is not None
+    return claimed
+
+
+@pytest.fixture
+def idle() -> Lane:
+    """Another lane, which has never signed."""
+    signer = relayers.signer("signer-2", OTHER_KEY)
+    return factories.lane(relayers.relayer(identifier="relayer-2", signer=signer, address=OTHER_ADDRESS))
+
+
+def see(lane: Lane, generation: int) -> None:
+    """Have the witness of a lane see a generation."""
+    witness.write(Lane(witness=lane.witness, generation=generation))
+
+
+def seen(lane: Lane) -> int:
+    return witness.read([lane.witness])[lane.witness]
+
+
+def held() -> list[dict[str, str]]:
+    return [{reason: entry["details"] for reason, entry in lane.holds.items()} for lane in Lane.objects.order_by("pk")]
+
+
+def committed(lane: Lane, attempt: NewAttempt, capture: DjangoCaptureOnCommitCallbacks, *, ends: bool = True) -> Lane:
+    with capture(execute=ends):
+        commit(lane, Result(attempts=[attempt]))
+    return Lane.objects.get(pk=lane.pk)
+
+
+def test_each_commit_of_signed_bytes_is_seen(
+    lane: Lane, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    Lane.objects.update(witness="")
+    first = committed(lane, send(factories.transaction(lane), 0), django_capture_on_commit_callbacks)
+    second = committed(lane, send(factories.transaction(lane), 1), django_capture_on_commit_callbacks)
+    assert (first.generation, second.generation, seen(second)) == (4, 5, 5)
+    assert first.witness == second.witness != lane.witness
+
+
+def test_a_commit_that_signs_nothing_is_not_counted(lane: Lane) -> None:
+    commit(lane, Result(reasons={1: (in_flight(lane), "It waits.")}))
+    assert Lane.objects.get().generation == 3
+
+
+@pytest.mark.parametrize("place", ["folder", "on_redis"])
+def test_a_witness_never_goes_back(lane: Lane, place: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(place)
+    for generation in (9, 10, 9, 2):
+        see(lane, generation)
+    assert seen(lane) == 10
+
+
+@pytest.mark.parametrize("place", ["folder", "on_redis"])
+def test_a_witness_that_is_ahead_holds_all_lanes_once(
+    lane: Lane, idle: Lane, place: str, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    request.getfixturevalue(place)
+    see(lane, 4)
+    loaded = work.load(lane)
+    assert loaded is not None
+    assert (list(loaded.lane.holds), loaded.assigns_nonces, held()) == (["lost_commits"], False, [HELD, HELD])
+    assert [(record.levelno, record.message) for record in caplog.records if record.name == restores.__name__] == [
+        (logging.CRITICAL, f"All lanes are held: {HELD['lost_commits']}")
+    ]
+    entries = AuditEntry.objects.filter(object_type="lane")
+    assert {(entry.who, entry.reason) for entry in entries} == {
+        ("Worker witness", f"Held: The database may have lost commits. {HELD['lost_commits']}")
+    }
+    Lane.objects.update(holds={}, held_since=None)
+    work.load(lane)
+    assert held() == [{}, {}]
+    # The same backup may be restored again.
+    Lane.objects.filter(pk=lane.pk).update(witness=lane.witness)
+    work.load(lane)
+    assert held() == [HELD, HELD]
+
+
+def test_a_process_compares_all_lanes_before_its_first_turn(lane: Lane, idle: Lane) -> None:
+    """One without a witness may have lost commits, too."""
+    see(lane, 4)
+    restores._checks.clear()
+    assert leasing.claim(idle.pk) is not None
+    assert held() == [HELD, HELD]
+
+
+@pytest.mark.parametrize("generation", [0, 2, 3])
+def test_a_witness_that_is_missing_or_behind_proves_nothing(lane: Lane, generation: int) -> None:
+    """A worker was killed between the commit and the witness: it is written before anything is broadcast."""
+    if generation:
+        see(lane, generation)
+    work.load(lane)
+    assert (held(), seen(lane)) == ([{}], 3)
+
+
+def test_another_database_is_not_compared(
+    lane: Lane, idle: Lane, django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks
+) -> None:
+    """Its lanes get names of their own, though the folder is the same."""
+    see(lane, 9)
+    Lane.objects.filter(pk=lane.pk).update(generation=0, witness="")
+    committed(lane, send(factories.transaction(lane), 0), django_capture_on_commit_callbacks)
+    work.load(lane)
+    assert held() == [{}, {}]
+
+
+@pytest.mark.parametrize("breakage", [lambda path: path.write_text(""), lambda path: path.mkdir()])
+def test_a_witness_that_cannot_be_written_stops_nothing(
+    lane: Lane,
+    folder: Path,
+    breakage: Callable[[Path], Any],
+    caplog: pytest.LogCaptureFixture,
+    django_capture_on_commit_callbacks: DjangoCaptureOnCommitCallbacks,
+) -> None:
+    path = folder / witness.FOLDER
+    if breakage(path) is None:
+        # A folder in the place of the file.
+        (path / lane.witness).mkdir()
+    row = factories.transaction(lane)
+    committed(lane, send(row, 0), django_capture_on_commit_callbacks)
+    row.refresh_from_db()
+    assert row.status == Status.SENT
+    assert work.load(lane) is not None
+    assert {record.message for record in caplog.records if record.name == witness.__name__} == {
+        f"The lane {lane} has no witness: a restored database would not be noticed"
+    }
+
+
+def test_that_a_lane_has_no_witness_is_logged_once(lane: Lane, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / witness.FOLDER).write_text("")
+    for _ in range(3):
+        assert work.load(lane) is not None
+    assert len([record for record in caplog.records if record.name == witness.__name__]) == 1
+
+
+def test_a_commit_of_another_worker_meanwhile_is_no_restore(lane: Lane) -> None:
+    """Between reading the lane and its witness, both have risen."""
+    Lane.objects.update(generation=4)
+    see(lane, 4)
+    assert not restores.check(lane)
+    assert held() == [{}]
+
+
+def test_nothing_is_closed_before_a_worker_has_noticed(lane: Lane) -> None:
+    """What is to be canceled may have been sent after the backup."""
+    row = factories.transaction(lane)
+    see(lane, 4)
+    actions.cancel(row.pk, by="payments")
+    row.refresh_from_db()
+    assert (row.status, row.requested_action) == (Status.PENDING, "cancel")
+
+
+def test_no_query_is_needed_for_a_witness_that_is_not_ahead(lane: Lane, django_assert_num_queries: Any) -> None:
+    with django_assert_num_queries(0, connection=connection):
+        restores.check(lane)
