@@ -26,6 +26,7 @@ PROCESSES = {"SQLite": 3, "PostgreSQL": 2}
 # Redis has 16 databases: so many for the processes of each engine.
 REDIS_DATABASES = 8
 SLOWEST = 10
+FAILURE_CHARACTERS = 1500
 
 
 def main(arguments: list[str]) -> int:
@@ -54,6 +55,7 @@ def main(arguments: list[str]) -> int:
             runs.append(Run(stack, "PostgreSQL", named, second, output))
         failed += [run.engine for run in runs if not run.passed()]
         summarise(runs)
+        report_failures(runs)
     print(f"{time.monotonic() - started:.0f} s in all")
     if failed:
         print(f"Failed: {', '.join(failed)}")
@@ -105,6 +107,14 @@ def summarise(runs: list[Run]) -> None:
     print(f"Skipped: {len(skipped)}")
     for engine, case, reason in skipped:
         print(f"  {engine}  {name(case)}: {reason.get('message')}")
+
+
+def report_failures(runs: list[Run]) -> None:
+    """Print the end of each failure once more: a long output is often kept from its end."""
+    for run in runs:
+        for case in run.cases():
+            for failure in [*case.iter("failure"), *case.iter("error")]:
+                print(f"\nFAILED on {run.engine}: {name(case)}\n{(failure.text or '')[-FAILURE_CHARACTERS:]}")
 
 
 def name(case: ElementTree.Element) -> str:
